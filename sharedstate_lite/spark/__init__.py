@@ -83,7 +83,7 @@ def _engine_spec(
     """
     from .bins.engine_spec import EngineSpec
 
-    # The views are read twice, so an iterator has to become a list.
+    # The views are read twice, so turn an iterator into a list.
     views = list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
     rules = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
     # Convert NumPy's integers, because the options are written as JSON.

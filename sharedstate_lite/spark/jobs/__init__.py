@@ -1,6 +1,6 @@
-"""Streaming jobs: they read folders of Parquet files or streaming DataFrames, and send changes of views to a sink.
+"""Streaming jobs, which read folders of Parquet files or streaming DataFrames and send changes of views to a sink.
 
-A job is a query whose input is read by Spark itself. Each micro-batch is one epoch. A folder is read one file per
+In a job, Spark itself reads the input. Each micro-batch is one epoch. A folder is read one file per
 micro-batch. The sink is either a folder, in which each file is written exactly once, or a function, which is called at
 least once per micro-batch.
 

@@ -1,7 +1,7 @@
-"""Turns a failure of a stream into the error that ends it, from Spark's exception or the driver's own.
+"""Decides whether a failure ends a stream, and with which error.
 
-The files that an error names are recorded (`sources.report_files`), because the user may remove them before the next
-start.
+The error is found in the text of Spark's exception, or it is an exception that was raised in the driver. The files that
+an error names are recorded (`sources.report_files`), because the user may remove them before the next start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import sources
 
 
 def refusal(error: Error, where: Path, files: Iterable[str]) -> Error:
-    """Add a note with the ``files`` of the batch to the ``error`` of a refused row, and return the error."""
+    """Record the ``files`` of a batch with a refused row, and return its ``error`` with a note that names the files."""
     named = list(files)
     if named:
         sources.report_files(where, named)
@@ -40,8 +40,8 @@ def unread_file(fault: CheckpointError | sources.UnreadFile, where: Path, last: 
 def failure(text: str, raised: BaseException | None, where: Path, last: bool) -> Error | None:
     """Return the error that ends the stream, or None to try the batch again.
 
-    ``raised`` is the exception of the sink, and ``text`` that of Spark's exception. The stream ends if the sink raised
-    an exception, if a file cannot be read, or if this was the ``last`` try.
+    ``text`` is the text of Spark's exception. ``raised`` is the exception that the sink raised, if it raised one. The
+    stream ends if the sink raised an exception, if a file cannot be read, or if this was the ``last`` try.
     """
     if raised is not None:
         error = Error(

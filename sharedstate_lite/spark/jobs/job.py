@@ -1,4 +1,4 @@
-"""A streaming job: it reads folders of Parquet files or streaming DataFrames, and sends changes of views to a sink.
+"""A streaming job, which reads folders of Parquet files or streaming DataFrames and sends changes of views to a sink.
 
 A job has the same stages and bins as an engine on Spark, but no driver calls ``step``. Spark reads the input
 (:mod:`.sources`), each micro-batch is one epoch, and its changes go to the sink (:mod:`.sink`). A wrong value, or a
@@ -70,7 +70,7 @@ class Job:
         self._turn, self._over = threading.RLock(), threading.Event()
         self._stopped, self._shown = False, -1
         self._counts: dict[int, int] = {}
-        """Micro-batch -> input rows, because Spark counts only the files of a folder."""
+        """Micro-batch -> number of input rows. The job counts them, because Spark counts only the files of a folder."""
         self._fault: Error | None = None
         self._unread: CheckpointError | sources.UnreadFile | None = None
         self._raised: BaseException | None = None
@@ -96,11 +96,10 @@ class Job:
     def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
         """Wait until all available input is processed. ``show`` is called with a line for each completed micro-batch.
 
-        ``seconds`` limits the wait, which is useful for a source without an end. The job continues afterwards. Ctrl-C
-        stops the job.
+        ``seconds`` limits the wait, for a source that never ends. The job continues afterwards. Ctrl-C stops the job.
 
         If a row is refused, raises the same error as an in-process engine. Raises Error if a file cannot be read, if
-        the sink raises an exception, if a batch fails eight times, and if the job or its session was stopped.
+        the sink raises an exception, if a batch fails eight times, or if the job or its session was stopped.
         """
         if self._stopped and self._fault is None:
             raise Error(self._ended("it was stopped"))
@@ -137,7 +136,7 @@ class Job:
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's query. It is a new one each time a micro-batch is retried."""
+        """Spark's current query. Each retry of a micro-batch starts a new one."""
         return self._queries[-1]
 
     @property
@@ -268,7 +267,7 @@ class Job:
         sink.claim(self._sink, self._owner, self.location, self._new)
 
     def _frames(self, inputs: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
-        """Return relation -> (folder or None, DataFrame). Raises for a wrong source before anything is written.
+        """Check the sources before anything is written, and return relation -> (folder or None, DataFrame).
 
         The relations are in the order of the catalog, because Spark's logs identify a source by its position.
         """

@@ -45,7 +45,7 @@ Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
 
 def check(sink: Sink) -> Sink:
-    """Return a sink that is a function, or the absolute path of a sink that is a folder. Raises ViewError otherwise."""
+    """Return a function unchanged, and a folder as an absolute path. Raises ViewError for any other sink."""
     if callable(sink):
         return sink
     if not isinstance(sink, str | os.PathLike):
@@ -70,8 +70,8 @@ def check_not_read(sink: Sink, views: Iterable[str], folders: Mapping[str, str |
 def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
     """Record in the sink's folder that it belongs to the stream with the id ``owner``.
 
-    Raises CheckpointError if the folder contains batches of another stream. A ``new`` stream has not written any
-    batches, so batches in a folder without an owner belong to another stream, too.
+    Raises CheckpointError if the folder contains batches of another stream. For a ``new`` stream, these include batches
+    in a folder without an owner, because a new stream has not written any.
     """
     if callable(sink):
         return
@@ -131,6 +131,6 @@ def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
 
 
 def _folder_name(view: str) -> str:
-    """Return the name of the folder for a view. Slashes are escaped, and a leading dot, which would hide the folder."""
+    """Return the name of the folder for a view, with slashes and a leading dot escaped."""
     plain = view.replace("%", "%25").replace("/", "%2F")
     return f"%2E{plain[1:]}" if plain.startswith(".") else plain

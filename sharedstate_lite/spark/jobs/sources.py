@@ -1,10 +1,10 @@
 """The input of a stream: folders of Parquet files and streaming DataFrames, turned into messages to the bins.
 
-A folder is read one file per micro-batch, in the order of modification times. If a folder has one file per epoch, each
-of its files therefore becomes one epoch. If several folders do, the files of an epoch are read together. Spark decides
-which file comes next, and a Python task reads the file directly. This takes a tenth of the time of reading it in the
-JVM and transferring the rows. With few bins, every task that has bins for the rows reads the file. With many bins, one
-task before them does (:mod:`..bins.files`).
+A folder is read one file per micro-batch, in the order of modification times. A folder with one
+file per epoch therefore keeps its epochs. If several folders have one file per epoch, the files of the same epoch are
+read in the same micro-batch. Spark decides which file comes next, and a Python task reads the file directly. This takes
+a tenth of the time of reading it in the JVM and transferring the rows. With few bins, every task that has bins for the
+rows reads the file. With many bins, one task before them does (:mod:`..bins.files`).
 
 A DataFrame needs the relation's columns and ``diff``, and Spark decides its micro-batches. Columns and types are
 checked before anything runs. Values are checked in Spark's tasks, where rows become messages.
@@ -56,7 +56,7 @@ _TAKEN: dict[Type, tuple[str, ...]] = {
 }
 """The Spark types that each column type accepts."""
 MAX_AGE = "100000d"
-"""How much older than the newest file a file can be before Spark ignores it. In practice, there is no limit."""
+"""How much older than the newest file a file can be before Spark ignores it. In effect, this sets no limit."""
 REMEDY = "remove it, or put the correct file in its place, and start the stream again with the same checkpoint"
 _REPORTED = "reported.json"
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
@@ -134,7 +134,7 @@ def messages(
         return _paths(source, relation, make_route(), bins, key_of_bin)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Spark pickles this function by value, together with the globals that it uses. Calling _encode keeps them few.
+        # Spark pickles this function by value, with the globals that it uses. Those that _encode uses are left out.
         out = _encode(list(batches), files, relation, schema, make_route(), bins)
         yield from to_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
 
@@ -204,7 +204,7 @@ def files_read(rows: pa.Table) -> set[Path]:
 
 
 class UnreadFile(Exception):
-    """Spark skipped a file, as it does with every file that is empty when Spark lists the folder."""
+    """Raised when Spark skipped a file. Spark skips every file that is empty when it lists the folder."""
 
     def __init__(self, file: str) -> None:
         super().__init__(f"{file} was listed but not read")
@@ -252,9 +252,9 @@ class PendingBatch:
                 )
 
     def _offsets(self, batch: int) -> dict[int, int]:
-        """Return the last entry of each source's log that a micro-batch includes: source number -> entry number.
+        """Return the number of the last log entry that a micro-batch includes, for each source that is a folder.
 
-        Sources that are not folders are left out.
+        The keys of the result are the numbers of the sources.
         """
         file = self._spark / "offsets" / str(batch)
         lines = file.read_text().splitlines()[2:] if file.exists() else []

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Carries an error of the kit from a Python worker to the driver, encoded in its text."""
+    """An exception that carries an error of the kit, encoded in its text, from a Python worker to the driver."""
 
     def __init__(self, error: Error) -> None:
         encoded = json.dumps([type(error).__name__, str(error)]).encode()
@@ -55,7 +55,7 @@ def refused(text: str) -> Error | None:
 
 
 def reason(text: str) -> str:
-    """Return the line that names the cause, from the text of Spark's exception. It has at most 300 characters."""
+    """Return the line that names the cause in the text of Spark's exception, cut to 300 characters."""
     ended = re.search(r"terminated with exception: *(\S[^\n]*)", text)
     if ended is not None and not re.search(r"SparkException|Job aborted|FOREACH_BATCH", ended[1]):
         return ended[1][:300]

@@ -41,7 +41,7 @@ KEPT = 2
 
 @dataclass
 class InboxEntry:
-    """One file in the log. If its batch was refused, it is ``void``, and was replaced by a file without rows."""
+    """One file of the inbox. ``void`` is True if its batch was refused, so that a file without rows has replaced it."""
 
     number: int
     kind: str
@@ -123,12 +123,12 @@ class Inbox:
                 data = file.read_bytes()
             except OSError as error:
                 raise CheckpointError(
-                    f"{file}: the input file of {what} is lost ({error.strerror}) and its batch is not committed; "
+                    f"{file}: the input file of {what} is lost ({error.strerror}), and its batch is not committed; "
                     "put it back, or restore another checkpoint"
                 ) from error
             if hashlib.sha256(data).hexdigest() != entry.sha256:
                 raise CheckpointError(
-                    f"{file}: the input file of {what} was changed (SHA-256 differs) and its batch is not committed; "
+                    f"{file}: the input file of {what} was changed (SHA-256 differs), and its batch is not committed; "
                     "put the original back, or restore another checkpoint"
                 )
 

@@ -36,7 +36,7 @@ _HEAD, _RUN, _BLOB = (
 
 @cache
 def _worker_rpc() -> SocketRpc | None:
-    """Return this process's RPC, which starts to listen at the first call, or None if it cannot open a port."""
+    """Return the RPC of this process, or None if it cannot open a port. The first call starts the RPC."""
     try:
         return SocketRpc()
     except OSError:

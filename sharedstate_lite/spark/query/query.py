@@ -5,10 +5,10 @@ that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames
 sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
 sink then does nothing, and Spark commits the batch.
 
-A batch that fails is tried again. If a kernel refused a message, the query has ended, and Spark would run the same
-batch at every restart. So the file of the batch is voided before the restart, and the batch is then empty. The output
-of the failed attempt is deleted first. Otherwise, the stores that this attempt wrote would be committed with the empty
-batch.
+A batch that fails is tried again. If it failed because a kernel refused a message, Spark would run the same batch at
+every restart of the query. So before the restart, the file of the batch is voided, which makes the batch empty. The
+output of the failed attempt is deleted first. Otherwise, the stores that this attempt wrote would be committed with the
+empty batch.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from . import settings
 def usable(session: SparkSession, what: str) -> None:
     """Raise Error unless ``session`` is a running session whose driver is in this process.
 
-    The message starts with ``what``, the name of what needs the session, such as "a stream".
+    ``what`` names the caller in the message, such as "a stream".
     """
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise Error(f"{what}: {settings.NO_CONNECT}")

@@ -1,4 +1,4 @@
-"""An archive of Spark's classes: they are parsed and verified once, and later JVMs map the result into memory.
+"""An archive of Spark's classes, which are parsed and verified once and then mapped into memory by later JVMs.
 
     python -m sharedstate_lite.spark.session.classes     creates the archive if it does not exist
 
@@ -11,8 +11,8 @@ and sessions on local[N] use it. At each start, Java checks whether the jars and
 the archive if they are not.
 
 Java cannot create an archive if a folder on the class path contains files. Spark's configuration folder is on the class
-path, so the kit leaves it empty, and passes configuration files in another folder by their paths. PySpark is imported
-only to create the archive.
+path, so the kit leaves it empty, and keeps the configuration files in another folder. PySpark is imported only when the
+archive is created.
 
 Source: JEP 350, Dynamic CDS Archives.
 """

@@ -53,7 +53,7 @@ def explain(text: str, master: str, log: Path) -> str:
 
 
 def _reason(text: str) -> str:
-    """Return the line of a Java exception that names the error. The first line comes from py4j."""
+    """Return the line that names the error in the text of a Java exception. The first line is a message of py4j."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     java = [line for line in lines if re.match(r"(: |Caused by: )?[\w.$]+(Exception|Error)\b", line)]
     return re.sub(r"^(: |Caused by: )", "", (java or lines)[0])[:300]

@@ -24,7 +24,7 @@ RETURN_SECONDS = 3
 def delayed() -> Iterator[None]:
     """Delay Ctrl-C until the end of the block.
 
-    A process that is started and stored in the block is then known to its owner, who can stop it after the interrupt.
+    A process that the block starts and stores can then be stopped when KeyboardInterrupt is raised.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -53,7 +53,7 @@ class Interrupts:
         self._shell: Any = None
 
     def install(self, before: Any, client: Any) -> None:
-        """Start to handle SIGINT. ``before`` is the earlier handler, which is called after the jobs are cancelled.
+        """Start handling SIGINT. ``before`` is the earlier handler, which is called after the jobs are cancelled.
 
         ``client`` is the py4j client that all calls use. If SIGINT was ignored, as in a shell's background job, it
         stays ignored.

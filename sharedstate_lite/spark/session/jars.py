@@ -128,7 +128,7 @@ def setting() -> dict[str, str]:
 
 
 def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Download a package, or store why that failed. Return what `find` finds afterwards.
+    """Download a package, or store the reason if that fails. Return the result of `find` afterwards.
 
     ``say`` is called with the name of each file. This takes one or two seconds, and at most ivy.FETCH_SECONDS per
     attempt. Each file is renamed into place when it is complete.
@@ -189,7 +189,7 @@ def _coordinates(package: Package) -> str:
 
 
 def _retrieve(package: Package, wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
-    """Download the package in its own version, or else in the newest version that matches ``instead``."""
+    """Download the package. If the repository lacks its version, download the newest one that matches ``instead``."""
     try:
         return ivy.retrieve(wanted, scratch / "first", say)
     except ivy.NotInRepository:

@@ -151,7 +151,7 @@ def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
 
 
 def _ask(java: Path, patience: float) -> _Answer:
-    """Return the home and version that ``java`` reports, and whether it has the vector module. Raises Error."""
+    """Return the home and version of ``java``, and whether it has the vector module. Raises Error if it cannot run."""
     last = "it printed nothing"
     for options in ([_VECTOR], []):
         try:

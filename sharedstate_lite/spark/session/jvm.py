@@ -36,7 +36,7 @@ In a container without an init process, executors that have exited remain as zom
 
 
 class Jvm:
-    """A running JVM. The file ``answer`` contains the port on which it listens for Python, and a secret.
+    """A running JVM. The file ``answer`` contains the port on which it listens, and the secret for connecting to it.
 
     The JVM writes all its output to ``log``, and its temporary files to ``folder``. ``conf`` are the settings for
     Spark, and ``configuration`` is Spark's configuration folder. Raises Error if the JVM does not start.
@@ -129,7 +129,7 @@ def _home(master: str, folder: Path, python: str) -> Path:
 def environment(master: str, java: Java, folder: Path, spark: Path, python: str) -> dict[str, str]:
     """Return the environment variables for the JVM.
 
-    They are the user's, without those that belong to another installation of Spark, and the kit's own.
+    These are the user's variables, without those of other Spark installations, and the kit's own variables.
     """
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")

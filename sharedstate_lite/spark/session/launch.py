@@ -99,7 +99,7 @@ class SparkDriver:
             jvm.end()
         _forget()
         self._interrupts.remove()
-        # Remove the folder that PySpark added for the files of jobs.
+        # PySpark has added a folder for the files of jobs to the module path.
         sys.path[:] = [path for path in sys.path if not path.startswith(str(self._scratch.path))]
         self._scratch.close()
 

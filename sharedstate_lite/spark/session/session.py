@@ -8,7 +8,7 @@
 A process has at most one session at a time. A second call returns the running session if its arguments match that
 session, and raises Error otherwise. PySpark would return the old session and ignore the difference. If the session's
 JVM has died, the next call starts another session. A session ends with ``stop``, at the end of a ``with`` block, or
-with the process.
+when the process exits.
 
 PySpark is imported when the first session starts.
 """
@@ -116,7 +116,7 @@ def _running() -> SparkDriver | None:
 
 
 def _check_same(running: SparkDriver, master: str | None, app: str | None, asked: Mapping[str, str]) -> None:
-    """Raise Error if an argument differs from the running session."""
+    """Raise Error if an argument does not match the running session."""
     wishes: dict[str, tuple[str | None, str | None]] = {"master": (running.master, master), "app": (running.app, app)}
     wishes |= {name: (running.value(name), value) for name, value in asked.items()}
     differ = [

@@ -104,7 +104,7 @@ def plain(conf: Mapping[str, Value]) -> dict[str, str]:
 
 
 def check(shuffle_partitions: object, memory: object) -> None:
-    """Raise Error for a wrong argument of a session. None is allowed for both.
+    """Check two arguments of a session, which can both be None. Raises Error.
 
     ``shuffle_partitions`` must be an integer of at least 1, and ``memory`` a size that Java accepts, such as '2g'.
     """

@@ -1,11 +1,11 @@
-"""A standalone Spark cluster on this machine: a master and workers on the loopback device, from the pip package.
+"""A standalone Spark cluster on this machine: a master and workers on the loopback device, run from the pip package.
 
     with ss.spark.Cluster(workers=2) as cluster:
         session = ss.spark.session(cluster.url)
 
 Spark's ``spark-class`` starts the processes on free ports. They are children of a guard process (:mod:`.guard`), which
 stops them when this process exits or is killed. Their files are in one folder of the cache, which is deleted when they
-stop. The command ``python -m sharedstate_lite.spark.session.cluster`` does the same.
+stop. The command ``python -m sharedstate_lite.spark.session.cluster`` starts such a cluster.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Cluster:
         self._guard.stdout.readline()
 
     def _await(self, find: Callable[[str], list[Any]]) -> list[Any]:
-        """Wait until ``find``, called with the text of the master's log, finds something, and return that."""
+        """Call ``find`` with the text of the master's log until it finds something, and return that. Raises Error."""
         deadline = time.monotonic() + START_SECONDS
         log = self._scratch.path / "master.log"
         while True:
