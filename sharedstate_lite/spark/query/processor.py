@@ -1,4 +1,4 @@
-"""The stateful operator that Spark runs for one stage: it runs the stage's bins in transformWithStateInPandas.
+"""The stateful operator of one stage. Spark runs it in transformWithStateInPandas, and it runs the bins of the stage.
 
 Each row of the stream is one message (`BinMessage`), whose blob usually contains many rows of a relation. Messages to
 other stages pass through unchanged. Source: Spark 4's transformWithState.

@@ -27,7 +27,7 @@ JAVA_OPTIONS = "SHAREDSTATE_LITE_JAVA_OPTIONS"
 """The environment variable with options for every JVM that the kit starts on this machine, including executors."""
 
 ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
-"""Setting -> separator. A user's value for one of these is appended to the kit's value, and does not replace it."""
+"""Setting -> separator. A user's value for one of these is appended to the kit's value instead of replacing it."""
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
