@@ -29,6 +29,8 @@ from .terms import PHASES, Limits
 
 PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
 _HERE = Path(__file__).resolve().parent.parent
+_STILL = 20.0
+"""`Limits.still` of --quick, in seconds."""
 _EXITS = {"pass": PASS, "fail": FAIL, "void": VOID}
 
 
@@ -112,7 +114,8 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     limits = Limits(
         timeout=given.timeout or Limits.timeout,
         ready=given.ready or Limits.ready,
-        convergence=given.convergence or (20.0 if given.quick else Limits.convergence),
+        convergence=given.convergence or Limits.convergence,
+        still=given.convergence or (_STILL if given.quick else Limits.still),
         budget=110.0 if given.quick else 700.0,
     )
     seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000

@@ -126,6 +126,9 @@ class Limits:
     timeout: float = 10.0
     ready: float = 60.0
     convergence: float = 60.0
+    """The longest wait until all effects are complete."""
+    still: float = 60.0
+    """The longest wait if nothing moves: two snapshots are equal, and each wrong order has a definite answer."""
     pause: float = 3.0
     """The duration of a pause (SIGSTOP)."""
     probe: float = 3.0

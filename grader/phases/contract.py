@@ -1,18 +1,20 @@
 """Phase 1: call every route with valid and invalid arguments, and record each exchange with the expected answer.
 
-The phase begins by calling batch_init of each service, which is called at most once in a run. If a request needs an id
-from an earlier request that failed, it is not sent and its answer is recorded as wrong. After several timeouts in a
-row, no more requests are sent.
+The phase begins by calling batch_init of each service, which is called at most once in a run. If a request depends on
+an earlier answer that was wrong, it is not sent. After several timeouts in a row, no more requests are sent.
 
 If a read returns a wrong answer, it is repeated until the convergence limit, because reads may lag behind and may fail
-with 5xx. Once that time is used up, the last read of each user, item or order is repeated at the end of the phase,
-unless it has changed since. At the end of the run, all reads that were right are repeated, and must still be right.
+with 5xx. Only the time during which reads were wrong counts. Once that time is used up, the last read of each user,
+item or order is repeated at the end of the phase, unless it has changed since. Lag excuses only values: a field that is
+missing or has the wrong type is a violation. At the end of the run, all reads that were right are repeated, and must
+still be right.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from .live import Live
 PHASE = "contract"
 _SHOWN = 2000
 """The maximum number of bytes of a body to record."""
+_SHOWN_FIELD = 80
+"""The maximum number of characters of a malformed field to show."""
 _AGAIN = 0.2
 """Seconds between repetitions of a wrong read. All repetitions together take at most the convergence limit, and at most
 as long again at the end of the phase."""
@@ -35,6 +39,13 @@ requests may take on a slow system."""
 _SILENT = 4
 """After this many timeouts in a row, no more requests are sent."""
 DONE, REFUSED, EITHER = "2xx", "4xx", "2xx or 4xx"
+
+
+class _Answer(NamedTuple):
+    """The body of an answer, and whether everything in it was as expected."""
+
+    body: bytes
+    right: bool
 
 
 @dataclass
@@ -53,8 +64,11 @@ class _Questions:
     """Sends requests one at a time and records the answers."""
 
     def __init__(self, live: Live) -> None:
-        self._live, self._silent, self._left = live, 0, live.limits.convergence
+        self._live, self._silent, self._limit = live, 0, min(live.limits.still, live.limits.convergence)
+        self._left = {"value": self._limit, "form": self._limit}
         self._never = False
+        self._malformed: set[tuple[Kind, str]] = set()
+        self._broken: set[Kind] = set()
         self._later: dict[tuple[Kind, bytes], _Question] = {}
         self._known: dict[tuple[Kind, bytes], _Question] = {}
 
@@ -63,55 +77,84 @@ class _Questions:
         """Whether the system has stopped answering. If so, no more requests are sent."""
         return self._silent == _SILENT
 
-    def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, **wanted: Any) -> bytes:
-        """Send a request, record its answer, and return the body; b"" if the request was not sent.
+    def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, after: bool = True, **wanted: Any) -> _Answer:
+        """Send a request, record its answer, and return it; an empty, wrong answer if the request was not sent.
 
         ``parts``: the arguments in its path, None for a missing id. ``expect``: the expected class of its status.
-        ``wanted``: the expected fields of the body.
+        ``after``: whether the answers that this request depends on were right. ``wanted``: the expected fields of the
+        body, ... for any id. A field that was malformed in an earlier answer of the route is not judged again.
         """
         service, method, path = ROUTES[kind]
         end = middle(*parts)
+        wanted = {name: value for name, value in wanted.items() if (kind, name) not in self._malformed}
         kept: dict[str, Any] = {
             "title": title,
             "service": service,
             "request": f"{method} {service} {path}{end.decode()}",
         }
         kept["expected"] = expect + "".join(f", {name} {_word(value)}" for name, value in wanted.items())
-        lost = "an earlier answer had no id that this request needs" if None in parts else ""
-        if lost or self.silent:
-            kept.update(got=f"not sent: {lost or 'the system does not answer'}", agreed=False, asked=False)
+        lost = (
+            "an earlier answer had no id that this request needs"
+            if None in parts
+            else ""
+            if after
+            else "an answer that this request depends on was wrong"
+        )
+        lost = "a valid request to this route failed" if expect == REFUSED and kind in self._broken else lost
+        lost = "the system does not answer" if self.silent else lost
+        if lost:
+            kept.update(got=f"not sent: {lost}", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
-            return b""
+            return _Answer(b"", False)
         self._forget(kind, end, parts if method != "GET" else [])
-        began, mine = self._live.clock(), _Question(title, kind, end, expect, wanted, kept)
-        whole = self._left == self._live.limits.convergence
+        mine, wrong_since = _Question(title, kind, end, expect, wanted, kept), -1.0
         while True:
             status, body = self._read(mine)
-            late = method == "GET" and expect == DONE and status >= 200
-            if kept["agreed"] or not late:
+            wrong = "form" if kept["why"] else "value"
+            if kept["agreed"] or method != "GET" or expect != DONE or status < 200:
                 break
-            if self._live.clock() >= began + self._left:
-                self._never |= whole  # one read that stays wrong for the entire limit is enough to fail
-                if not self._never:
-                    self._later[kind, end] = mine
+            wrong_since = self._live.clock() if wrong_since < 0 else wrong_since
+            if self._live.clock() >= wrong_since + self._left[wrong]:
+                if wrong == "value":
+                    # One value that stays wrong for the entire limit is enough to fail.
+                    self._never |= self._left[wrong] == self._limit
+                    if not self._never:
+                        self._later[kind, end] = mine
                 break
             self._live.counter.wait(_AGAIN)
-        if not kept["agreed"] or self._live.clock() - began > _AGAIN:
-            self._left = max(0.0, self._left - (self._live.clock() - began))
+        if wrong_since >= 0:
+            self._left[wrong] = max(0.0, self._left[wrong] - (self._live.clock() - wrong_since))
+        self._bad_fields(mine, status, body)
         if kept["agreed"] and method == "GET" and expect == DONE:
             self._known[kind, end] = mine
+        if expect == DONE:
+            (self._broken.discard if status // 100 == 2 else self._broken.add)(kind)
         self._silent = self._silent + 1 if status == Status.TIMEOUT else 0
         self._live.record.exchanges.append(kept)
-        return body
+        return _Answer(body, kept["agreed"])
 
     def _read(self, asked: _Question) -> tuple[int, bytes]:
-        """Send a request and record the answer. Returns status and body."""
+        """Send a question and record the answer. Returns status and body."""
         answer = self._send(asked.title, asked.kind, [asked.end])
         status, body = int(answer.status[0]), answer.bodies[0]
         said = status // 100 == 2 and asked.expect != REFUSED or status // 100 == 4 and asked.expect != DONE
-        asked.kept["agreed"] = bool(said and all(_is(body, name, value) for name, value in asked.wanted.items()))
+        why = [_malformed(body, *field) for field in asked.wanted.items()] if status // 100 == 2 else []
+        fits = not any(why) and all(_is(body, *field) for field in asked.wanted.items())
+        asked.kept["agreed"] = bool(said and fits)
         asked.kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
+        asked.kept["why"] = "; ".join(filter(None, why))
         return status, body
+
+    def _bad_fields(self, asked: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
+        """The malformed fields of an answer that had none before. They are not judged again."""
+        bad = {
+            (asked.kind, name)
+            for name, value in asked.wanted.items()
+            if status // 100 == 2 and _malformed(body, name, value)
+        }
+        new = bad - self._malformed
+        self._malformed |= bad
+        return new
 
     def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
         """Drop the reads to repeat of everything that ``changed`` names, and of what ``kind`` and ``end`` read now."""
@@ -124,15 +167,20 @@ class _Questions:
 
     def ask_again(self) -> None:
         """Repeat the reads that were still wrong until all answers are right, or until the convergence limit."""
-        until = self._live.clock() + self._live.limits.convergence
+        until = self._live.clock() + self._limit
+        answers: dict[tuple[Kind, bytes], tuple[int, bytes]] = {}
         while self._later and not self.silent:
             for known, asked in list(self._later.items()):
-                self._read(asked)
+                answers[known] = self._read(asked)
                 if asked.kept["agreed"]:
                     del self._later[known]
             if self._live.clock() >= until:
                 break
             self._live.counter.wait(_AGAIN)
+        for known, asked in self._later.items():
+            if asked.kept["why"] and not self._bad_fields(asked, *answers[known]):
+                got = f"not judged, because an earlier answer had the same malformed field: {asked.kept['got']}"
+                asked.kept.update(got=got, asked=False)
 
     def once_more(self) -> None:
         """Repeat all right reads at the end of the run, except reads of things that were changed later."""
@@ -178,23 +226,43 @@ def _items(body: bytes) -> dict[str, int] | None:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps([[item, quantity] for item, quantity in value.items()])
+    if value is ...:
+        return "an id"
     if not isinstance(value, range):
-        return repr(value)
+        return json.dumps(value)
     if not value:
         return "(no amount can be right, because more was taken than there was)"
     return f"{value[0]}" if len(value) == 1 else f"{value[0]} to {value[-1]}"
 
 
-def _is(body: bytes, name: str, value: Any) -> bool:
+def _malformed(body: bytes, name: str, value: Any) -> str:
+    """Why a field does not have the form of the expected value; "" if it has."""
+    had = fields(body)
+    if name not in had:
+        return f"it has no field {name}"
+    said = f"{name} is {json.dumps(had[name])[:_SHOWN_FIELD]}"
     if name == "paid":
-        return read_paid(body) == int(value)
+        return "" if isinstance(had[name], bool) else f"{said}, which is not true or false"
+    if name == "items":
+        return "" if _items(body) is not None else f'{said}, which is not a list of lines like ["item id", 2]'
+    if value is ... or isinstance(value, str):
+        return "" if read_id(body, name) is not None else f"{said}, which is not an id"
+    return "" if read_amount(body, name) is not None else f"{said}, which is not a whole number"
+
+
+def _is(body: bytes, name: str, value: Any) -> bool:
+    """Whether a field that is not malformed has the expected value."""
+    if name == "paid":
+        return bool(read_paid(body) == int(value))
     if name == "items":
         return bool(_items(body) == value)
-    if isinstance(value, range):
-        return bool(read_amount(body, name) in value)
-    if isinstance(value, int):
-        return read_amount(body, name) == value
-    return bool(read_id(body, name) == value)
+    if value is ...:
+        return True
+    if isinstance(value, str):
+        return bool(read_id(body, name) == value)
+    return bool(read_amount(body, name) in (value if isinstance(value, range) else (value,)))
 
 
 def run(live: Live) -> None:
@@ -214,97 +282,142 @@ def run(live: Live) -> None:
 
 
 def _ask_all(ask: Any) -> None:
-    ask("create users with batch_init", Kind.BATCH_USERS, [30, 500], DONE)
-    ask("create items with batch_init", Kind.BATCH_ITEMS, [30, 40, 7], DONE)
-    ask("create orders with batch_init", Kind.BATCH_ORDERS, [10, 30, 30, 7], DONE)
+    _batches(ask)
+    user, item = _users(ask), _items_of_stock(ask)
+    _orders(ask, user, item)
+    _too_much(ask)
+
+
+def _batches(ask: Any) -> None:
+    """The three batch_init, and one checkout of an order that they made."""
+    users = ask("create users with batch_init", Kind.BATCH_USERS, [30, 500], DONE).right
+    items = ask("create items with batch_init", Kind.BATCH_ITEMS, [30, 40, 7], DONE).right
+    orders = ask("create orders with batch_init", Kind.BATCH_ORDERS, [10, 30, 30, 7], DONE).right
     for one in ("0", "29"):
-        ask("a user from batch_init", Kind.FIND_USER, [one], DONE, credit=500)
-        ask("an item from batch_init", Kind.FIND_ITEM, [one], DONE, stock=40, price=7)
-    many = ask("an order from batch_init", Kind.FIND_ORDER, ["9"], DONE, paid=False)
-    if lines := _items(many):
-        ask("the user of that order", Kind.FIND_USER, [read_id(many, "user_id")], DONE, credit=500)
-        ask("an item of that order", Kind.FIND_ITEM, [min(lines)], DONE, stock=40, price=7)
-        ask("the cost of that order", Kind.FIND_ORDER, ["9"], DONE, total_cost=7 * sum(lines.values()))
-        _check_out_one_of_many(ask, read_id(many, "user_id"), lines)
-    user = read_id(ask("create a user", Kind.CREATE_USER, [], DONE), "user_id")
+        ask("a user from batch_init", Kind.FIND_USER, [one], DONE, users, credit=500)
+        ask("an item from batch_init", Kind.FIND_ITEM, [one], DONE, items, stock=40, price=7)
+    many = ask("an order from batch_init", Kind.FIND_ORDER, ["9"], DONE, orders, paid=False)
+    lines, user = _items(many.body), read_id(many.body, "user_id")
+    if not lines or user is None:
+        return
+    ask("the user of that order", Kind.FIND_USER, [user], DONE, users, credit=500)
+    ask("an item of that order", Kind.FIND_ITEM, [min(lines)], DONE, items, stock=40, price=7)
+    cost = 7 * sum(lines.values())
+    ask("the cost of that order", Kind.FIND_ORDER, ["9"], DONE, orders, total_cost=cost)
+    if cost > 500 or max(lines.values()) > 40:
+        return
+    paid = ask("check out an order from batch_init", Kind.CHECKOUT, ["9"], DONE, users and items).right
+    ask("the user of that order was charged", Kind.FIND_USER, [user], DONE, paid, credit=500 - cost)
+    for item, quantity in lines.items():
+        ask("the stock of that order was taken", Kind.FIND_ITEM, [item], DONE, paid, stock=40 - quantity)
+
+
+def _user(ask: Any, credit: int) -> str | None:
+    """Create a user with credit. Returns the id; None if a request failed."""
+    user = read_id(ask("create another user", Kind.CREATE_USER, [], DONE, user_id=...).body, "user_id")
+    return user if ask("add credit to the other user", Kind.ADD_FUNDS, [user, credit], DONE).right else None
+
+
+def _item(ask: Any, price: int, stock: int) -> str | None:
+    """Create an item with stock. Returns the id; None if a request failed."""
+    item = read_id(ask("create another item", Kind.CREATE_ITEM, [price], DONE, item_id=...).body, "item_id")
+    return item if ask("add stock to the other item", Kind.ADD_STOCK, [item, stock], DONE).right else None
+
+
+def _users(ask: Any) -> str | None:
+    """All routes of the payment service. Returns a user with 70 of credit."""
+    user = read_id(ask("create a user", Kind.CREATE_USER, [], DONE, user_id=...).body, "user_id")
     ask("a new user has no credit", Kind.FIND_USER, [user], DONE, credit=0)
-    ask("add credit", Kind.ADD_FUNDS, [user, 100], DONE)
-    ask("pay", Kind.PAY, [user, 30], DONE)
-    ask("pay more than the credit", Kind.PAY, [user, 71], REFUSED)
-    ask("the remaining credit", Kind.FIND_USER, [user], DONE, credit=70)
-    ask("pay all of the remaining credit", Kind.PAY, [user, 70], DONE)
-    ask("add credit again", Kind.ADD_FUNDS, [user, 70], DONE)
+    good = ask("add credit", Kind.ADD_FUNDS, [user, 100], DONE).right
+    good = ask("pay", Kind.PAY, [user, 30], DONE, good).right
+    good = ask("pay more than the credit", Kind.PAY, [user, 71], REFUSED, good).right
+    ask("the remaining credit", Kind.FIND_USER, [user], DONE, good, credit=70)
+    good = ask("pay all of the remaining credit", Kind.PAY, [user, 70], DONE, good).right
+    good = ask("add credit again", Kind.ADD_FUNDS, [user, 70], DONE, good).right
     ask("read an unknown user", Kind.FIND_USER, ["no-such-user"], REFUSED)
     ask("add credit to an unknown user", Kind.ADD_FUNDS, ["no-such-user", 5], REFUSED)
     ask("an unknown user pays", Kind.PAY, ["no-such-user", 5], REFUSED)
-    item = read_id(ask("create an item", Kind.CREATE_ITEM, [5], DONE), "item_id")
+    return user if good else _user(ask, 70)
+
+
+def _items_of_stock(ask: Any) -> str | None:
+    """All routes of the stock service. Returns an item with price 5 and a stock of 6."""
+    item = read_id(ask("create an item", Kind.CREATE_ITEM, [5], DONE, item_id=...).body, "item_id")
     ask("a new item has no stock", Kind.FIND_ITEM, [item], DONE, stock=0, price=5)
-    ask("add stock", Kind.ADD_STOCK, [item, 10], DONE)
-    ask("subtract stock", Kind.SUBTRACT, [item, 4], DONE)
-    ask("subtract more than the stock", Kind.SUBTRACT, [item, 7], REFUSED)
-    ask("the remaining stock", Kind.FIND_ITEM, [item], DONE, stock=6, price=5)
-    ask("subtract all of the remaining stock", Kind.SUBTRACT, [item, 6], DONE)
-    ask("add stock again", Kind.ADD_STOCK, [item, 6], DONE)
+    good = ask("add stock", Kind.ADD_STOCK, [item, 10], DONE).right
+    good = ask("subtract stock", Kind.SUBTRACT, [item, 4], DONE, good).right
+    good = ask("subtract more than the stock", Kind.SUBTRACT, [item, 7], REFUSED, good).right
+    ask("the remaining stock", Kind.FIND_ITEM, [item], DONE, good, stock=6, price=5)
+    good = ask("subtract all of the remaining stock", Kind.SUBTRACT, [item, 6], DONE, good).right
+    good = ask("add stock again", Kind.ADD_STOCK, [item, 6], DONE, good).right
     ask("read an unknown item", Kind.FIND_ITEM, ["no-such-item"], REFUSED)
     ask("add stock to an unknown item", Kind.ADD_STOCK, ["no-such-item", 5], REFUSED)
     ask("subtract stock from an unknown item", Kind.SUBTRACT, ["no-such-item", 5], REFUSED)
-    order = read_id(ask("create an order", Kind.CREATE_ORDER, [user], DONE), "order_id")
+    return item if good else _item(ask, 5, 6)
+
+
+def _orders(ask: Any, user: str | None, item: str | None) -> None:
+    """All routes of the order service, and checkouts that have enough credit and stock."""
+    order = read_id(ask("create an order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
     ask("an empty order", Kind.FIND_ORDER, [order], DONE, paid=False, items={}, user_id=user, total_cost=0)
-    ask("add a line", Kind.ADD_ITEM, [order, item, 2], DONE)
+    added = ask("add a line", Kind.ADD_ITEM, [order, item, 2], DONE).right
     line = {"items": {item: 2}, "user_id": user, "total_cost": 10}
-    ask("an order with one line", Kind.FIND_ORDER, [order], DONE, paid=False, **line)
-    ask("add a line with an unknown item", Kind.ADD_ITEM, [order, "no-such-item", 1], REFUSED)
+    ask("an order with one line", Kind.FIND_ORDER, [order], DONE, added, paid=False, **line)
+    if not ask("add a line with an unknown item", Kind.ADD_ITEM, [order, "no-such-item", 1], REFUSED).right:
+        # The order may now contain an item that does not exist.
+        order = read_id(ask("create another order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
+        added = ask("add a line to the other order", Kind.ADD_ITEM, [order, item, 2], DONE).right
     ask("add a line to an unknown order", Kind.ADD_ITEM, ["no-such-order", item, 1], REFUSED)
     ask("read an unknown order", Kind.FIND_ORDER, ["no-such-order"], REFUSED)
+    paid = ask("check out the order", Kind.CHECKOUT, [order], DONE, added).right
     ask("check out an unknown order", Kind.CHECKOUT, ["no-such-order"], REFUSED)
-    ask("check out the order", Kind.CHECKOUT, [order], DONE)
-    ask("the order is paid", Kind.FIND_ORDER, [order], DONE, paid=True, **line)
-    ask("the stock was taken", Kind.FIND_ITEM, [item], DONE, stock=4)
-    ask("the user was charged", Kind.FIND_USER, [user], DONE, credit=60)
-    ask("check out the same order again", Kind.CHECKOUT, [order], EITHER)
-    ask("add a line to a paid order", Kind.ADD_ITEM, [order, item, 1], EITHER)
-    ask("check out the paid order after that", Kind.CHECKOUT, [order], EITHER)
-    _too_much(ask, user, item)
-    ask("the stock is unchanged", Kind.FIND_ITEM, [item], DONE, stock=4)
-    ask("the credit is unchanged", Kind.FIND_USER, [user], DONE, credit=60)
+    ask("the order is paid", Kind.FIND_ORDER, [order], DONE, paid, paid=True, **line)
+    ask("the stock was taken", Kind.FIND_ITEM, [item], DONE, paid, stock=4)
+    ask("the user was charged", Kind.FIND_USER, [user], DONE, paid, credit=60)
+    ask("check out the same order again", Kind.CHECKOUT, [order], EITHER, paid)
+    ask("add a line to a paid order", Kind.ADD_ITEM, [order, item, 1], EITHER, paid)
+    ask("check out the paid order after that", Kind.CHECKOUT, [order], EITHER, paid)
+    ask("the stock was taken only once", Kind.FIND_ITEM, [item], DONE, paid, stock=4)
+    ask("the user was charged only once", Kind.FIND_USER, [user], DONE, paid, credit=60)
 
 
-def _check_out_one_of_many(ask: Any, user: str | None, lines: dict[str, int]) -> None:
-    """Check out an order that batch_init created, if credit and stock suffice. The system chose its user and lines."""
-    cost = 7 * sum(lines.values())
-    if cost > 500 or max(lines.values()) > 40:
-        return
-    ask("check out an order from batch_init", Kind.CHECKOUT, ["9"], DONE)
-    ask("the user of that order was charged", Kind.FIND_USER, [user], DONE, credit=500 - cost)
-    for item, quantity in lines.items():
-        ask("the stock of that order was taken", Kind.FIND_ITEM, [item], DONE, stock=40 - quantity)
-
-
-def _too_much(ask: Any, user: str | None, item: str | None) -> None:
+def _too_much(ask: Any) -> None:
     """Check out one order that exceeds the stock and one that exceeds the credit. Both must be refused, unpaid."""
-    order = read_id(ask("create a second order", Kind.CREATE_ORDER, [user], DONE), "order_id")
-    ask("add a line that exceeds the stock", Kind.ADD_ITEM, [order, item, 5], DONE)
-    ask("check out with too little stock", Kind.CHECKOUT, [order], REFUSED)
-    ask("the refused order is not paid", Kind.FIND_ORDER, [order], DONE, paid=False)
-    dear = read_id(ask("create an expensive item", Kind.CREATE_ITEM, [61], DONE), "item_id")
-    ask("add stock to the expensive item", Kind.ADD_STOCK, [dear, 1], DONE)
-    order = read_id(ask("create a third order", Kind.CREATE_ORDER, [user], DONE), "order_id")
-    ask("add a line that exceeds the credit", Kind.ADD_ITEM, [order, dear, 1], DONE)
-    ask("add a second line", Kind.ADD_ITEM, [order, item, 1], DONE)
-    ask("add the same item again", Kind.ADD_ITEM, [order, item, 2], DONE)
+    user, item = _user(ask, 60), _item(ask, 5, 4)
+    order = read_id(ask("create a second order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
+    added = ask("add a line that exceeds the stock", Kind.ADD_ITEM, [order, item, 5], DONE).right
+    refused = ask("check out with too little stock", Kind.CHECKOUT, [order], REFUSED, added).right
+    ask("the refused order is not paid", Kind.FIND_ORDER, [order], DONE, refused, paid=False)
+    if not refused:
+        user, item = _user(ask, 60), _item(ask, 5, 4)
+    dear = _item(ask, 61, 1)
+    order = read_id(ask("create a third order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
+    added = ask("add a line that exceeds the credit", Kind.ADD_ITEM, [order, dear, 1], DONE).right
+    added = ask("add a second line", Kind.ADD_ITEM, [order, item, 1], DONE, added).right
+    added = ask("add the same item again", Kind.ADD_ITEM, [order, item, 2], DONE, added).right
     lines = {"items": {dear: 1, item: 3}, "user_id": user, "total_cost": 76}
-    ask("an order with three lines", Kind.FIND_ORDER, [order], DONE, paid=False, **lines)
-    ask("check out with too little credit", Kind.CHECKOUT, [order], REFUSED)
-    ask("the refused order is not paid", Kind.FIND_ORDER, [order], DONE, paid=False)
-    ask("the expensive item's stock is unchanged", Kind.FIND_ITEM, [dear], DONE, stock=1)
+    ask("an order with three lines", Kind.FIND_ORDER, [order], DONE, added, paid=False, **lines)
+    refused = ask("check out with too little credit", Kind.CHECKOUT, [order], REFUSED, added).right
+    ask(
+        "the refused order is not paid, and its lines are unchanged",
+        Kind.FIND_ORDER,
+        [order],
+        DONE,
+        refused,
+        paid=False,
+        **lines,
+    )
+    ask("the expensive item's stock is unchanged", Kind.FIND_ITEM, [dear], DONE, refused, stock=1)
+    ask("the stock is unchanged", Kind.FIND_ITEM, [item], DONE, refused, stock=4)
+    ask("the credit is unchanged", Kind.FIND_USER, [user], DONE, refused, credit=60)
 
 
 def _at_once(questions: _Questions, times: int) -> None:
     """Call each route that changes an amount many times concurrently. No change may be lost or applied twice."""
     ask = questions.ask
-    user = read_id(ask("create a second user", Kind.CREATE_USER, [], DONE), "user_id")
-    item = read_id(ask("create a third item", Kind.CREATE_ITEM, [3], DONE), "item_id")
-    order = read_id(ask("create a fourth order", Kind.CREATE_ORDER, [user], DONE), "order_id")
+    user = read_id(ask("create a second user", Kind.CREATE_USER, [], DONE, user_id=...).body, "user_id")
+    item = read_id(ask("create a third item", Kind.CREATE_ITEM, [3], DONE, item_id=...).body, "item_id")
+    order = read_id(ask("create a fourth order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
     for thing, service, change, take, find, field in (
         (user, "credit", Kind.ADD_FUNDS, Kind.PAY, Kind.FIND_USER, "credit"),
         (item, "stock", Kind.ADD_STOCK, Kind.SUBTRACT, Kind.FIND_ITEM, "stock"),

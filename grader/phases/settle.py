@@ -7,7 +7,9 @@ recorded.
 
 from __future__ import annotations
 
-from ..audit import clean, view_of
+from collections.abc import Callable
+
+from ..audit import INDETERMINATE, View, audit, clean, view_of
 from ..record import Shot
 from ..shop import look_again, snapshot
 from ..terms import State
@@ -21,7 +23,7 @@ def settle(live: Live, phase: str, name: str) -> bool:
     """
     counter, record = live.counter, live.record
     began = counter.now()
-    limit = _limit(live)
+    over = _deadline(live)
     before: Shot | None = None
     while True:
         first = before or snapshot(counter, phase, name)
@@ -37,12 +39,13 @@ def settle(live: Live, phase: str, name: str) -> bool:
             live.notes(phase)["settled_s"] = round((first.end - began) / 1e9, 1)
             record.keep(second, phase, f"{name}, second of the pair", True)
             return True
-        if counter.now() > limit:
+        if over(first, second):
             record.keep(first, phase, f"{name}, at the convergence limit", False)
             record.keep(second, phase, f"{name}, at the convergence limit", False)
             return False
         before = second
-        live.say(f"{phase}: not settled yet, {max(0, (limit - counter.now()) // 10**9)} s left")
+        waited = (counter.now() - began) // 10**9
+        live.say(f"{phase}: not settled after {waited} s, at most {live.limits.convergence:.0f} s")
 
 
 def failed(live: Live) -> bool:
@@ -50,23 +53,40 @@ def failed(live: Live) -> bool:
     return any(shot["phase"] and not shot["accepted"] for shot in live.record.snapshots_taken)
 
 
-def _limit(live: Live) -> int:
-    """Return when to stop waiting, in ns since the run began.
+def _deadline(live: Live) -> Callable[[Shot, Shot], bool]:
+    """Return a function that decides, from the last two unclean snapshots, whether to stop waiting.
 
-    This is the convergence limit or, if an earlier phase has failed, the end of the run's time budget if it is sooner.
+    Waiting stops at the convergence limit. It stops earlier, after `Limits.still` seconds, if the two snapshots are
+    equal and no wrong value involves an order without a definite answer, because then no effect is under way. If an
+    earlier phase has failed, it also stops at the end of the run's time budget.
     """
-    now, stable = live.counter.now(), 2 * live.limits.stable
-    limit = now + int(live.limits.convergence * 1e9)
-    return min(limit, max(now + int(stable * 1e9), int(live.limits.budget * 1e9))) if failed(live) else limit
+    began, stable = live.counter.now(), 2 * live.limits.stable
+    limit, still = began + int(live.limits.convergence * 1e9), began + int(live.limits.still * 1e9)
+    if failed(live):
+        limit = min(limit, max(began + int(stable * 1e9), int(live.limits.budget * 1e9)))
+
+    def over(first: Shot, second: Shot) -> bool:
+        now = live.counter.now()
+        return now > limit or now > still and first.same(second) and not under_way(view_of(live.record, second))
+
+    return over
+
+
+def under_way(view: View) -> bool:
+    """Return whether a wrong value involves an order without a definite answer, whose effects may still complete."""
+    named = {order for found in audit(view) for order in (found.order, *found.candidates) if order >= 0}
+    return bool((view.outcome[list(named)] == INDETERMINATE).any())
 
 
 def drain(live: Live, phase: str, name: str) -> Shot:
     """Take snapshots until one is clean, or until the limit. Returns the last one, but does not record it."""
-    limit = _limit(live)
+    over = _deadline(live)
+    before: Shot | None = None
     while True:
         shot = snapshot(live.counter, phase, name)
-        if clean(view_of(live.record, shot)) or live.counter.now() > limit:
+        if clean(view_of(live.record, shot)) or over(before or shot, shot):
             return shot
+        before = shot
         live.counter.wait(min(live.limits.stable, 1.0))
 
 
@@ -78,11 +98,11 @@ def still_clean(live: Live, phase: str) -> bool:
 def settle_all(live: Live) -> int:
     """Take and record the final snapshot of the run, which covers all phases. Returns its number.
 
-    If reads are lost, it is repeated until the limit, because a process may be restarting.
+    If reads are lost, it is repeated for up to `Limits.still` seconds, because a process may be restarting.
     """
-    limit = _limit(live)
+    until = live.counter.now() + int(min(live.limits.still, live.limits.convergence) * 1e9)
     while True:
         shot = snapshot(live.counter, "", "last")
-        if live.counter.now() > limit or not any((states == State.LOST).any() for _, states, _ in shot.read.values()):
+        if live.counter.now() > until or not any((states == State.LOST).any() for _, states, _ in shot.read.values()):
             return live.record.keep(shot, "", "last", False)
         live.counter.wait(min(live.limits.stable, 1.0))

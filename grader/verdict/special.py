@@ -32,7 +32,7 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
     return [
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
-        for got in (e["got"][:200],)
+        for got in (e["got"][:200] + (f": {e['why']}" if e.get("why") else ""),)
         if not e["agreed"] and e.get("asked", True)
     ]
 

@@ -14,7 +14,7 @@ from grader.phases.live import Live
 from grader.phases.settle import settle, settle_all
 from grader.shop import Wave, snapshot
 from grader.shop.counter import CLOSED
-from grader.terms import Entity, Kind, Limits, State
+from grader.terms import Entity, Kind, Limits, State, Status
 from grader.verdict.violations import violations
 from grader.wire.jobs import Result
 
@@ -116,6 +116,38 @@ def test_after_a_failed_phase_waiting_ends_with_the_run() -> None:
         limits = Limits(convergence=60.0, budget=budget)
         assert not settle(Live(shop.record, counter, limits, 1, 0, {PHASE: 1.0}, lambda said: None), PHASE, "audit")
         assert 4 <= (shop.now() - again) / SECOND < most
+
+
+@pytest.mark.parametrize(
+    ("answer", "moves", "back", "good", "seconds"),
+    [
+        (Status.TIMEOUT, False, 135, True, 35),  # an order without an answer, completed by a timer of 35 s
+        (Status.TIMEOUT, False, 10**6, False, 60),
+        (200, True, 10**6, False, 60),
+        (200, False, 10**6, False, 20),
+    ],
+)
+def test_without_convergence_quick_waits_for_effects_that_are_under_way(
+    answer: int, moves: bool, back: int, good: bool, seconds: int
+) -> None:
+    """It waits for a minute while values change or an order without an answer is wrong, otherwise for 20 s."""
+    order = 7
+
+    def says(wave: Wave, entity: Entity, row: int, value: int) -> int:
+        if shop.now() > back * SECOND:
+            return value
+        if moves and (entity, row) == (Entity.USER, 0):
+            return value + shop.now() // SECOND
+        return value * ((entity, row) != (Entity.ORDER, order))
+
+    shop: Any
+    shop = Shop(says)
+    tries = (shop.record.history["kind"] == Kind.CHECKOUT) & (shop.record.history["subject"] == order)
+    shop.record.history["status"][tries] = answer
+    began, limits = shop.now(), Limits(convergence=60.0, still=20.0)
+    live = Live(shop.record, shop, limits, 1, 0, {PHASE: 1.0}, lambda said: None)
+    assert settle(live, PHASE, "audit") is good
+    assert seconds <= (shop.now() - began) / SECOND < seconds + 8
 
 
 @pytest.mark.parametrize(("back", "seconds", "waves"), [(101, 1, 9), (10**6, 2, 12)])
