@@ -142,7 +142,7 @@ class _Questions:
         fits = not any(why) and all(_is(body, *field) for field in asked.wanted.items())
         asked.kept["agreed"] = bool(said and fits)
         asked.kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
-        asked.kept["why"] = "; ".join(filter(None, why))
+        asked.kept.update(why="; ".join(filter(None, why)), status=status)
         return status, body
 
     def _bad_fields(self, asked: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
@@ -186,7 +186,7 @@ class _Questions:
         """Repeat all right reads at the end of the run, except reads of things that were changed later."""
         for known, asked in self._known.items():
             again = replace(asked, title=f"{asked.title}, at the end of the run", kept=dict(asked.kept))
-            again.kept["title"] = again.title
+            again.kept.update(title=again.title, again=True)
             self._live.record.exchanges.append(again.kept)
             self._later[known] = again
         self.ask_again()
@@ -426,11 +426,13 @@ def _at_once(questions: _Questions, times: int) -> None:
         if perhaps == times > 0:
             return  # the system hangs, so every further request would take a full timeout
         said = f"{service} after {done} concurrent additions of 2"
-        ask(said, find, [thing], DONE, **{field: range(2 * done, 2 * (done + perhaps) + 1)})
+        amount: dict[str, Any] = {field: range(2 * done, 2 * (done + perhaps) + 1)}
+        ask(said, find, [thing], DONE, **amount)
         taken, unsure = questions.crowd(f"take {service} {times} times concurrently", take, [thing, 3], times)
         low, high = 2 * done - 3 * (taken + unsure), 2 * (done + perhaps) - 3 * taken
         said = f"{service} after {done} additions of 2 and {taken} subtractions of 3"
-        ask(said, find, [thing], DONE, **{field: range(max(0, low), high + 1)})
+        amount = {field: range(max(0, low), high + 1)}
+        ask(said, find, [thing], DONE, **amount)
     done, perhaps = questions.crowd(f"add a line {times} times concurrently", Kind.ADD_ITEM, [order, item, 1], times)
     cost = range(3 * done, 3 * (done + perhaps) + 1)
     ask(f"an order after {done} concurrent additions", Kind.FIND_ORDER, [order], DONE, paid=False, total_cost=cost)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..audit import FAIL, outcomes
 from ..record import Record
 from ..terms import Entity, Kind
-from .violations import Violation, label
+from .violations import LOST, Violation, killed, label
 
 AMPLE = ("duplicates", "load")
 """The phases that have enough stock and credit for every order, except in waves whose names begin with "short"."""
@@ -33,8 +34,22 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
         for got in (e["got"][:200] + (f": {e['why']}" if e.get("why") else ""),)
-        if not e["agreed"] and e.get("asked", True)
+        if not e["agreed"] and e.get("asked", True) and not _lost(record, e)
     ]
+
+
+def _lost(record: Record, exchange: dict[str, Any]) -> bool:
+    """Return whether an id of the contract phase became unknown after a kill."""
+    return bool(exchange.get("again") and exchange["status"] // 100 == 4 and killed(record))
+
+
+def _faults(record: Record, phase: str, known: set[int]) -> list[Violation]:
+    """Return one violation for all ids of the contract phase that a kill made unknown."""
+    lost = [e for e in record.exchanges if not e["agreed"] and _lost(record, e)]
+    if not lost:
+        return []
+    detail = f"{LOST}: {len(lost)} of the contract phase, the first is {lost[0]['request']}: {lost[0]['got'][:200]}"
+    return [Violation("", "", (), "contract", phase, detail)]
 
 
 def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
@@ -84,4 +99,5 @@ _RULES: dict[str, Callable[[Record, str, set[int]], list[Violation]]] = {
     "duplicates": _refusals,
     "load": _refusals,
     "scarcity": _scarcity,
+    "faults": _faults,
 }

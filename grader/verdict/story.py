@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..record import Record
-from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
+from ..terms import NEVER_WRITTEN, PHASES, RUNS, Entity, Kind, State, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
@@ -146,11 +146,10 @@ def longest(record: Record) -> int:
 
 def example(record: Record, violation: Violation) -> int:
     """Return the candidate (a row) of a violation whose checkout was done last, or -1 if no candidate was sent."""
-    numbers = {int(name.rpartition("-")[2]) for name in violation.candidates}
-    orders = record.orders
-    mine = np.flatnonzero((orders["phase"] == PHASES.index(violation.phase)) & np.isin(orders["number"], list(numbers)))
-    history = record.history
-    sent = record.checkouts() & np.isin(history["subject"], mine) & (history["sent"] > 0)
+    orders, history = record.orders, record.history
+    names = [name.rpartition("-")[::2] for name in violation.candidates]
+    mine = [np.flatnonzero((orders["phase"] == RUNS.index(p)) & (orders["number"] == int(n))) for p, n in names]
+    sent = record.checkouts() & np.isin(history["subject"], np.concatenate([*mine, []])) & (history["sent"] > 0)
     if not sent.any():
         return -1
     done = np.where((history["status"] >= 200) & (history["status"] < 300), history["done"], 0)[sent]
@@ -191,6 +190,8 @@ def _readings(record: Record, order: int, phase: str) -> tuple[str, tuple[Sum, .
     if number < 0:
         return "not read", (), 0.0
     shot, orders, lines = record.shot(number), record.orders, record.lines
+    if order not in shot.read[Entity.ORDER][0]:  # an order of an earlier phase, which the final snapshot covers
+        shot = record.shot(len(record.snapshots_taken) - 1)
     rows, states, values = shot.read[Entity.ORDER]
     at = np.flatnonzero(rows == order)
     paid_orders = rows[(states == State.READ) & (values != 0)]

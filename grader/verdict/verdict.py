@@ -14,7 +14,7 @@ from .powercut import PowerCut, powercut
 from .score import Score, score
 from .special import special
 from .speed import best, steps
-from .violations import Violation, completed, unstable, violations
+from .violations import Violation, completed, killed, lost_in_kill, moved, unstable, vanished, violations
 
 LATE_MS = 5.0
 """A phase can be void only if the p99 of the generator's delay in sending exceeds this many milliseconds."""
@@ -151,26 +151,25 @@ def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
 
 
 def _late_changes(record: Record) -> list[Violation]:
-    """Return a violation for each phase whose values changed after its last snapshot was accepted.
+    """Return the violations of values that changed after the last snapshot of their phase was accepted.
 
-    The final snapshot of the run must have the same values, except for orders that were completed since.
+    The final snapshot of the run must have the same values, except for orders that were completed since. If ids became
+    unknown after a kill, the faults phase broke the rules, not the phase that created them.
     """
     taken = record.snapshots_taken
     last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
     if not last:
         return []
-    final = record.shot(last[-1])
-    found = []
+    final, changed = record.shot(last[-1]), []
     for phase in PHASES:
         # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
         kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
         for number in kept if kept and taken[kept[0]]["accepted"] else ():
-            shot = record.shot(number)
-            for entity, (rows, states, values) in shot.read.items():
-                again, states_2, values_2 = final.read[entity]
-                place = np.searchsorted(again, rows)
-                if not np.array_equal(states, states_2[place]) or not np.array_equal(values, values_2[place]):
-                    if not completed(record, number, last[-1]):
-                        found.append(unstable(record, phase, number, last[-1]))
-                    break
+            if moved(record.shot(number), final) and not completed(record, number, last[-1]):
+                changed.append((phase, number))
+    gone = any(killed(record, record.shot(n).end) and vanished(record.shot(n), final) for _, n in changed)
+    found = []
+    for phase, number in changed:
+        lost = lost_in_kill(record, number, last[-1]) if gone and killed(record, record.shot(number).end) else []
+        found += lost or [unstable(record, phase, number, last[-1])]
     return found

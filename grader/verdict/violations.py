@@ -11,6 +11,9 @@ from ..record import Record, Shot
 from ..record.tables import Column
 from ..terms import RUNS, Entity, State
 
+LOST = "lost: rows that stood before the kill are gone"
+"""The detail of a violation about an id that a kill made unknown."""
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -55,17 +58,64 @@ def violations(record: Record, phase: str) -> list[Violation]:
     number = deciding(record, phase)
     if number < 0:
         return []
-    view = view_of(record, record.shot(number))
+    shot = record.shot(number)
+    view = view_of(record, shot)
     if not clean(view):
-        return [_worded(record, phase, finding) for finding in audit(view)]
+        return _worded(record, phase, audit(view), shot)
     later = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase and n > number]
     return [unstable(record, phase, number, later[0])] if later else []
 
 
-def _worded(record: Record, phase: str, finding: Finding) -> Violation:
-    names = tuple(label(record, order) for order in finding.candidates)
-    order_id = record.orders["id"][finding.order] if finding.order >= 0 else ""
-    return Violation(label(record, finding.order), order_id, names, finding.rule, phase, finding.detail, finding.order)
+def killed(record: Record, since: int = -1) -> bool:
+    """Return whether the grader killed a process after ``since`` (ns of the run)."""
+    events = record.events
+    return any(
+        int(at) > since and str(what).startswith("kill") for at, what in zip(events["at"], events["what"], strict=True)
+    )
+
+
+def _worded(record: Record, phase: str, findings: list[Finding], shot: Shot) -> list[Violation]:
+    """Turn findings into violations.
+
+    After a kill, an id that has become unknown is lost. If acknowledged orders are lost, only they are reported, not
+    the users and items that were lost with them.
+    """
+    found, others = list[Violation](), list[Violation]()
+    for finding in findings:
+        rows, states, _ = shot.read[Entity(finding.entity)]
+        gone = states[rows == finding.subject].tolist() == [State.UNKNOWN] and killed(record)
+        names = tuple(label(record, order) for order in finding.candidates)
+        order_id = record.orders["id"][finding.order] if finding.order >= 0 else ""
+        detail = LOST if gone else finding.detail
+        said = Violation(label(record, finding.order), order_id, names, finding.rule, phase, detail, finding.order)
+        (others if gone and finding.rule == "unavailable" else found).append(said)
+    return found if any(v.detail == LOST for v in found) else found + others
+
+
+def lost_in_kill(record: Record, before: int, after: int) -> list[Violation]:
+    """Return the rules of the audit that a snapshot breaks for the ids of an earlier one, as violations of faults."""
+    shot = _same_rows(record.shot(before), record.shot(after))
+    return _worded(record, "faults", audit(view_of(record, shot)), shot)
+
+
+def moved(first: Shot, second: Shot) -> bool:
+    """Return whether a value of one snapshot is different in a later one."""
+    return any(len(_moved(first, second, entity)[0]) for entity in Entity)
+
+
+def vanished(first: Shot, second: Shot) -> bool:
+    """Return whether an id that one snapshot read is unknown in a later one."""
+    return any((_moved(first, second, entity)[2][0] == State.UNKNOWN).any() for entity in Entity)
+
+
+def _same_rows(first: Shot, second: Shot) -> Shot:
+    """Return a snapshot reduced to the rows of an earlier one."""
+    read = {}
+    for entity, (rows, _, _) in first.read.items():
+        again, states, values = second.read[entity]
+        place = np.searchsorted(again, rows)
+        read[entity] = rows, states[place], values[place]
+    return Shot(second.begin, second.end, read)
 
 
 def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Column, Column], tuple[Column, Column]]:
@@ -96,12 +146,7 @@ def completed(record: Record, before: int, after: int) -> bool:
     }
     if any(len(np.setdiff1d(_moved(first, second, entity)[0], some)) for entity, some in touched.items()):
         return False
-    read = {}
-    for entity, (rows, _, _) in first.read.items():
-        again, states, values = second.read[entity]
-        place = np.searchsorted(again, rows)
-        read[entity] = rows, states[place], values[place]
-    return clean(view_of(record, Shot(second.begin, second.end, read)))
+    return clean(view_of(record, _same_rows(first, second)))
 
 
 def _said(state: int, value: int) -> str:

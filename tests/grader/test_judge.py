@@ -14,6 +14,7 @@ from grader.report import summary, write
 from grader.terms import JUDGED, SHED_AGAIN, Entity, Kind, State, Status
 from grader.verdict import Judgement, judge
 from grader.verdict.story import story
+from grader.verdict.violations import LOST
 
 
 def rules(judgement: Judgement) -> set[tuple[str, str]]:
@@ -62,6 +63,32 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
 
 
 GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "unknown id"), (State.MALFORMED, "unreadable answer")]
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_what_a_kill_removes_is_lost_in_the_faults_phase_alone(kill: bool) -> None:
+    """Ids that are gone after a kill break a rule of faults. Without a kill, each phase is unstable."""
+    record = right()
+    if kill:
+        record.events.append(at=82 * SECOND, process="shop", what="kill", detail="")
+    table, final = record.snapshots, shots(record, "faults")
+    earlier = np.isin(record.orders["phase"], [1, 2, 3])
+    for entity in Entity:
+        rows = np.flatnonzero(np.isin(record.rows(entity)["phase"], [1, 2, 3]))
+        gone = (table["snapshot"] == final[-1]) & (table["kind"] == entity) & np.isin(table["subject"], rows)
+        table["state"][gone], table["value"][gone] = State.UNKNOWN, 0
+    judgement = judge(record)
+    if not kill:
+        assert [(v.rule, v.phase) for v in judgement.violations] == [
+            ("unstable", phase) for phase in ("duplicates", "load", "scarcity")
+        ]
+        return
+    assert {(v.rule, v.phase, v.detail) for v in judgement.violations} == {("ok_not_paid", "faults", LOST)}
+    assert {v.order for v in judgement.violations} == set(np.flatnonzero(earlier).tolist())
+    verdicts = {name: phase.verdict for name, phase in judgement.phases.items() if name != "speed"}
+    assert verdicts == {**dict.fromkeys(verdicts, "pass"), "faults": "fail"}
+    told = story(record, int(np.flatnonzero(earlier)[0]), "faults")
+    assert told.paid == "no such order" and told.sums[0].shown is None
 
 
 @pytest.mark.parametrize(("state", "said"), GONE)
