@@ -194,8 +194,11 @@ def _named(
     stray = (~known & (digits.times != 0)).any(axis=1)
     for row in np.flatnonzero(digits.doubtful | stray):
         subject = int(subjects[row])
-        detail = f"{_total(verb, balances, subject)}; the wrong orders cannot be identified"
-        named = tuple(orders[row][known[row]].tolist())
+        addition = _addition(view, entity, subject, balances)
+        detail = f"{_total(verb, balances, subject)}; {addition or 'the wrong orders cannot be identified'}"
+        # Too little can also be an order that took effect 9 times. Nothing but an addition makes a balance so large.
+        more = balances.effect[subject] < balances.expected[subject]
+        named = () if addition and more else tuple(orders[row][known[row]].tolist())
         findings.append(Finding(rule, -1, named, entity, subject, detail))
     wrong = known & (digits.times != paid) & ~(digits.doubtful | stray)[:, None]
     for row, slot in zip(*np.nonzero(wrong), strict=True):
@@ -208,15 +211,27 @@ def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balan
     """Return a finding about a balance without digits: its only order or, if there are several, all as candidates."""
     verb = "charged" if entity == Entity.USER else "taken"
     orders = _orders_of(view, entity, subject)
-    effect = int(balances.effect[subject])
-    if len(orders) == 1:
-        each = int(unit[orders[0]])
-        if each and effect % each == 0:
-            detail = _say(effect // each, verb, int(view.paid[orders[0]]))
-        else:
-            detail = f"{verb} {effect:,} in total, should be {balances.expected[subject]:,}"
+    effect, total = int(balances.effect[subject]), _total(verb, balances, subject)
+    if len(orders) == 1 and unit[orders[0]] and effect % int(unit[orders[0]]) == 0:
+        detail = _say(effect // int(unit[orders[0]]), verb, int(view.paid[orders[0]]))
         return Finding(rule, orders[0], (), entity, subject, detail)
-    return _of_all(view, rule, entity, subject, _total(verb, balances, subject))
+    if addition := _addition(view, entity, subject, balances):
+        return Finding(rule, -1, orders if len(orders) > 1 else (), entity, subject, f"{total}; {addition}")
+    return _of_all(view, rule, entity, subject, total)
+
+
+def _addition(view: View, entity: Entity, subject: int, balances: _Balances) -> str:
+    """Return which acknowledged additions of credit or stock explain a wrong balance exactly; "" if none do."""
+    subjects, amounts = view.funds.get(entity, (np.zeros(0, np.int64),) * 2)
+    less = int(balances.effect[subject] - balances.expected[subject])
+    mine = slice(*np.searchsorted(subjects, [subject, subject + 1]))
+    for amount, count in zip(*np.unique(amounts[mine], return_counts=True), strict=True):
+        number, rest = divmod(abs(less), int(amount))
+        if not rest and 0 < number <= count:
+            what = f"one addition of {amount:,}" if number == 1 else f"{number} additions of {amount:,}"
+            how = "acknowledged, but missing" if less > 0 else "applied twice"
+            return f"the difference is exactly {what} to the {('', 'credit', 'stock')[entity]}, {how}"
+    return ""
 
 
 def _takings(view: View, items: _Balances) -> list[Finding]:

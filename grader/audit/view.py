@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class View:
     stock: Longs
     stock_initial: Longs
     item_price: Longs
+    funds: dict[Entity, tuple[Longs, Longs]] = field(default_factory=dict)
+    """The acknowledged additions of credit and stock: their users or items (rows, ascending), and their amounts."""
 
 
 def view_of(record: Record, shot: Shot) -> View:
@@ -76,4 +78,5 @@ def view_of(record: Record, shot: Shot) -> View:
         *columns[Entity.ITEM],
         record.initial(Entity.ITEM, shot.begin),
         record.items["price"],
+        {entity: record.additions(entity, shot.begin) for entity in (Entity.USER, Entity.ITEM)},
     )

@@ -146,12 +146,17 @@ class Record:
         """Return the table of an entity: orders, users or items."""
         return self.tables[("orders", "users", "items")[entity]]
 
+    def additions(self, entity: Entity, before: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the additions acknowledged up to the time ``before``: the users or items (rows, ascending) and amounts."""
+        funds = self.tables["funds"]
+        chosen = np.flatnonzero((funds["kind"] == entity) & (funds["at"] <= before))
+        chosen = chosen[np.argsort(funds["subject"][chosen], kind="stable")]
+        return funds["subject"][chosen], funds["amount"][chosen]
+
     def initial(self, entity: Entity, before: int) -> NDArray[np.int64]:
         """Return the amount that was acknowledged for each user or item up to the time ``before``, int64[rows]."""
-        funds = self.tables["funds"]
-        chosen = (funds["kind"] == entity) & (funds["at"] <= before)
         total = np.zeros(len(self.rows(entity)), dtype=np.int64)
-        np.add.at(total, funds["subject"][chosen], funds["amount"][chosen])
+        np.add.at(total, *self.additions(entity, before))
         return total
 
     def checkouts(self) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import numpy as np
 from ..audit import INDETERMINATE, Finding, audit, clean, view_of
 from ..record import Record, Shot
 from ..record.tables import Column
-from ..terms import RUNS, Entity, State
+from ..terms import RUNS, Entity, Kind, State
 
 LOST = "lost: rows that stood before the kill are gone"
 """The detail of a violation about an id that a kill made unknown."""
@@ -87,9 +87,26 @@ def _worded(record: Record, phase: str, findings: list[Finding], shot: Shot) -> 
         names = tuple(label(record, order) for order in finding.candidates)
         order_id = record.orders["id"][finding.order] if finding.order >= 0 else ""
         detail = LOST if gone else finding.detail
+        if (
+            finding.order >= 0
+            and finding.rule in ("charged_times", "taken_times")
+            and _added_meanwhile(record, finding)
+        ):
+            detail += f", or an addition of {('', 'credit', 'stock')[finding.entity]} at that moment was overwritten"
         said = Violation(label(record, finding.order), order_id, names, finding.rule, phase, detail, finding.order)
         (others if gone and finding.rule == "unavailable" else found).append(said)
     return found if any(v.detail == LOST for v in found) else found + others
+
+
+def _added_meanwhile(record: Record, finding: Finding) -> bool:
+    """Return whether credit or stock was added to a balance during a checkout of the order that a finding names."""
+    history = record.history
+    kind = Kind.ADD_FUNDS if finding.entity == Entity.USER else Kind.ADD_STOCK
+    added = (history["kind"] == kind) & (history["subject"] == finding.subject)
+    tried = (history["kind"] == Kind.CHECKOUT) & (history["subject"] == finding.order)
+    begins, ends = history["sent"], np.maximum(history["done"], history["sent"])
+    overlaps = (begins[added][:, None] <= ends[tried]) & (begins[tried] <= ends[added][:, None])
+    return bool((overlaps & (begins[added] > 0)[:, None]).any())
 
 
 def lost_in_kill(record: Record, before: int, after: int) -> list[Violation]:

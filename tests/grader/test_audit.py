@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +108,33 @@ def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
     subject, status = np.array(rows).T
     expected = [FAIL, INDETERMINATE, OK, INDETERMINATE, FAIL, INDETERMINATE, NONE]
     assert outcomes(7, subject, status).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "read", "additions", "named", "said"),
+    [
+        ([4], 7, [10, 1, 1, 1], [], "2 additions of 1 to the stock, acknowledged, but missing"),
+        ([4], 10, [10, 1, 1, 1], [], "one addition of 1 to the stock, applied twice"),
+        ([4], 3, [10, 1, 1, 1], [], ""),
+        ([2], 9, [10, 1, 1, 1], [0], "taken 2 times, should be once"),
+        ([1, 1], 22, [12, 6], [0, 1], "one addition of 6 to the stock, applied twice"),
+    ],
+)
+def test_a_lost_or_doubled_addition_is_named_and_no_order(
+    lines: list[int], read: int, additions: list[int], named: list[int], said: str
+) -> None:
+    """A difference of exactly an acknowledged addition is called that. A multiple of the only order names the order."""
+    orders, total = len(lines), sum(additions)
+    bought = [(order, 0, quantity) for order, quantity in enumerate(lines)]
+    amounts = {Entity.ITEM: (np.zeros(len(additions), np.int64), np.array(additions))}
+    spent = [100] * orders, [100 - quantity for quantity in lines]
+    known = view([OK] * orders, [1] * orders, list(range(orders)), bought, spent, ([total], [read]))
+    (found,) = audit(replace(known, funds=amounts))
+    assert found.rule == "taken_times" and said in found.detail, found.detail
+    if said:
+        assert {found.order, *found.candidates} - {-1} == set(named)
+    else:
+        assert found.order == 0 and "addition" not in found.detail
 
 
 def blocks_view(blocks: Blocks, paid: np.ndarray, stock_times: np.ndarray, money_times: np.ndarray) -> View:

@@ -65,6 +65,22 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
 GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "unknown id"), (State.MALFORMED, "unreadable answer")]
 
 
+@pytest.mark.parametrize(("begin", "end", "crossed"), [(1, 2, True), (4, 9, True), (6, 7, False)])
+def test_an_order_that_met_a_top_up_may_be_innocent(begin: int, end: int, crossed: bool) -> None:
+    """If credit was added during the order's checkout, the detail says that the addition may have been overwritten."""
+    record = right(("load",))
+    order = 7
+    mine = np.flatnonzero((record.history["kind"] == Kind.CHECKOUT) & (record.history["subject"] == order))
+    sent, user = int(record.history["sent"][mine[0]]), int(record.orders["user"][order])
+    at = {"due": sent, "sent": sent + begin * 1_000_000, "done": sent + end * 1_000_000}
+    record.history.append(wave=0, kind=int(Kind.ADD_FUNDS), subject=[user], attempt=1, status=200, waited=0, **at)
+    cost = int(record.orders["cost"][order])
+    value(record, shots(record, "load"), Entity.USER, user, lambda old: old - cost)
+    (found,) = judge(record).violations
+    assert found.order == order and found.detail.startswith("charged 2 times, should be once")
+    assert found.detail.endswith(", or an addition of credit at that moment was overwritten") is crossed
+
+
 @pytest.mark.parametrize("kill", [True, False])
 def test_what_a_kill_removes_is_lost_in_the_faults_phase_alone(kill: bool) -> None:
     """Ids that are gone after a kill break a rule of faults. Without a kill, each phase is unstable."""
