@@ -110,6 +110,7 @@ RULES = (
     "negative",
     "oversold",
     "leaked",
+    "never_sold",
     "unstable",
     "false_refusal",
     "unavailable",
@@ -117,6 +118,16 @@ RULES = (
 
 SAFETY = ("ok_not_paid", "refused_but_paid", "charged_times", "taken_times", "negative", "oversold", "unstable")
 """The rules that protect money and stock. A violation of any of them caps the score."""
+
+
+GRAVITY = (
+    ("charged_times", "taken_times", "refused_but_paid", "ok_not_paid", "negative", "oversold"),
+    ("unstable",),
+    ("leaked", "never_sold", "contract"),
+    ("false_refusal",),
+    ("unavailable",),
+)
+"""The rules, the gravest first. Those in one group are equally grave."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ class Record:
         return self.tables[("orders", "users", "items")[entity]]
 
     def additions(self, entity: Entity, before: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the additions acknowledged up to the time ``before``: the users or items (rows, ascending) and amounts."""
+        """Return the additions acknowledged up to the time ``before``: their users or items (ascending) and amounts."""
         funds = self.tables["funds"]
         chosen = np.flatnonzero((funds["kind"] == entity) & (funds["at"] <= before))
         chosen = chosen[np.argsort(funds["subject"][chosen], kind="stable")]

@@ -14,9 +14,9 @@ from ..verdict import Judgement
 from ..verdict.score import Score
 from ..verdict.story import Story, example, longest, named, story
 from ..verdict.violations import Violation
-from .causes import CAUSES
+from .causes import cause_of
 from .charts import steps, waiting
-from .groups import CANDIDATES, exchange, groups, headline, rules_table, usual
+from .groups import CANDIDATES, exchange, groups, headline, rules_table
 from .model import found
 from .powercut import sentence
 from .style import STYLE
@@ -128,7 +128,7 @@ def _phases(record: Record, judgement: Judgement) -> str:
 
 
 def _named(record: Record, judgement: Judgement, first: Violation, told: Story | None) -> str:
-    cause = CAUSES[first.rule]
+    cause = cause_of(first)
     parts = ["<section id='order'>"]
     if told is not None:
         parts.append(f"<h2>What happened to order {code(told.label)}</h2><p class='soft'>Its id in your system: ")
@@ -152,7 +152,7 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
     parts.append(f"<div class='why'><div class='rule'><h3>Broken rule: {safe(cause.name)}</h3>")
     parts.append(f"<p>{safe(cause.rule)}</p><p><b>Found:</b> {safe(first.detail)}.</p>")
     parts.append(sums(told, first.rule) if told is not None else "")
-    parts.append(f"</div><div><h3>The usual cause</h3><p>{safe(usual(first))}</p></div>")
+    parts.append(f"</div><div><h3>The usual cause</h3><p>{safe(cause.usual)}</p></div>")
     parts.append(f"<div><h3>Where to look</h3><ol>{look}</ol></div></div>")
     return "".join([*parts, log_lines(record, told) if told is not None else "", "</section>"])
 

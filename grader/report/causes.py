@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+
+from ..verdict.violations import LOST, Violation
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,10 @@ class Cause:
     """The rest of a headline that starts with an order, for example "was refused, but is paid"."""
     little: str = ""
     """The usual cause if an effect is missing instead of repeated."""
+    calm: str = ""
+    """The usual cause in a phase without kills, if it is a different one."""
+    calm_look: tuple[str, ...] = ()
+    """Where to look in a phase without kills, if it is a different place."""
 
 
 CAUSES = {
@@ -42,6 +49,13 @@ CAUSES = {
         ),
         "order",
         "was answered 2xx, but is not paid",
+        calm="A checkout was answered 2xx before the order was decided: a duplicate was answered while the first "
+        "attempt was still in progress, and that attempt was then refused. Or a later step failed after the answer.",
+        calm_look=(
+            "What is answered to a checkout while another one of the same order is in progress?",
+            "Is 2xx sent only after both stock and payment have confirmed?",
+            "Can an error after that still undo the order?",
+        ),
     ),
     "refused_but_paid": Cause(
         "Refused, but paid",
@@ -67,7 +81,7 @@ CAUSES = {
         ),
         "payment",
         little="Two checkouts of one user read the same credit, and the later write overwrote the earlier one. Or the "
-        "order was marked paid before the charge was durable, and the charge was lost.",
+        "order was marked paid before the charge was certain, and the charge failed or was lost.",
     ),
     "taken_times": Cause(
         "Stock",
@@ -81,7 +95,7 @@ CAUSES = {
         ),
         "stock",
         little="Two checkouts of one item read the same stock, and the later write overwrote the earlier one. Or the "
-        "order was marked paid before the change to the stock was durable, and that change was lost.",
+        "order was marked paid before the change to the stock was certain, and that change failed or was lost.",
     ),
     "negative": Cause(
         "Below zero",
@@ -96,12 +110,23 @@ CAUSES = {
         ("Do the check and the change happen in one statement?", "Is any balance read from a cache or a replica?"),
     ),
     "leaked": Cause(
-        "Undersold",
+        "Leaked",
         "If there is enough stock or credit for exactly K orders, K orders can be sold once effects have settled.",
-        "Refused checkouts did not release the stock or credit that they had reserved.",
+        "Refused checkouts did not return the stock or credit that they had taken, so some of it is missing.",
         (
             "If one line or the payment is refused, are the items of the earlier lines returned?",
             "If a process is killed during a checkout, is the reservation ever released?",
+        ),
+    ),
+    "never_sold": Cause(
+        "Never sold",
+        "An order that was refused for lack of stock or credit can be sold later, if there is enough for it then.",
+        "The stock and the credit add up, but an order that was refused once is refused for ever. It was marked as "
+        "failed, or it holds a reservation that the amounts do not show.",
+        (
+            "What does a refused checkout write down about its order?",
+            "What does the next checkout of that order look up before it asks stock and payment?",
+            "Can the last unit be sold: is the comparison < or <=?",
         ),
     ),
     "unstable": Cause(
@@ -129,5 +154,37 @@ CAUSES = {
             "Are broken connections replaced?",
             "Do all requests have a timeout?",
         ),
+        calm="A process waits for another one without a timeout, or there are fewer workers or database connections "
+        "than concurrent checkouts, and checkouts that find none fail.",
+        calm_look=(
+            "Read the logs of this phase: which error is behind the failed checkouts?",
+            "How many workers and connections are there, and what happens to a checkout that finds none?",
+            "Do all requests have a timeout?",
+        ),
     ),
 }
+LOST_IN_KILL = Cause(
+    "Lost in a kill",
+    "What was acknowledged stays, even if every process is killed afterwards.",
+    "The data was only in memory, or in a database that does not write every change to disk. The most common case is "
+    "Redis without --appendonly yes: after kill -9 it starts empty, or with the state of its last snapshot.",
+    (
+        "Is Redis started with --appendonly yes, and does it find that file again after a restart?",
+        "Does every process and every database keep its data below {data}?",
+        "What does the start-up code delete or create anew?",
+    ),
+    "order",
+    "was answered 2xx, but is gone after a kill",
+)
+
+
+def cause_of(violation: Violation) -> Cause:
+    """Return the advice about a violation, which depends on its rule, its phase and whether an effect is missing."""
+    if violation.detail.startswith(LOST):
+        return LOST_IN_KILL
+    cause = CAUSES[violation.rule]
+    if cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail):
+        return replace(cause, usual=cause.little)
+    if cause.calm and violation.phase != "faults":
+        return replace(cause, usual=cause.calm, look=cause.calm_look)
+    return cause

@@ -10,7 +10,7 @@ from ..terms import RULES
 from ..verdict import Judgement
 from ..verdict.story import answers, fault_of, faults
 from ..verdict.violations import Violation
-from .causes import CAUSES
+from .causes import CAUSES, cause_of
 from .words import LINE, TEXT, code, counted, row, safe
 
 GROUPS, ORDERS, CANDIDATES = 8, 6, 6
@@ -43,16 +43,9 @@ def _often(detail: str) -> str:
     return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
 
 
-def usual(violation: Violation) -> str:
-    """Return the usual cause of a violation, which depends on whether an effect is missing or repeated."""
-    cause = CAUSES[violation.rule]
-    little = cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail)
-    return cause.little if little else cause.usual
-
-
 def headline(violation: Violation) -> str:
     """Return the headline about a violation's order or, if it does not name one, about its phase."""
-    said = CAUSES[violation.rule]
+    said = cause_of(violation)
     who = f"Order {code(violation.label)}" if violation.label else f"Phase {safe(violation.phase)}"
     often = _often(violation.detail)
     if often and violation.label:
@@ -83,15 +76,15 @@ def groups(record: Record, judgement: Judgement) -> str:
         found.setdefault(pattern(violation), []).append(violation)
     ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     parts, seen, known = [], set(), faults(record)
-    for (rule, phase, _), members in ordered[:GROUPS]:
-        cause = CAUSES[rule]
+    for (_, phase, _), members in ordered[:GROUPS]:
         first = members[0]
+        cause = cause_of(first)
         head = safe(first.detail) if first.order >= 0 or len(members) == 1 else safe(cause.rule)
         parts.append(f"<div class='group'><h3>{safe(cause.name)}: {counted(len(members), 'violation')} ")
         parts.append(f"in phase {safe(phase)}</h3><p>{head}</p>")
-        if rule not in seen:
-            parts.append(f"<p class='soft'><b>Usual cause:</b> {safe(usual(first))}</p>")
-        seen.add(rule)
+        if cause.usual not in seen:
+            parts.append(f"<p class='soft'><b>Usual cause:</b> {safe(cause.usual)}</p>")
+        seen.add(cause.usual)
         parts.append(_orders(record, members, known) if first.order >= 0 else _loose(members))
         if len(members) > ORDERS:
             parts.append(f"<p class='soft'>and {len(members) - ORDERS:,} more in report.json</p>")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..audit import FAIL, outcomes
+from ..audit import FAIL, audit, outcomes, view_of
 from ..record import Record
 from ..terms import Entity, Kind
 from .violations import LOST, Violation, killed, label
@@ -87,11 +87,22 @@ def _scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
         mine = (rows >= first) & (rows <= last) & (paid != 0)
         sold, enough, by = int(mine.sum()), turn["enough"], turn["by"]
         if sold != enough:
-            rule = "oversold" if sold > enough else "leaked"
+            rule = "oversold" if sold > enough else "leaked" if _misses(record, turn, by) else "never_sold"
             names = tuple(label(record, int(order)) for order in rows[mine]) if sold > enough else ()
             detail = f"there was enough {by} for {enough} orders, but {sold} are paid"
             found.append(Violation("", "", names, rule, phase, detail))
     return found
+
+
+def _misses(record: Record, turn: dict[str, Any], by: str) -> bool:
+    """Return whether the scarce stock or credit of a round does not add up in the snapshot that ended it."""
+    first = turn["orders"][0]
+    if by == "stock":
+        scarce = Entity.ITEM, int(record.lines["item"][record.lines["order"] == first][0])
+    else:
+        scarce = Entity.USER, int(record.orders["user"][first])
+    findings = audit(view_of(record, record.shot(turn["snapshot"])))
+    return any((found.entity, found.subject) == scarce for found in findings)
 
 
 _RULES: dict[str, Callable[[Record, str, set[int]], list[Violation]]] = {

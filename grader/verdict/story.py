@@ -7,11 +7,12 @@ inferred.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..record import Record
-from ..terms import NEVER_WRITTEN, PHASES, RUNS, Entity, Kind, State, status_word
+from ..terms import GRAVITY, NEVER_WRITTEN, PHASES, RUNS, Entity, Kind, State, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
@@ -70,19 +71,14 @@ class Story:
 
 
 def named(violations: tuple[Violation, ...]) -> Violation | None:
-    """Return the violation to show first: the one with the lowest label in the largest group.
+    """Return the violation to show first: among the gravest those of the earliest phase, then those of one order."""
 
-    The violations in a group have the same rule and phase. Violations without an order are used only if there are no
-    others. Returns None if ``violations`` is empty.
-    """
-    with_order = [v for v in violations if v.order >= 0] or list(violations)
-    if not with_order:
-        return None
-    groups: dict[tuple[str, str], list[Violation]] = {}
-    for violation in with_order:
-        groups.setdefault((violation.rule, violation.phase), []).append(violation)
-    largest = max(groups.values(), key=len)
-    return min(largest, key=lambda v: v.label)
+    def grave(violation: Violation) -> tuple[Any, ...]:
+        rule, phase = violation.rule, PHASES.index(violation.phase)
+        rank, group = next((n, group) for n, group in enumerate(GRAVITY) if rule in group)
+        return rank, phase, violation.order < 0, group.index(rule), violation.label
+
+    return min(violations, key=grave, default=None)
 
 
 def faults(record: Record) -> list[tuple[float, str]]:

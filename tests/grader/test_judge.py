@@ -219,6 +219,23 @@ def slow(record: Record, foreign: float) -> Record:
     return record
 
 
+@pytest.mark.parametrize("by", ["stock", "credit"])
+@pytest.mark.parametrize(("missing", "rule"), [(1, "leaked"), (0, "never_sold")])
+def test_undersold_with_amounts_that_add_up_is_never_sold(by: str, missing: int, rule: str) -> None:
+    """Fewer orders than enough: leaked if stock or credit is missing, never_sold if all of it is there."""
+    record = right()
+    orders, (number, *_) = orders_of(record, 3), shots(record, "scarcity")
+    record.phases["scarcity"]["rounds"] = [
+        {"by": by, "enough": len(orders) + 1, "orders": [int(orders[0]), int(orders[-1])], "snapshot": number}
+    ]
+    user, item = int(record.orders["user"][orders[0]]), int(record.lines["item"][record.lines["order"] == orders[0]][0])
+    scarce = (Entity.ITEM, item) if by == "stock" else (Entity.USER, user)
+    value(record, shots(record, "scarcity"), *scarce, lambda old: old - missing)
+    found = [v for v in judge(record).violations if v.rule in ("leaked", "never_sold")]
+    assert [v.rule for v in found] == [rule]
+    assert found[0].detail == f"there was enough {by} for {len(orders) + 1} orders, but {len(orders)} are paid"
+
+
 def test_void_needs_a_busy_machine() -> None:
     """Too few done is void with a late generator and foreign CPU, otherwise a fail. A violation always fails."""
     assert judge(slow(right(), foreign=0.0)).verdict == "fail"

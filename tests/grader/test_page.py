@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pytest
 from records import SECOND, right, shots, value
 
 from grader.record import Record, save
@@ -14,7 +15,7 @@ from grader.report import write
 from grader.report.as_html import as_html
 from grader.report.causes import CAUSES
 from grader.report.words import seconds
-from grader.terms import RULES, Entity, State
+from grader.terms import RULES, RUNS, Entity, State
 from grader.verdict import judge
 
 NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
@@ -175,6 +176,64 @@ def test_every_rule_has_its_cause() -> None:
     """Every rule has a cause and a place to look at."""
     assert set(CAUSES) == set(RULES)
     assert all(c.rule and c.usual and c.look for c in CAUSES.values())
+
+
+def lead(record: Record) -> str:
+    """The headline of the page."""
+    (said,) = re.findall("<div class='lead'><h2>(.*?)</h2>", as_html(record, judge(record)))
+    return re.sub("<[^>]*>", "", said)
+
+
+def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
+    """An order charged 40 times is named before many that cannot be read, and before a later phase."""
+    record = right()
+    orders, users = record.orders, record.orders["user"]
+    late, early = int(np.flatnonzero(orders["phase"] == 4)[3]), int(np.flatnonzero(orders["phase"] == 1)[30])
+    unread = np.isin(record.snapshots["subject"], np.flatnonzero(orders["phase"] == 2)) & (
+        record.snapshots["kind"] == Entity.ORDER
+    )
+    record.snapshots["state"][unread & np.isin(record.snapshots["snapshot"], shots(record, "load"))] = State.LOST
+    assert lead(record) == "Order load-000000: Unavailable."
+    value(record, shots(record, "faults"), Entity.USER, int(users[late]), lambda old: old - int(orders["cost"][late]))
+    assert lead(record) == "Order faults-000003 was charged twice."
+    value(
+        record,
+        shots(record, "duplicates"),
+        Entity.USER,
+        int(users[early]),
+        lambda old: old - 4 * int(orders["cost"][early]),
+    )
+    assert lead(record) == "Order duplicates-000030 was charged 5 times."
+
+
+@pytest.mark.parametrize(
+    ("phase", "kill", "said"),
+    [
+        ("duplicates", False, "A checkout was answered 2xx before the order was decided"),
+        ("faults", True, "The answer was sent before the change was durable."),
+    ],
+)
+def test_the_cause_fits_the_phase(phase: str, kill: bool, said: str) -> None:
+    """A 2xx without effect is about durability only in the faults phase."""
+    record = right()
+    if kill:
+        record.events.append(at=82 * SECOND, process="shop", what="kill", detail="")
+    order = int(np.flatnonzero(record.orders["phase"] == RUNS.index(phase))[3])
+    value(record, shots(record, phase), Entity.ORDER, order, lambda old: 0)
+    text = Page(as_html(record, judge(record))).text
+    assert said in text and "appendonly" not in text
+
+
+def test_the_cause_of_rows_that_a_kill_removed_is_named() -> None:
+    """Rows that a kill removed: the page names the commonest cause, Redis without --appendonly yes."""
+    record = right()
+    record.events.append(at=82 * SECOND, process="shop", what="kill", detail="")
+    table, earlier = record.snapshots, np.flatnonzero(record.orders["phase"] == 1)
+    final = (table["snapshot"] == shots(record, "faults")[-1]) & (table["kind"] == Entity.ORDER)
+    table["state"][final & np.isin(table["subject"], earlier)] = State.UNKNOWN
+    assert lead(record) == "Order duplicates-000000 was answered 2xx, but is gone after a kill."
+    text = Page(as_html(record, judge(record))).text
+    assert "Redis without --appendonly yes" in text and "Lost: rows that stood before the kill are gone." in text
 
 
 def test_lengths_of_time_in_words() -> None:

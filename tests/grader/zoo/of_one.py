@@ -129,7 +129,7 @@ MUTANTS = [
         "        if stock < quantity:\n",
         "        if stock < quantity + 1:\n",
         "scarcity",
-        "leaked",
+        "never_sold",
     ),
     Mutant(
         "pays-beyond-the-credit",
