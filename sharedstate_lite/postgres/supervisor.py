@@ -1,14 +1,15 @@
-"""Supervises one PostgreSQL server: starts it, stops it when its owner ends, and deletes its files. Run by path.
+"""Supervises one PostgreSQL server: starts it, stops it when its owner exits, and deletes its files. Run as a script.
 
-Standard input has one line of JSON, the job, and then nothing. Its end is the request to stop: the pipe ends with the
-owner, also if the owner is killed. On Linux the supervisor also watches the owner's process, because a forked copy of
-the owner holds the pipe open. Standard output gets one line: port and password, or the reason why there is no server.
+The supervisor reads its job, one line of JSON, from standard input. When standard input is closed, it stops. The pipe
+is closed when the owner exits, even if the owner is killed. On Linux, the supervisor also watches the owner's process,
+because a forked copy of the owner would keep the pipe open. The supervisor writes one line to standard output: the port
+and the password, or the reason why the server did not start.
 
-If the supervisor itself is killed, Linux ends the server (PR_SET_PDEATHSIG), and the next supervisor deletes the
-folder: each folder in use is locked, and the kernel releases a lock with its process. Elsewhere the server ends when
-its folder is deleted.
+If the supervisor itself is killed, Linux stops the server (PR_SET_PDEATHSIG), and the next supervisor deletes the
+folder. It can do so because each folder in use is locked, and the kernel releases a lock when its process exits. On
+other systems, the server stops when its folder is deleted.
 
-Standard library only: it starts in 20 ms and needs little memory.
+The supervisor uses only the standard library, so it starts in 20 ms and needs little memory.
 """
 
 from __future__ import annotations
@@ -34,40 +35,43 @@ from typing import Any
 PREFIX = "sharedstate-postgres-"
 LOCK = ".held"
 START_SECONDS, FAST_SECONDS, QUIT_SECONDS = 60, 60, 10
-"""How long a server may take to start, to shut down in order, and to quit without that."""
+"""Time limits for a server to start, to shut down in an orderly way, and to quit immediately."""
 PORT_TRIES = 5
 PR_SET_PDEATHSIG = 1
-"""From Linux's sys/prctl.h."""
+"""The constant from Linux's sys/prctl.h."""
 
 
 class Stopped(Exception):
-    """The owner has ended, or has asked to stop the server."""
+    """Raised when the owner has exited or has requested a stop."""
 
 
 class StartError(Exception):
-    """The server did not start; the message says why."""
+    """Raised when the server did not start. The message is the reason."""
 
 
 class OwnerWatch:
-    """Waits for the end of the owner's process: the end of standard input, and on Linux of the process itself."""
+    """Detects that the owner has exited: standard input is closed or, on Linux, the owner's process has ended."""
 
     def __init__(self, pid: int) -> None:
         self._watched = [0]
         if os.getppid() != pid:
             raise Stopped
         if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):  # some containers forbid it; then only the pipe is watched
+            with contextlib.suppress(OSError):  # not permitted in some containers, where only the pipe is watched
                 self._watched.append(os.pidfd_open(pid))
 
     def wait(self, seconds: float, *others: int) -> None:
-        """Wait that long, or until one of the other descriptors is readable. Raises Stopped if the owner has ended."""
+        """Wait for ``seconds``, or until one of the descriptors ``others`` is readable.
+
+        Raises Stopped as soon as the owner has exited.
+        """
         readable, _, _ = select.select([*self._watched, *others], [], [], seconds)
         if any(descriptor in readable for descriptor in self._watched):
             raise Stopped
 
 
 class Supervisor:
-    """One job, and the temporary folder that is deleted with this process."""
+    """Starts, watches and stops the server of one job. The folder ``scratch`` is deleted when this process exits."""
 
     def __init__(self, job: dict[str, Any], owner: OwnerWatch, scratch: Path, log: int) -> None:
         self.job, self.owner, self.scratch, self.log = job, owner, scratch, log
@@ -78,7 +82,7 @@ class Supervisor:
         self.bin = self._programs()
 
     def serve(self) -> None:
-        """Create the data if there are none, start the server, report it, wait for the end, and stop it."""
+        """Create the data if there is none, start the server, and report it. Stop the server when the owner exits."""
         with contextlib.ExitStack() as held:
             password = self._prepare(held)
             for attempt in range(1, PORT_TRIES + 1):
@@ -92,14 +96,14 @@ class Supervisor:
                 finally:
                     self._stop(server)
                 if self.job["port"] or attempt == PORT_TRIES or not self._port_taken():
-                    raise StartError(f"it ended at once, with exit code {server.returncode}")
+                    raise StartError(f"it exited immediately with code {server.returncode}")
 
     def _programs(self) -> Path:
-        """The folder of the programs; a copy if the server's user may not enter the original."""
+        """Return the folder of the programs, or that of a copy if the server's user cannot enter the original."""
         programs = Path(self.job["bin"])
         if not self.job["copy"]:
             return programs
-        # The programs find the libraries beside their package by a relative path.
+        # The programs find the libraries next to their package through a relative path.
         install, target = programs.parent, self.scratch / "programs"
         shutil.copytree(install, target / install.parent.name / install.name, symlinks=True)
         libraries = install.parent.with_name(f"{install.parent.name}.libs")
@@ -112,23 +116,23 @@ class Supervisor:
         return target / install.parent.name / install.name / programs.name
 
     def _prepare(self, held: contextlib.ExitStack) -> str:
-        """Lock the folder, create what is missing in it, and return the password."""
+        """Lock the folder, create the data in it if there is none, and return the password."""
         secret = self.base / "password"
         if self.base != self.scratch:
             if not self.base.exists():
                 self.base.mkdir(parents=True)
-                # The data inside belong to another user, who must be able to enter.
+                # The data inside belongs to another user, who must be able to enter the folder.
                 self.base.chmod(0o711 if self.user else 0o700)
             others = [path.name for path in self.base.iterdir() if path.name not in (LOCK, "log", "data.new")]
             ours = (self.base / "data").is_dir()
             if others and not ours:
-                raise StartError(f"{self.base} holds other files, such as {sorted(others)[0]}")
+                raise StartError(f"{self.base} contains other files, such as {sorted(others)[0]}")
             lock = held.enter_context((self.base / LOCK).open("a"))
             if not locked(lock.fileno()):
                 raise StartError(f"{self.base} is in use by another server")
             if ours:
                 if not secret.is_file():
-                    raise StartError(f"{secret}: the file with the password of the data is missing")
+                    raise StartError(f"{secret}: the password file is missing")
                 return secret.read_text()
         password = secrets.token_urlsafe(24)
         self._initialise(password)
@@ -138,7 +142,7 @@ class Supervisor:
         return password
 
     def _initialise(self, password: str) -> None:
-        """Run initdb into a folder that is renamed when it is complete."""
+        """Run initdb to create the data in the folder ``data.new``."""
         new, given = self.base / "data.new", self.scratch / "first"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -156,7 +160,7 @@ class Supervisor:
             initdb.wait()
             given.unlink()
         if initdb.returncode:
-            raise StartError(f"initdb ended with exit code {initdb.returncode}")
+            raise StartError(f"initdb exited with code {initdb.returncode}")
 
     def _start(self, port: int) -> subprocess.Popen[bytes]:
         settings = [part for name, value in self.job["settings"].items() for part in ("-c", f"{name}={value}")]
@@ -164,7 +168,10 @@ class Supervisor:
         return self._run(["postgres", "-D", str(self.base / "data"), *address, *settings], signal.SIGQUIT)
 
     def _run(self, command: list[str], at_our_end: signal.Signals) -> subprocess.Popen[bytes]:
-        """Run a program as the server's user, without the PG variables that would change its behaviour."""
+        """Start a program as the server's user, without the PG variables, which would change its behaviour.
+
+        ``at_our_end`` is the signal that the program receives when this process dies, on Linux only.
+        """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         return subprocess.Popen(
             [str(self.bin / command[0]), *command[1:]],
@@ -186,12 +193,12 @@ class Supervisor:
                 raise StartError(f"{what} did not finish within {START_SECONDS} s")
 
     def _ready(self, server: subprocess.Popen[bytes]) -> bool:
-        """Wait until the server accepts connections; False if it ended instead."""
+        """Wait until the server accepts connections, and return True. Return False if it exits instead."""
         self._await(server, lambda: server.poll() is not None or self._status(server.pid) == "ready", "its start")
         return server.returncode is None
 
     def _status(self, pid: int) -> str:
-        """The status in the server's pid file; empty if the file is missing or an earlier server's."""
+        """Return the status in the server's pid file, or "" if the file is missing or belongs to an earlier server."""
         try:
             lines = (self.base / "data" / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
@@ -199,7 +206,7 @@ class Supervisor:
         return lines[7].strip() if len(lines) > 7 and lines[0] == str(pid) else ""
 
     def _until_end(self, server: subprocess.Popen[bytes]) -> None:
-        """Wait until the owner or the server ends."""
+        """Wait until the server exits. Raises Stopped when the owner exits first."""
         watched = []
         if hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
@@ -208,7 +215,7 @@ class Supervisor:
             self.owner.wait(60 if watched else 0.5, *watched)
 
     def _stop(self, server: subprocess.Popen[bytes]) -> None:
-        """Stop the server: in order if its data stay, at once if they are deleted."""
+        """Stop the server. Shut it down in an orderly way only if its data is kept."""
         stays = self.base != self.scratch
         for number, seconds in [(signal.SIGINT, FAST_SECONDS)][:stays] + [(signal.SIGQUIT, QUIT_SECONDS)]:
             if server.poll() is None:
@@ -223,7 +230,10 @@ class Supervisor:
 
 
 def die_with_us(number: signal.Signals) -> Callable[[], None] | None:
-    """A function for the child to run before exec, so that it gets this signal when the supervisor dies. Linux only."""
+    """Return a function that a child process calls before exec to receive this signal when the supervisor dies.
+
+    Returns None on systems other than Linux, which do not support this.
+    """
     if not sys.platform.startswith("linux"):
         return None
     system, supervisor = ctypes.CDLL(None), os.getpid()
@@ -237,14 +247,14 @@ def die_with_us(number: signal.Signals) -> Callable[[], None] | None:
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1."""
+    """Return a port of 127.0.0.1 that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def locked(file: int) -> bool:
-    """Lock an open file; False if another process has locked it."""
+    """Lock an open file, and return True. Return False if another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -254,9 +264,9 @@ def locked(file: int) -> bool:
 
 @contextlib.contextmanager
 def scratch(entered: bool) -> Iterator[Path]:
-    """A new folder, deleted at the end. First deletes the folders that killed supervisors left.
+    """Create a temporary folder for a ``with`` block, after deleting the folders that killed supervisors have left.
 
-    ``entered``: other users may enter the folder, but not list it.
+    If ``entered``, other users can enter the folder but not list it. The folder is deleted when the block ends.
     """
     parent = Path(tempfile.gettempdir())
     for leftover in parent.glob(f"{PREFIX}*"):
@@ -268,7 +278,7 @@ def scratch(entered: bool) -> Iterator[Path]:
         locked(file.fileno())
         if entered:
             path.chmod(0o711)
-        # Rename it only after it is locked: other supervisors delete unlocked folders of this name.
+        # Rename the folder only after it is locked, because other supervisors delete unlocked folders with this prefix.
         path = path.rename(path.with_name(path.name[1:]))
         try:
             yield path
@@ -277,14 +287,14 @@ def scratch(entered: bool) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Delete a folder. Repeat it for a while, as processes of a killed server may still write to it."""
+    """Delete a folder. Retry for a while, because processes of a killed server may still be writing to it."""
     deadline = time.monotonic() + QUIT_SECONDS
     while path.exists() and time.monotonic() < deadline:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def report(**fields: object) -> None:
-    """Send one line to the owner."""
+    """Send the fields to the owner as one line of JSON. Raises Stopped if the owner has exited."""
     try:
         os.write(1, json.dumps(fields).encode() + b"\n")
     except BrokenPipeError:
@@ -292,7 +302,7 @@ def report(**fields: object) -> None:
 
 
 def first_line() -> bytes:
-    """The first line of standard input."""
+    """Return the first line of standard input. Raises Stopped if standard input is closed first."""
     out = b""
     while not out.endswith(b"\n"):
         read = os.read(0, 65536)
@@ -308,7 +318,7 @@ def stop(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    """Do the job that arrives on standard input."""
+    """Read a job from standard input, and run the server until it or its owner stops."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, stop)
@@ -322,7 +332,7 @@ def main() -> None:
             with scratch(entered=bool(job["user"])) as folder:
                 Supervisor(job, owner, folder, log).serve()
         except Stopped:
-            # The log is only needed after a failure.
+            # The log is needed only after a failure.
             os.unlink(job["log"])
         except StartError as error:
             report(error=str(error))

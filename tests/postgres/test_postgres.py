@@ -37,7 +37,7 @@ def test_starts_answers_and_leaves_nothing() -> None:
     assert psutil.wait_procs(there, timeout=120)[1] == []
     assert not listens(port) and traces() == [] and not server.alive
     server.close()
-    with pytest.raises(Error, match="has ended. Start another"):
+    with pytest.raises(Error, match="has stopped. Start another"):
         server.connect()
 
 
@@ -110,7 +110,7 @@ def test_port_that_is_taken() -> None:
     """A taken port is refused; a free one and settings reach the server; an invalid port raises before the start."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(Error, match="(?s)port is taken. Leave out port.*Address already in use"):
+        with pytest.raises(Error, match="(?s)port is in use. Omit port.*Address already in use"):
             postgres.Server(port=port)
     with postgres.Server(port=port, settings={"max_connections": "7"}) as server, server.connect() as connection:
         assert port_of(server.dsn) == port
@@ -204,7 +204,7 @@ def test_folder_with_other_things_is_left_alone(place: Path) -> None:
     full = place / "full"
     full.mkdir()
     (full / "letters").write_text("dear")
-    with pytest.raises(Error, match="holds other files.*letters.*Use an empty folder"):
+    with pytest.raises(Error, match="contains other files.*letters.*Use an empty folder"):
         postgres.Server(full)
     assert [path.name for path in full.iterdir()] == ["letters"]
     with pytest.raises(Error, match="letters.*Use a folder that the server"):
@@ -234,5 +234,5 @@ def test_dsn_from_the_environment(server: postgres.Server, monkeypatch: pytest.M
         postgres.Server()
     assert "secret-of-mine" not in str(told.value)
     monkeypatch.setenv(postgres.VARIABLE, "host = = nonsense")
-    with pytest.raises(Error, match="DSN that cannot be read"):
+    with pytest.raises(Error, match="DSN that cannot be parsed"):
         postgres.Server()

@@ -135,5 +135,5 @@ def test_killed_server_is_noticed() -> None:
         running.kill()
         assert psutil.wait_procs([kept, running, *others], timeout=120)[1] == []
         assert not server.alive and [path.suffix for path in traces()] == [".log"]
-        with pytest.raises(Error, match="has ended by itself .log: "):
+        with pytest.raises(Error, match="has stopped unexpectedly .log: "):
             server.connect()
