@@ -32,7 +32,7 @@ MAX_ROWS = 100_000_000
 
 
 class Changes:
-    """Consolidated rows with the columns ``schema`` and with diffs, all at the same ``time``.
+    """Consolidated rows and their diffs, all at the same ``time``. ``schema`` lists the columns.
 
     ``unique`` lists the positions of the columns in a unique key. It is None if the rows have no such key. With a
     unique key, a retraction and an insertion of the same key form an update.
@@ -200,7 +200,7 @@ def frame(schema: Schema, rows: Words, strings: Dictionary) -> pd.DataFrame:
 
 
 def sorted_frame(view: View, delta: Delta, strings: Dictionary) -> pd.DataFrame:
-    """Return the rows of ``view`` as a DataFrame that repeats each row according to its multiplicity.
+    """Return the rows of ``view`` as a DataFrame in which each row occurs as often as its multiplicity.
 
     The rows are sorted by all columns, with NULL last. Raises RowError if there are more than `MAX_ROWS` rows.
     """

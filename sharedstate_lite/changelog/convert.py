@@ -1,8 +1,8 @@
 """Converts columns of Python values, pandas and Arrow to int64 words, and back.
 
-Input is converted with Arrow. A value that the declared type cannot represent exactly raises a RowError that names the
-relation and the column. Examples are a fraction in an INT, a time of day in a DATE, an infinity, and a number that is
-out of range. Output has the same dtypes for every engine, even if it is empty.
+Input is converted with Arrow. If the declared type cannot represent a value exactly, a RowError names the relation and
+the column. Examples are a fraction in an INT, a time of day in a DATE, an infinity, and a number that is out of range.
+Output has the same dtypes for every engine, even if it is empty.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ YEARS = "is out of range; the year must be between 1 and 9999"
 
 
 def from_values(values: Sequence[Any], column: Column, relation: str, strings: Dictionary) -> Words:
-    """Convert n Python values, which can be NumPy or pandas scalars, to words, int64[n].
+    """Convert n Python values, including NumPy and pandas scalars, to words, int64[n].
 
     ``relation`` is used only in error messages. Raises RowError if a value does not fit the type of ``column``.
 
@@ -124,7 +124,7 @@ def _refused(relation: str, column: Column, error: Exception) -> RowError:
 
 
 def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
-    """Convert an unchunked Arrow array to words.
+    """Convert an unchunked Arrow array of length n to words, int64[n].
 
     Raises ArrowException, TypeError or ValueError if a value does not fit.
     """
@@ -161,7 +161,7 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
 
 
 def _moments(array: Any, kind: Type) -> Words:
-    """Convert an Arrow array of dates or timestamps to days (for a DATE) or microseconds since 1970-01-01.
+    """Convert an Arrow array of dates or timestamps to days (DATE) or microseconds (TIMESTAMP) since 1970-01-01.
 
     Raises ValueError if a value has a time zone, is out of range, or has a time of day although ``kind`` is DATE.
     """
@@ -219,7 +219,7 @@ def _empty(given: pa.DataType) -> Any:
 
 
 def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
-    """Convert a column of words to an Arrow array. :data:`ARROW` lists its type."""
+    """Convert a column of words to an Arrow array of type ``ARROW[kind]``."""
     if kind is Type.STRING:
         return pa.array(strings.to_list(words), type=pa.string())
     null = words == NULL
@@ -243,7 +243,7 @@ def format_row(row: Words, schema: Sequence[Column], strings: Dictionary) -> str
 
 
 def to_series(words: Words, kind: Type, strings: Dictionary) -> pd.Series[Any]:
-    """Convert a column of words to a pandas Series. :data:`DTYPES` lists its dtype."""
+    """Convert a column of words to a pandas Series of dtype ``DTYPES[kind]``."""
     null = words == NULL
     if kind in (Type.DATE, Type.TIMESTAMP):
         return pd.Series(pd.arrays.ArrowExtensionArray(to_arrow(words, kind, strings)))

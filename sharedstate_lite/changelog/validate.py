@@ -1,4 +1,4 @@
-"""Reads the input of one ``step``, and checks it against the catalog and the base tables. State is not changed.
+"""Reads the input of one ``step``, and checks it against the catalog and the base tables. Does not change state.
 
 An epoch is consolidated before it is checked. Within an epoch, a retraction can therefore come before the insertion
 that it retracts. A multiplicity must not be negative at the end of the epoch.
@@ -24,7 +24,7 @@ from .changes import Changes, as_delta
 
 
 def epoch(inputs: Any, catalog: Catalog | None, strings: Dictionary) -> dict[str, Delta]:
-    """Convert the argument of ``step`` to a delta per relation. Raises RelationError, RowError or TimeError."""
+    """Convert the argument of ``step`` to one delta per relation. Raises RelationError, RowError or TimeError."""
     if not isinstance(inputs, Mapping):
         raise RelationError(f"step expects a mapping {{relation: rows}}, not {type(inputs).__name__}")
     out: dict[str, Delta] = {}
@@ -36,7 +36,10 @@ def epoch(inputs: Any, catalog: Catalog | None, strings: Dictionary) -> dict[str
         delta, time = _delta(data, schema, known, strings)
         if time is not None:
             if first is not None and first[1] != time:
-                raise TimeError(f"{known} is at time {time}, but {first[0]} is at time {first[1]}; a step has one time")
+                raise TimeError(
+                    f"{known} is at time {time}, but {first[0]} is at time {first[1]}; "
+                    "all rows of a step must have the same time"
+                )
             first = (known, time)
         out[known] = delta
     return out

@@ -1,4 +1,4 @@
-"""Contains the logical plan of a view: a tree of operators. SQL is compiled to a plan, and every engine runs it.
+"""Contains the logical plan of a view: a tree of operators. SQL is compiled into plans, and every engine runs them.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")

@@ -99,7 +99,7 @@ def _operator(node: Node) -> str:
 
 
 def column_names(node: Node) -> list[str]:
-    """Return the names of the output columns. If two columns have the same name, both get their table as a prefix."""
+    """Return the names of the output columns. Columns with the same name are prefixed with their table."""
     names = [c.name for c in node.schema]
     count = Counter(n.lower() for n in names)
     seen: Counter[str] = Counter()
@@ -112,7 +112,7 @@ def column_names(node: Node) -> list[str]:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    """Yield the operators, from left to right, whose output columns together are the output columns of ``node``."""
+    """Yield the operators below the joins and filters of ``node``, from left to right."""
     if isinstance(node, (Join, Filter)):
         for source in node.inputs:
             yield from _leaves(source)
@@ -129,7 +129,7 @@ def _as(text: str, name: str) -> str:
 
 
 def value_text(value: int, source: Type) -> str:
-    """Return the text of an int64 word of type ``source``, which must not be STRING or DOUBLE.
+    """Convert an int64 word of type ``source``, which must not be STRING or DOUBLE, to text.
 
     Raises RowError for a DATE or TIMESTAMP outside the years 1 to 9999.
     """

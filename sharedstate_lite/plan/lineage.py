@@ -54,7 +54,10 @@ def input_columns(node: Node, columns: tuple[int, ...]) -> tuple[int, ...] | Non
 
 
 def why_computed(node: Node, column: int) -> str | None:
-    """Return why output ``column`` is not a copy of base columns, such as "is computed", or None if it is a copy."""
+    """Return the reason why output ``column`` is not a copy of base columns, such as "is computed".
+
+    Return None if it is a copy.
+    """
     if isinstance(node, Scan):
         return None
     copied = copied_from(node, column)

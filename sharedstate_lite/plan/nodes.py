@@ -5,7 +5,7 @@ of these subtrees. A plan does not contain any data. `sql.compile` builds the pl
 and each engine decides what an operator stores.
 
 The operators are the relational core of differential dataflow (McSherry et al., CIDR 2013): filter, map and union are
-linear, a join is bilinear, and a reduce needs whole groups. DISTINCT is a reduce without aggregates.
+linear, a join is bilinear, and a reduce needs entire groups. DISTINCT is a reduce without aggregates.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Col:
 
 @dataclass(frozen=True)
 class Lit:
-    """A constant. NULL is None, a DATE is the number of days since 1970-01-01, and a TIMESTAMP the microseconds."""
+    """A constant. ``value`` is None for NULL, days since 1970-01-01 for a DATE, and microseconds for a TIMESTAMP."""
 
     value: str | int | float | bool | None
     type: Type
@@ -187,7 +187,7 @@ class Join(Node):
 
 @dataclass(frozen=True)
 class Agg:
-    """An aggregate. ``fn`` is max, min, sum, count or avg. ``arg`` is an input column, or None for COUNT(*)."""
+    """The aggregate ``fn``: max, min, sum, count or avg. ``arg`` is an input column number, or None for COUNT(*)."""
 
     fn: str
     arg: int | None

@@ -1,4 +1,4 @@
-"""Contains `View`: a name, the SQL, the plan and the key of a view."""
+"""Contains `View`, which combines the name, the SQL, the plan and the key of a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles SQL text to a plan. Unsupported SQL is rejected with an error that names the unsupported part.
+"""Compiles SQL text into a plan. Unsupported SQL is rejected with an error that names the unsupported part.
 
 >>> from sharedstate_lite.sql import Catalog, SqlError
 >>> catalog = Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
@@ -20,16 +20,16 @@ view latest: ORDER BY is not supported: the rows of a view have no order; sort o
 Modules, from the bottom:
 
     grammar       lists the supported syntax, and what to write instead of common unsupported syntax
-    parse         parses text to a checked sqlglot tree; DuckDB's parser must accept the text too
+    parse         parses text into a checked sqlglot tree; DuckDB's parser must accept the text too
     type_rules    finds the common type of several expressions
     scope         resolves the names of tables and columns
     binder        resolves the names in an expression and checks its types
-    joins         compiles FROM and WHERE to a tree of equality joins
-    compile       compiles a view to its plan
-    catalog       keeps relations and views by name
+    joins         compiles FROM and WHERE into a tree of equality joins
+    compile       compiles a view into its plan
+    catalog       stores relations and views by name
 
-docs/sql.md lists the supported SQL. Sources: the SQL standard for the semantics, and sqlglot for the syntax. DuckDB is
-the reference implementation that tests compare with (see ``oracle``).
+docs/sql.md lists the supported SQL. Sources: the SQL standard for the semantics, and sqlglot for the syntax. The
+tests use DuckDB as the reference implementation (see ``oracle``).
 """
 
 from ..errors import RelationError, SqlError, ViewError

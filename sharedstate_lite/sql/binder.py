@@ -52,7 +52,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate function ``fn`` over the expression ``arg``, which is None for COUNT(*)."""
+    """The aggregate function ``fn`` over the expression ``arg``. For COUNT(*), ``arg`` is None."""
 
     fn: str
     arg: Expr | None
@@ -63,9 +63,10 @@ class Aggregate:
 class Binder:
     """Binds the expressions of one clause.
 
-    ``column`` resolves a column. ``place`` is the clause's name, for error messages. ``aggregates`` collects the
-    aggregates, which become columns -1, -2, and so on. It is None if the clause must not contain aggregates.
-    ``aliases`` maps aliases to expressions. It is used only for a name that does not resolve to a column.
+    ``column`` is the function that resolves a column name. ``place`` is the clause's name, for error messages.
+    ``aggregates`` collects the aggregates, which become columns -1, -2, and so on. It is None if the clause must not
+    contain aggregates. ``aliases`` maps aliases to expressions. It is used only for a name that does not resolve to a
+    column.
     """
 
     column: Callable[[exp.Column], Col]
@@ -172,7 +173,9 @@ class Binder:
         if arg is NULL_LITERAL:
             return Lit(None, Type.INT)
         if not arg.type.numeric:
-            raise SqlError(f"{show(node.this)} has type {arg.type.value}, but - needs a number; CAST it to a number")
+            raise SqlError(
+                f"{show(node.this)} has type {arg.type.value}, but - needs a number; CAST it to a numeric type"
+            )
         return Call("neg", (arg,), arg.type)
 
     def _compare(self, op: str, node: exp.Expr, *sides: exp.Expr) -> Expr:
@@ -279,7 +282,7 @@ class Binder:
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr | None:
-    """Combine conditions with AND. Return None if there are none."""
+    """Return the conditions combined with AND, or None if there are none."""
     flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.op == "and" else (p,))]
     return Call("and", tuple(flat), Type.BOOLEAN) if len(flat) > 1 else flat[0] if flat else None
 

@@ -1,4 +1,4 @@
-"""Contains `Catalog`, which keeps relations and the views that are declared over them.
+"""Contains `Catalog`, which stores relations and the views that are declared over them.
 
 Names are case-insensitive and keep their declared spelling.
 """
@@ -49,7 +49,9 @@ class Catalog:
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
             if find_name(name, self._relations) is not None:
-                raise RelationError(f"relation {name}: another relation has this name (case is ignored); rename one")
+                raise RelationError(
+                    f"relation {name}: another relation has this name (case is ignored); rename one of them"
+                )
             self._relations[name] = parse_columns(name, declaration)
 
     @property
@@ -109,7 +111,7 @@ class Catalog:
 
 
 def parse_columns(name: str, declaration: str) -> Schema:
-    """Return the columns in a declaration of relation ``name``, such as ``"product STRING, length INT"``.
+    """Return the columns of relation ``name`` from their declaration, such as ``"product STRING, length INT"``.
 
     Raises RelationError for an invalid declaration.
     """

@@ -1,8 +1,8 @@
-"""Compiles ``CREATE VIEW name AS SELECT ...`` to a plan.
+"""Compiles ``CREATE VIEW name AS SELECT ...`` into a plan.
 
 The clauses of a SELECT become operators, from the bottom up: joins, a filter for WHERE, a reduce for GROUP BY, a filter
 for HAVING, a map for the SELECT list, and a reduce for DISTINCT. A map is added below a reduce only if the reduce reads
-a join or computed columns. A view in FROM is replaced with its own operators, so all views over it share its state.
+a join or computed columns. A view in FROM is replaced by its own operators, so all views over it share its state.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ RESERVED = ("time", "diff")
 class Bound:
     """A bound query: its plan and what is known about its key.
 
-    ``key`` lists the output columns that are the GROUP BY columns. It is None without GROUP BY, or if not all of these
-    columns are selected.
+    ``key`` lists the output columns that are the GROUP BY columns. It is empty for an aggregate without GROUP BY. It is
+    None for other queries without GROUP BY, and for queries that do not select all GROUP BY columns.
     """
 
     node: Node
@@ -61,7 +61,7 @@ def bind(
         reader = _Reader(relations, views)
         bound = reader.query(query)
         _check_output(bound.node)
-        # Computes the hash now and caches it for the views that are declared over this one.
+        # Compute the hash now, so that it is cached for the views that are declared over this one.
         hash(bound.node)
     except RecursionError as error:
         raise SqlError(f"view {name}: {TOO_DEEP}") from error
@@ -87,7 +87,9 @@ def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tupl
         if len(set(columns)) < len(columns):
             raise ViewError(f"view {name}: its key lists a column twice; list each column once")
         if not columns and bound.key != ():
-            raise ViewError(f"view {name}: its key is empty; name a column (only a global aggregate needs none)")
+            raise ViewError(
+                f"view {name}: its key is empty; name a column (only an aggregate without GROUP BY needs none)"
+            )
     return columns, bound.distinct is not None and set(bound.distinct) <= set(columns)
 
 

@@ -1,4 +1,4 @@
-"""Compiles FROM to a left-deep tree of equality joins.
+"""Compiles FROM into a left-deep tree of equality joins.
 
 Tables are joined in FROM order. A table after a comma is joined as soon as an equality connects it with the tables that
 are already joined. All conditions that are not such equalities become a filter above the joins. The inputs of the joins
@@ -34,7 +34,10 @@ class Equality:
     owner: int | None
 
     def ends_at(self, source: int) -> tuple[ColumnRef, ColumnRef] | None:
-        """Return both columns, that of table ``source`` last, or None if neither column belongs to that table."""
+        """Return both columns, with the column of table ``source`` in second place.
+
+        Return None if neither column belongs to table ``source``.
+        """
         if self.right.source == source:
             return self.left, self.right
         return (self.right, self.left) if self.left.source == source else None
@@ -144,7 +147,7 @@ class FromClause:
         return (left, right) if left.source != right.source else None
 
     def _boolean(self, column: exp.Column, among: range) -> bool:
-        """Return whether the name matches exactly one column in the tables ``among`` and that column is BOOLEAN."""
+        """Return whether exactly one column in the tables ``among`` has this name, and that column is BOOLEAN."""
         sources = [n for n in among if column.table.lower() in ("", self.scope.sources[n].name.lower())]
         named = [c for n in sources for c in self.scope.sources[n].schema if c.name.lower() == column.name.lower()]
         return [c.type for c in named] == [Type.BOOLEAN]

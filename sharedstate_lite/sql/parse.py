@@ -1,4 +1,4 @@
-"""Parses ``CREATE VIEW name AS SELECT ...`` to a checked sqlglot tree.
+"""Parses ``CREATE VIEW name AS SELECT ...`` into a checked sqlglot tree.
 
 sqlglot's ``duckdb`` dialect builds the tree. It also accepts invalid SQL, because it adds missing parentheses and words
 and drops some words. Therefore DuckDB's parser must accept the text too, and the tokens are searched for words that
@@ -38,7 +38,7 @@ def parse(text: str) -> tuple[str, exp.Expr]:
     that `grammar` does not list.
     """
     if not isinstance(text, str):
-        raise SqlError(f"a view must be declared with a string of SQL, not with a value of type {type(text).__name__}")
+        raise SqlError(f"a view must be a string, not {type(text).__name__}; write CREATE VIEW name AS SELECT ...")
     tokens, statements = _statements(text)
     if len(statements) != 1:
         raise SqlError(f"expected one statement, got {len(statements)}; declare each view in a separate call")

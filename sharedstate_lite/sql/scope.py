@@ -95,8 +95,8 @@ class Scope:
     def find(self, name: str, table: str = "", among: Iterable[int] | None = None) -> ColumnRef:
         """Return a reference to the column ``name``.
 
-        The search is limited to ``table``, if it is given, and to the table numbers in ``among``, unless that is None.
-        Raises SqlError if there is no column with that name or more than one.
+        If ``table`` is given, only that table is searched. If ``among`` is not None, only the tables with these numbers
+        are searched. Raises SqlError if no column has that name, or more than one.
         """
         numbers = range(len(self.sources)) if among is None else list(among)
         if table:

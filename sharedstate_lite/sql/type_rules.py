@@ -35,7 +35,7 @@ def common(args: Sequence[Expr]) -> Type | None:
 
 
 def coerce(arg: Expr, target: Type) -> Expr:
-    """Return ``arg`` converted to ``target``, which must be a type that `common` returned for it."""
+    """Return ``arg`` converted to ``target``, the common type of ``arg`` and other expressions."""
     if arg is NULL_LITERAL:
         return Lit(None, target)
     if arg.type is target:
@@ -60,14 +60,14 @@ def number_literal(text: str) -> Lit:
         for kind in (Type.INT, Type.BIGINT):
             if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
                 return Lit(value, kind)
-        _unfit(text, "a BIGINT")
+        _unfit(text, "a BIGINT, the widest integer type")
     if abs(number := float(text)) == float("inf"):
-        _unfit(text, "a DOUBLE")
+        _unfit(text, "a DOUBLE, the widest numeric type")
     return Lit(number, Type.DOUBLE)
 
 
 def _unfit(text: str, kind: str) -> NoReturn:
-    raise SqlError(f"{text[:40]} does not fit in {kind}, the widest type that it could have")
+    raise SqlError(f"{text[:40]} does not fit in {kind}")
 
 
 def typed_literal(arg: Lit, target: Type) -> Lit:

@@ -203,9 +203,9 @@ REFUSALS = [
     ("SELECT 0x10 FROM visit", "0x10 is not a valid number; write it in decimal digits"),
     (
         "SELECT 9223372036854775808 AS p FROM visit",
-        "9223372036854775808 does not fit in a BIGINT, the widest type that it could have",
+        "9223372036854775808 does not fit in a BIGINT, the widest integer type",
     ),
-    ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest type that it could have"),
+    ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest numeric type"),
     (
         "SELECT open IS TRUE AS x FROM cat",
         "open IS TRUE is not supported: use IS only with NULL or NOT NULL, and = for other values",
