@@ -1,7 +1,7 @@
-"""A client of the assignment's three services.
+"""A client for the three services of the assignment.
 
 `routes` builds requests as bytes, `answers` parses untrusted bodies, `counter` sends waves of requests and records
-them, `stocking` creates users, items and orders, `reading` takes snapshots.
+them, `stocking` creates users, items and orders, and `reading` takes snapshots.
 """
 
 from .counter import Counter, Wave

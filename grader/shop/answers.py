@@ -1,6 +1,6 @@
-"""Parse untrusted bodies: JSON, and only values of exactly the agreed type.
+"""Parse untrusted JSON bodies. Only values of exactly the agreed type are accepted.
 
-As the assignment allows, ids may be numbers and `paid` may be 0 or 1.
+As the assignment allows, ids can also be numbers, and `paid` can also be 0 or 1.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import json
 from typing import Any
 
 LONGEST_ID = 200
-"""The most characters of an id. A UUID has 36."""
+"""The maximum number of characters in an id. A UUID has 36."""
 _MOST = 1 << 62
 
 
 def fields(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body; {} if it is none."""
+    """Return the JSON object in a body; {} if the body is not a JSON object."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -23,7 +23,7 @@ def fields(body: bytes) -> dict[str, Any]:
 
 
 def read_id(body: bytes, name: str) -> str | None:
-    """The id in a body; None if it has none."""
+    """Return the id in the field ``name`` of a body; None if there is no valid id."""
     value = fields(body).get(name)
     if type(value) is int:
         value = str(value)
@@ -31,12 +31,12 @@ def read_id(body: bytes, name: str) -> str | None:
 
 
 def read_amount(body: bytes, name: str) -> int | None:
-    """The whole number in a body; None if it has none."""
+    """Return the integer in the field ``name`` of a body; None if there is no valid integer."""
     value = fields(body).get(name)
     return value if type(value) is int and abs(value) < _MOST else None
 
 
 def read_paid(body: bytes) -> int | None:
-    """The field `paid` as 0 or 1; None if it is missing."""
+    """Return the field `paid` of a body as 0 or 1; None if it is missing or invalid."""
     value = fields(body).get("paid")
     return int(value) if type(value) in (bool, int) and value in (0, 1) else None

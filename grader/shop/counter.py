@@ -1,4 +1,4 @@
-"""Send waves of requests, wait for their answers, and record each of them."""
+"""Send waves of requests, wait for their answers, and record every request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..wire.jobs import Job, Longs, Result, Word
 from .routes import ROUTES, Routes
 
 CLOSED = 32
-"""Connections of a closed loop, which setup and reads use."""
+"""The number of connections in a closed loop, which is used for setup and reads."""
 _SILENCE = 8
-"""A closed loop stops after so many timeouts in a row. With a system that hangs it would otherwise take hours."""
+"""A closed loop stops after this many timeouts in a row. Otherwise, it would take hours if the system hangs."""
 _PAUSE, _ROUNDS = 0.2, 15
-"""Shed requests are sent again after so many seconds, until none is accepted in so many rounds in a row."""
+"""Seconds before shed requests are sent again; and the limit on rounds in a row in which none of them is accepted."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Wave:
     name: str
     kind: Kind
     subject: Longs
-    """Rows of the record, in the table of the kind."""
+    """The row of the order, user or item of each request, in the table that belongs to its kind."""
     middles: list[bytes]
-    """The ends of their paths."""
+    """The last part of the path of each request."""
     due: Longs | None = None
-    """Nanoseconds since the wave's start. None: a closed loop, each request once a connection is free."""
+    """Nanoseconds from the wave's start. None: a closed loop, which sends a request when a connection is free."""
     connections: int = CLOSED
     attempt: int = 1
     bodies: bool = False
@@ -51,18 +51,18 @@ class Counter:
         self.record, self.limits = record, limits
         self._generator, self._routes = generator, routes
         self.tend: list[Callable[[], None]] = []
-        """Functions to call ten times a second while a wave runs or `wait` waits."""
+        """Functions that are called ten times per second while a wave runs or `wait` waits."""
         self.origin = time.monotonic_ns()
         self._wave: tuple[int, Wave, Longs] | None = None
         self._turned_away: dict[Kind | str, int] = {}
-        """For each kind and each service: how many waves in a row had no request accepted."""
+        """For each kind and each service: the number of waves in a row in which no request was accepted."""
 
     def now(self) -> int:
-        """Nanoseconds since the run began."""
+        """Return the nanoseconds since the run began."""
         return time.monotonic_ns() - self.origin
 
     def send(self, wave: Wave) -> Result:
-        """Send a wave, and wait for its result."""
+        """Send a wave and wait for its result."""
         self.begin(wave)
         while True:
             said = self.poll(0.1)
@@ -70,10 +70,10 @@ class Counter:
                 return said
 
     def insist(self, wave: Wave, seconds: float = float("inf")) -> Result:
-        """Send a closed loop, and repeat its shed requests over fewer connections each time until all are accepted.
+        """Send a closed loop and repeat its shed requests, each time over fewer connections, until all are accepted.
 
-        A 429 and a refused connection have no effect, so the last answer counts. Stops after ``seconds``, and after
-        several rounds in a row without an accepted request.
+        The result contains only the last answer to each request, because a 429 and a refused connection have no effect.
+        Stops after ``seconds`` or after several rounds in a row without an accepted request.
         """
         until, connections = time.monotonic() + seconds, wave.connections
         result = self.send(wave)
@@ -93,9 +93,9 @@ class Counter:
         return result
 
     def _idle(self, kind: Kind, shed: NDArray[np.bool_]) -> int:
-        """Count a wave, and return how many in a row had no request accepted, by kind or by service.
+        """Count a wave. Returns how many waves in a row, of this kind or to its service, had no accepted request.
 
-        The count spans waves. Otherwise every wave to a dead service would wait anew.
+        The count continues in later waves. Otherwise, every wave to a dead service would repeat all rounds.
         """
         of = kind, ROUTES[kind][0]
         for one in of if len(shed) else ():
@@ -103,7 +103,11 @@ class Counter:
         return max(self._turned_away.get(one, 0) for one in of)
 
     def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
-        """Start a wave and return. `poll` returns its result. ``start``: nanoseconds of the run, 0 for now."""
+        """Start a wave without waiting for it. `poll` returns its result.
+
+        ``tell_after``, ``tell_sent``: report progress when this many requests have ended, or have been sent; 0: do not.
+        ``start``: when to start, in nanoseconds since the run began; 0: now.
+        """
         kinds = np.full(len(wave.middles), wave.kind, dtype=np.int64) if wave.kinds is None else wave.kinds
         shapes, shape = self._routes.shapes(kinds)
         start = start or self.now()
@@ -130,9 +134,9 @@ class Counter:
         self._generator.start(job)
 
     def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
-        """Wait up to ``seconds`` for progress or the result, which is then recorded; None if there was neither.
+        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives. Records a result.
 
-        ``tend`` false skips the functions in `tend`, which take milliseconds.
+        If ``tend`` is false, the functions in `tend` are not called, because they take milliseconds.
         """
         if tend:
             self._tend()
@@ -160,7 +164,7 @@ class Counter:
         return said
 
     def finish(self) -> None:
-        """Send no more requests of the running wave, and wait for its end."""
+        """Drop the unsent requests of the running wave, and wait for its end."""
         self._generator.stop()
         while self._wave is not None:
             self.poll(0.1)
@@ -174,9 +178,9 @@ class Counter:
             duty()
 
     def wait(self, seconds: float) -> None:
-        """Wait, and call `tend` meanwhile. For times that the assignment states, and between retries."""
+        """Wait, and call the functions in `tend` meanwhile. Used for times in the assignment and between retries."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()
-            # In tenths of a second, as a service may exit meanwhile.
+            # Sleep for a tenth of a second at most, because a service may exit meanwhile.
             time.sleep(min(left, 0.1))

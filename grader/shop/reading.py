@@ -1,8 +1,8 @@
-"""Take a snapshot: read every order, user and item of a phase, with retries for lost reads.
+"""Take a snapshot: read every order, user and item of a phase, and retry lost reads.
 
-``snapshot`` reads everything concurrently. If several workers share a port, one of them may answer a whole short burst.
-So ``look_again`` reads the same things in another order, one request at a time and over fresh connections, which shows
-workers that remember different values.
+``snapshot`` reads everything concurrently. If several workers share a port, one of them may answer all requests of a
+short burst. Therefore, ``look_again`` reads the same things in a different order, one request at a time and over new
+connections. This reveals workers that remember different values.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES, _BETWEEN = 4, 1.0
-"""Tries of a lost read in one snapshot, and seconds before the third and later ones; a process restarts in them."""
+"""How often a lost read is tried in one snapshot, and the seconds before each try from the third on. A process can
+restart in that time."""
 _LOOKS = 4
-"""How often `look_again` reads everything. One of two random workers answers all reads of a thing in 1 case of 16."""
+"""How often `look_again` reads everything. If each read is answered by one of two workers at random, the same worker
+answers all reads of a thing in 1 case of 16."""
 _FEW, _MANY = 8, 256
-"""Requests between two looks at the clock, at first and at most."""
+"""The number of requests between two checks of the time: the initial number, and the maximum."""
 _GLANCE = 0.2
-"""Seconds that those requests should take, so that a slow system ends in time."""
+"""The seconds that these requests should take, so that reading a slow system ends in time."""
 Read = tuple[Longs, Column, Column]
-"""Rows of orders, users or items, with the state and value of each read."""
+"""The rows of orders, users or items, and the state and the value of each read."""
 _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
     Entity.ORDER: (Kind.FIND_ORDER, read_paid),
     Entity.USER: (Kind.FIND_USER, lambda body: read_amount(body, "credit")),
@@ -38,7 +40,7 @@ _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
 
 
 def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
-    """The rows that a snapshot of a phase reads; "" for all phases."""
+    """Return the rows that a snapshot of a phase reads, or of all phases if ``phase`` is ""."""
     table = counter.record.rows(entity)
     ready = table["ready"] == 1
     if phase:
@@ -47,7 +49,7 @@ def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
 
 
 def snapshot(counter: Counter, phase: str, name: str) -> Shot:
-    """Read everything of a phase; "" for all phases."""
+    """Read all orders, users and items of a phase, or of all phases if ``phase`` is ""."""
     begin = counter.now()
     read = {entity: _unread(scope(counter, entity, phase)) for entity in Entity}
     for attempt in range(1, TRIES + 1):
@@ -62,9 +64,10 @@ def snapshot(counter: Counter, phase: str, name: str) -> Shot:
 
 
 def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) -> Shot:
-    """Read a snapshot again until ``until`` (nanoseconds of the run). Returns it, with the first differences found.
+    """Read everything in a snapshot again, until ``until`` (in nanoseconds since the run began).
 
-    A lost read is no difference; the next snapshot repeats it.
+    Returns a copy of the snapshot that contains the first differences. A lost read is not a difference, because the
+    next snapshot repeats it.
     """
     rng = np.random.default_rng(len(counter.record.waves))
     size, left = _FEW, deque[tuple[Entity, Longs]]()
@@ -73,7 +76,7 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
         while left and (began := counter.now()) < until:
             entity, places = left.popleft()
             if len(places) > size:
-                left.append((entity, places[size:]))  # orders, users and items take turns
+                left.append((entity, places[size:]))  # so that orders, users and items take turns
                 places = places[:size]
             subject, state, value = shot.read[entity]
             counter.hang_up()
@@ -89,14 +92,14 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
 
 
 def _unread(subject: Longs) -> Read:
-    """Rows without any read yet."""
+    """Return rows that have not been read yet."""
     return subject, np.full(len(subject), State.LOST, dtype=np.int8), np.zeros(len(subject), dtype=np.int64)
 
 
 def _read(
     counter: Counter, phase: str, name: str, entity: Entity, read: Read, connections: int = CLOSED, attempt: int = 1
 ) -> None:
-    """Send the lost reads once, and write the results into ``read``."""
+    """Send each lost read once, and write the results into ``read``."""
     kind, value_of = _READS[entity]
     ids = counter.record.rows(entity)["id"]
     subject, state, value = read

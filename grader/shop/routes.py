@@ -1,6 +1,6 @@
-"""Requests as bytes: service, method and path of each kind.
+"""Builds requests as bytes: the service, method and path of each kind.
 
-All requests imitate common clients in turn, so a system cannot tell audit reads from load.
+The requests imitate several common clients in turn, so that a system cannot tell audit reads from load.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ ROUTES: dict[Kind, tuple[str, str, str]] = {
     Kind.BATCH_ITEMS: ("stock", "POST", "/batch_init/"),
 }
 _PLAIN = "!$&'()*+,;=:@"
-"""Characters beside letters, digits and `-._~` that a path segment may have unquoted (RFC 3986, 3.3). Common clients do
-not quote them, and a system with ids such as `user:7` may not decode paths."""
+"""The characters other than letters, digits and `-._~` that a path segment can contain unquoted (RFC 3986, 3.3). Common
+clients do not quote them, and a system with ids such as `user:7` may not decode paths."""
 AGENTS = ("python-requests/2.32.3", "curl/8.5.0", "okhttp/4.12.0", "Apache-HttpClient/5.3.1 (Java/17)")
 
 
 def middle(*parts: object) -> bytes:
-    """Ids and numbers as the end of a path, quoted."""
+    """Quote ids and numbers and join them to form the last part of a path."""
     return "/".join(quote(str(part), safe=_PLAIN) for part in parts).encode()
 
 
 class Routes:
-    """The addresses and the forms of all requests."""
+    """The addresses of the services and the forms of all requests."""
 
     def __init__(self, urls: dict[str, str], allow_remote: bool = False) -> None:
-        """Raises UsageError if a URL is not an http:// address, or is another machine's and those are not allowed."""
+        """Raises UsageError if a URL is not an http:// address, or is remote although ``allow_remote`` is false."""
         self.targets: list[Target] = []
         self._shapes: dict[Kind, list[Shape]] = {}
         places: dict[tuple[str, int], int] = {}
@@ -69,7 +69,7 @@ class Routes:
             ]
 
     def shapes(self, kinds: Longs) -> tuple[list[Shape], Longs]:
-        """The forms of some requests, and the index of each request's form."""
+        """Return the forms that requests of these kinds need, and the index of each request's form."""
         forms: list[Shape] = []
         place = np.arange(len(kinds), dtype=np.int64)
         for kind in np.unique(kinds):
@@ -80,7 +80,7 @@ class Routes:
 
 
 def _address(url: str, allow_remote: bool) -> tuple[str, int]:
-    """The IP address and port of a URL."""
+    """Return the IP address and the port of a URL. Raises UsageError like `Routes`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 80
@@ -92,7 +92,7 @@ def _address(url: str, allow_remote: bool) -> tuple[str, int]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"{url}: unknown host {host!r} ({error}); check the address") from error
-    # localhost may have an IPv6 address too, but most services listen on 127.0.0.1 only.
+    # localhost may also have an IPv6 address, but most services listen only on 127.0.0.1.
     address = str(min(found, key=lambda one: one[0] != socket.AF_INET)[4][0])
     if not allow_remote and not ipaddress.ip_address(address).is_loopback:
         raise UsageError(f"{host} is another machine; the grader sends load there only with --allow-remote")

@@ -1,6 +1,6 @@
 """Create users, items and orders for a phase. Only those whose requests were all answered 2xx are used.
 
-The record gets the acknowledged amounts, never amounts that were read.
+The record stores the acknowledged amounts, never amounts that were read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Stock:
-    """The orders, users and items of some blocks, as rows of the record."""
+    """The orders, users and items of some blocks, as rows of the record's tables."""
 
     orders: Longs
     users: Longs
     items: Longs
     seconds: float
-    """How long the setup took."""
+    """The duration of the setup."""
 
 
 def _done(result: Result) -> Bools:
@@ -37,7 +37,7 @@ def _done(result: Result) -> Bools:
 
 
 def _create(counter: Counter, phase: str, kind: Kind, rows: Longs, middles: list[bytes], name: str) -> list[str]:
-    """Create users, items or orders. Returns their ids, "" unless the answer was 2xx with an id."""
+    """Create users, items or orders. Returns their ids; "" if an answer was not 2xx with an id."""
     answers = counter.insist(Wave(phase, "set-up", kind, rows, middles, bodies=True))
     made = _done(answers)
     return [(read_id(body, name) or "") if ok else "" for ok, body in zip(made, answers.bodies, strict=True)]
@@ -66,7 +66,7 @@ def new_items(counter: Counter, phase: str, block: Longs, price: Longs, stock: L
 
 
 def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock. Users and items without an id or a 2xx answer are not ready."""
+    """Add credit or stock. Users and items are ready only if they have an id and this request is answered 2xx."""
     table = counter.record.rows(entity)
     ids = table["id"][rows]
     known = np.array([bool(one) for one in ids], dtype=np.bool_)
@@ -81,14 +81,14 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
 
 
 def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock to ready users or items. Those without a 2xx answer are no longer judged."""
+    """Add credit or stock to ready users or items. They are no longer judged if the answer is not 2xx."""
     _fund(counter, phase, entity, rows, amount)
 
 
 def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
-    """Send a wave with top-ups of ready users and items; ``amount``: of each request.
+    """Send a wave that contains top-ups of ready users and items. ``amount``: the amount in each request.
 
-    Users and items whose top-up promised nothing (5xx or no answer) are no longer judged.
+    Users and items whose top-up has an unknown effect (5xx or no answer) are no longer judged.
     """
     record, kinds = counter.record, wave.kinds
     assert kinds is not None
@@ -107,9 +107,10 @@ def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
 def new_orders(
     counter: Counter, phase: str, number: Longs, user: Longs, slot: Longs, lines: list[tuple[Longs, Longs, Longs]]
 ) -> Longs:
-    """Create orders with lines (item row, quantity, price), each a column over the orders. Returns their rows.
+    """Create orders with lines. Returns their rows.
 
-    An order is not ready if its user or an item is not, or if any answer was not 2xx.
+    ``lines``: for each line, the item row, the quantity and the price, each as a column over the orders. An order is
+    not ready if its user or one of its items is not ready, or if one of its requests was not answered 2xx.
     """
     record = counter.record
     cost = sum((quantity * price for _, quantity, price in lines), np.zeros(len(user), dtype=np.int64))
@@ -139,11 +140,11 @@ def new_orders(
 
 
 def stock_blocks(counter: Counter, phase: str, seed: int, first: int, count: int, hot: Longs) -> tuple[Stock, Longs]:
-    """Create blocks first to first + count - 1. Returns them and the hot items, which are new if ``hot`` is empty."""
+    """Create the blocks ``first`` to ``first + count - 1``, and the hot items if ``hot`` is empty. Returns both."""
     began = counter.now()
     blocks = Blocks.draw([seed, RUNS.index(phase)], first, count)
     if not len(hot):
-        # More than all orders of a run could take, 6 times each.
+        # More than all orders of a run could take if each of them took effect 6 times.
         ample = np.full(HOT_ITEMS, MOST * HOT_MOST * 2_000_000, dtype=np.int64)
         hot = new_items(counter, phase, np.full(HOT_ITEMS, -1), np.full(HOT_ITEMS, HOT_PRICE), ample)
     of = np.repeat(np.arange(first, first + count, dtype=np.int64), SIDE)

@@ -1,7 +1,7 @@
-"""A submission: its folder, and its ``checkout.toml`` as values.
+"""A submission: its folder, and the content of its ``checkout.toml``.
 
-`model` holds the values, `reading` parses the file and reports errors with line, field and example, `places` replaces
-{port}, {port:NAME}, {data} and {submission}, `archive` unpacks a .zip, .tar or .tar.gz.
+`model` defines the content as dataclasses, `reading` parses the file and reports errors with line, field and example,
+`places` replaces {port}, {port:NAME}, {data} and {submission}, and `archive` unpacks a .zip, .tar or .tar.gz.
 """
 
 from .model import Process, Ready, Submission

@@ -1,7 +1,7 @@
-"""Unpack a submission from a .zip, .tar or .tar.gz into a folder, and nowhere else.
+"""Unpack a submission from a .zip, .tar or .tar.gz, without writing outside the target folder.
 
-Only plain files and folders are accepted. Links, devices, pipes, duplicate names and names that lead out of the folder
-are refused. Sizes are counted while unpacking, as a header may be wrong.
+Only regular files and folders are accepted. Links, devices, pipes, duplicate names and names that lead out of the
+folder are rejected. Sizes are counted while unpacking, because a header may be wrong.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..errors import SubmissionError
 from .reading import FILE
 
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
-"""The limits of a submission, packed or unpacked."""
+"""The maximum size and number of files of a submission, both packed and unpacked."""
 _LITTER = ("__MACOSX", ".DS_Store")
 """Entries that macOS adds to archives."""
 _PIECE = 1 << 20
 _HEADER = 4096
-"""The most bytes of a tar member's extended header."""
+"""The maximum number of bytes in a tar member's extended header."""
 
 
 class _Room:
-    """Counts the bytes and files that an archive may still have."""
+    """Counts down the bytes and files that an archive may still contain."""
 
     def __init__(self, most_bytes: int, most_files: int) -> None:
         self.bytes, self.files = most_bytes, most_files
-        self._said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files; leave out data"
+        self._said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files; leave out data files"
 
     def take(self, size: int, files: int = 0) -> None:
-        """Count bytes and files. Raises SubmissionError beyond the limits."""
+        """Count bytes and files. Raises SubmissionError if there are too many."""
         self.bytes -= size
         self.files -= files
         if self.bytes < 0 or self.files < 0:
@@ -44,13 +44,13 @@ class _Room:
 
 
 class _Counted:
-    """A stream that counts what is read. A large tar header would otherwise fill the memory."""
+    """A stream that counts the bytes read from it. Otherwise, a large tar header would fill the memory."""
 
     def __init__(self, stream: IO[bytes], room: _Room) -> None:
         self._stream, self._room = stream, room
 
     def read(self, size: int) -> bytes:
-        """Read up to ``size`` bytes. Raises SubmissionError beyond the limits."""
+        """Read up to ``size`` bytes. Raises SubmissionError if there are too many."""
         if size > self._room.bytes + _PIECE:
             self._room.take(size)
         data = self._stream.read(size)
@@ -59,17 +59,20 @@ class _Counted:
 
 
 class _Member(tarfile.TarInfo):
-    """A tar member with short extended headers: tarfile reads long ones into memory, and parses them slowly."""
+    """A tar member that rejects long extended headers, which tarfile reads into memory and parses slowly."""
 
     def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type not in tarfile.REGULAR_TYPES and self.size > _HEADER:
-            raise SubmissionError(f"a header has {self.size:,} bytes, more than {_HEADER:,}; pack the folder again")
+            raise SubmissionError(f"a header has {self.size:,} bytes; the limit is {_HEADER:,}; pack the folder again")
         found: tarfile.TarInfo = super()._proc_member(packed)  # type: ignore[misc]
         return found
 
 
 def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Path:
-    """Unpack into an empty folder. Returns it, or the only folder in it. Raises SubmissionError."""
+    """Unpack an archive into an empty folder. Returns this folder or, if the archive has one top folder, that one.
+
+    Raises SubmissionError.
+    """
     room = _Room(most_bytes, most_files)
     if path.stat().st_size > most_bytes:
         room.take(path.stat().st_size)
@@ -85,7 +88,7 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
 
 
 def _place(name: str, folder: Path, room: _Room) -> Path:
-    """The path of a member in the folder. Raises SubmissionError if it lies outside."""
+    """Return the path of a member in the folder. Raises SubmissionError if it is outside the folder."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]:
         raise SubmissionError(f"{name!r} leads out of the archive; pack the folder itself")
@@ -117,7 +120,7 @@ def _zip(path: Path, folder: Path, room: _Room) -> None:
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise SubmissionError(f"{name!r} is neither a file nor a folder; pack the file itself")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise SubmissionError(f"{name!r} is encrypted or uses an unusual compression; use plain zip")
+                raise SubmissionError(f"{name!r} is encrypted or has an unusual compression; create an ordinary zip")
             with packed.open(member) as stream:
                 _write(name, place, mode, stream.read, room)
 
@@ -128,7 +131,7 @@ def _tar(path: Path, folder: Path, room: _Room) -> None:
         file.seek(0)
         stream: IO[bytes] = gzip.open(file) if zipped else file  # type: ignore[assignment]
         counted = _Counted(stream, room)
-        # As a stream, so that every byte is read and counted once.
+        # Read the file as a stream, so that every byte is read and counted once.
         with tarfile.open(fileobj=counted, mode="r|", tarinfo=_Member) as packed:  # type: ignore[call-overload]
             for member in packed:
                 place = _place(member.name, folder, room)

@@ -1,4 +1,4 @@
-"""A submission: processes with commands, and the addresses of its services. Texts still contain placeholders."""
+"""A submission: its processes and the addresses of its services. Their strings still contain placeholders."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 ROLES = ("order", "stock", "payment", "database", "gateway", "other")
 SERVICES = ("order", "stock", "payment")
 PREFIXES = {"order": "orders", "stock": "stock", "payment": "payment"}
-"""The paths of the services below base_url."""
+"""The path of each service below base_url."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The sign that a process is ready: a port that accepts connections, or a URL that answers 2xx."""
+    """How to tell that a process is ready: a port accepts connections, or a URL answers 2xx."""
 
     tcp: str = ""
     http: str = ""
     timeout: float = 0.0
-    """Seconds; 0: the limit of the run."""
+    """The time limit in seconds; 0: use the limit of the run."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One [[process]] table."""
+    """One [[process]] table of checkout.toml."""
 
     name: str
     role: str
@@ -37,16 +37,16 @@ class Process:
 
 @dataclass(frozen=True)
 class Submission:
-    """A folder to grade, or a system at --url (then without folder and processes)."""
+    """A folder to grade, or a system at --url, which has no folder and no processes."""
 
     name: str
     folder: Path | None
     urls: dict[str, str]
-    """For each service the URL before its routes."""
+    """The URL of each service, to which the paths of its routes are added."""
     processes: tuple[Process, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
 
 
 def service_urls(base: str) -> dict[str, str]:
-    """The URLs of the three services below one base URL."""
+    """Return the URLs of the three services below one base URL."""
     return {service: f"{base.rstrip('/')}/{PREFIXES[service]}" for service in SERVICES}

@@ -1,6 +1,6 @@
-"""The four placeholders {port}, {port:NAME}, {data} and {submission}. ``{{`` and ``}}`` stand for braces.
+"""The four placeholders {port}, {port:NAME}, {data} and {submission}. ``{{`` and ``}}`` are literal braces.
 
-Any other name is an error, and so is a single brace, so that no typing error reaches a command.
+Any other name and any single brace are errors, so that a typing error never reaches a command.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 class BadPlace(ValueError):
-    """A text contains an unknown placeholder or a single brace."""
+    """A string contains an unknown placeholder or a single brace."""
 
 
 def places(text: str) -> list[str]:
-    """The names of all placeholders, in order. Raises BadPlace for a single brace."""
+    """Return the names of all placeholders in a string, in order. Raises BadPlace if there is a single brace."""
     found = []
     for match in _TOKEN.finditer(text):
         if match[1] is not None:
             found.append(match[1])
         elif match[0] in "{}":
-            raise BadPlace(f"single {match[0]!r} in {text!r}; write a brace twice")
+            raise BadPlace(f"single {match[0]!r} in {text!r}; double it to write a literal brace")
     return found
 
 
 def check(text: str, names: set[str], inside: bool) -> None:
-    """Raises BadPlace for an unknown placeholder. ``inside``: the text belongs to one process."""
+    """Raise BadPlace if a string contains an unknown placeholder. ``inside``: the string belongs to a process."""
     for place in places(text):
         kind, _, name = place.partition(":")
         if kind == "port" and name:
@@ -38,7 +38,7 @@ def check(text: str, names: set[str], inside: bool) -> None:
         elif place not in ("port", "data", "submission"):
             raise BadPlace(f"{{{place}}} is not a placeholder; use {{port}}, {{port:NAME}}, {{data}} or {{submission}}")
         elif place in ("port", "data") and not inside:
-            raise BadPlace(f"{{{place}}} needs a process; write {{port:NAME}} here")
+            raise BadPlace(f"{{{place}}} is allowed only in a [[process]]; write {{port:NAME}} here")
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Places:
 
     ports: Mapping[str, int]
     data: Callable[[str], str]
-    """The data folder of a process, by its name."""
+    """A function that returns the data folder of a process, given its name."""
     submission: str
 
     def fill(self, text: str, process: str = "") -> str:
-        """Replace the placeholders of a text that `check` has accepted."""
+        """Replace the placeholders in a string that `check` has accepted. ``process``: the process it belongs to."""
 
         def value(match: re.Match[str]) -> str:
             if match[1] is None:

@@ -1,6 +1,6 @@
 """Read ``checkout.toml`` into a Submission. Every error shows the line, the field, the rule and an example.
 
-tomllib gives no line numbers, so errors search the text for the table and the key.
+tomllib does not provide line numbers, so they are found by searching the text for the table and the key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .places import BadPlace, check
 
 FILE = "checkout.toml"
 _LONGEST = 200_000
-"""The most bytes of checkout.toml, which is read at once."""
+"""The maximum size of checkout.toml in bytes. The file is read into memory."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _EXAMPLES = {
     "name": 'name = "team 7"',
@@ -40,13 +40,16 @@ _PROCESS = {"name", "role", "command", "cwd", "port", "env", "ready"}
 
 
 class _Reader:
-    """The text of the file, which makes errors with line numbers."""
+    """The text of the file. Its methods check values and create errors with line numbers."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines()
 
     def line(self, field: str, nth: int) -> int:
-        """The line of a field such as process.role in the nth [[process]] (from 0); 0 if it is missing."""
+        """Return the line number of a field such as process.role in the nth [[process]], counted from 0.
+
+        If the field is missing, this is the line of its [[process]]. If that is missing too, it is 0.
+        """
         key = field.rpartition(".")[2]
         seen = -1
         for number, text in enumerate(self.lines, 1):
@@ -60,28 +63,28 @@ class _Reader:
         return self.line("process", nth) if field.startswith("process.") else 0
 
     def wrong(self, field: str, rule: str, nth: int = -1) -> SubmissionError:
-        """The error for a field, with line and example."""
+        """Return the error for a field, with its line and an example."""
         number = self.line(field, nth)
         where = f"{FILE}, line {number}" if number else FILE
         return SubmissionError(f"{where}, {field}: {rule}{_example(field)}")
 
     def text(self, value: Any, field: str, nth: int = -1) -> str:
-        """The value as a text, if it is not empty and has no zero byte. Raises SubmissionError."""
+        """Return the value. Raises SubmissionError unless it is a string that is not empty and has no zero byte."""
         if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise self.wrong(field, f"must be a text, not {value!r}", nth)
+            raise self.wrong(field, f"must be a non-empty string, not {value!r}", nth)
         return value
 
     def words(self, value: Any, field: str, nth: int = -1) -> tuple[str, ...]:
-        """The value as a command, a list of texts. Raises SubmissionError."""
+        """Return the value as the words of a command. Raises SubmissionError unless it is a list of strings."""
         if not isinstance(value, list) or not value or not all(isinstance(w, str) and "\0" not in w for w in value):
-            raise self.wrong(field, f"must be a list of texts, not {value!r}", nth)
+            raise self.wrong(field, f"must be a non-empty list of strings, not {value!r}", nth)
         if not value[0].strip():
-            raise self.wrong(field, "the first word, the program, must not be empty", nth)
+            raise self.wrong(field, "the first string, which is the program, must not be empty", nth)
         return tuple(value)
 
 
 def _example(field: str) -> str:
-    """An example of a field, or for an unknown field of the most similar one, or of a process."""
+    """Return an example of the field or, if it is unknown, of the most similar field or of a process."""
     table, _, key = field.rpartition(".")
     level = {known.rpartition(".")[2]: known for known in _EXAMPLES if known.rpartition(".")[0] == table}
     near = difflib.get_close_matches(key, level, 1)
@@ -89,7 +92,7 @@ def _example(field: str) -> str:
 
 
 def read_submission(folder: Path) -> Submission:
-    """The submission in a folder. Raises SubmissionError."""
+    """Read the checkout.toml of a submission. Raises SubmissionError if it is missing or invalid."""
     path = folder / FILE
     try:
         if not path.is_file():
@@ -105,7 +108,7 @@ def read_submission(folder: Path) -> Submission:
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        rule = "the file is not valid TOML (put texts in quotes, lists in [ ])"
+        rule = "the file is not valid TOML (put strings in quotes and lists in [ ])"
         raise SubmissionError(f"{FILE}: {error}; {rule}{_example('process')}") from error
     return _submission(_Reader(text), content, folder.resolve())
 
@@ -135,7 +138,7 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
         field = "base_url" if "base_url" in content else "urls"
         _check(reader, field, url, names, -1)
         if not _is_here(url):
-            raise reader.wrong(field, f"{url!r} for {service} is not an http:// address of this machine")
+            raise reader.wrong(field, f"{url!r} for {service} is not an http:// address on this machine")
     name = reader.text(content.get("name", folder.name), "name")
     build = content.get("build", [])
     if not isinstance(build, list):
@@ -145,12 +148,12 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
 
 
 def _with_ports(text: str) -> str:
-    """The text with each placeholder replaced by the highest port, which is also the longest."""
+    """Replace each placeholder in a string by the highest port, which is also the longest."""
     return re.sub(r"\{[^{}]*\}", "65535", text)
 
 
 def _is_here(url: str) -> bool:
-    """Whether a URL is an http:// address of this machine."""
+    """Return whether a URL is an http:// address on this machine."""
     try:
         parts = urlsplit(_with_ports(url))
         host, _ = parts.hostname or "", parts.port
@@ -167,19 +170,19 @@ def _check(reader: _Reader, field: str, text: str, names: set[str], nth: int) ->
 
 
 def _filled(process: Process) -> dict[str, tuple[str, ...]]:
-    """The texts of a process that may contain placeholders."""
+    """Return the strings of a process that may contain placeholders, by field."""
     ready = (process.ready.tcp, process.ready.http)
     return {"command": process.command, "cwd": (process.cwd,), "env": tuple(process.env.values()), "ready": ready}
 
 
 def _urls(reader: _Reader, content: dict[str, Any]) -> dict[str, str]:
     if ("base_url" in content) == ("urls" in content):
-        raise reader.wrong("base_url" if "base_url" not in content else "urls", "give either base_url or urls")
+        raise reader.wrong("base_url" if "base_url" not in content else "urls", "give base_url or urls, but not both")
     if "base_url" in content:
         return service_urls(reader.text(content["base_url"], "base_url"))
     urls = content["urls"]
     if not isinstance(urls, dict) or set(urls) != set(SERVICES):
-        raise reader.wrong("urls", f"must have one address each for {', '.join(SERVICES)}")
+        raise reader.wrong("urls", f"must have one address for each of {', '.join(SERVICES)}")
     return {service: reader.text(urls[service], "urls").rstrip("/") for service in SERVICES}
 
 
@@ -209,26 +212,26 @@ def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> 
         raise reader.wrong("process.port", f"{port!r} is not a port from 1024 to 65535", nth)
     env = table.get("env", {})
     if not isinstance(env, dict) or not all(isinstance(value, str) and "\0" not in value for value in env.values()):
-        raise reader.wrong("process.env", "must map names to texts; write numbers as texts", nth)
+        raise reader.wrong("process.env", "must map names to strings; put numbers in quotes", nth)
     if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in env):
-        raise reader.wrong("process.env", "the name of a variable has letters, digits and _ only", nth)
+        raise reader.wrong("process.env", "names can have only letters, digits and _, with no digit first", nth)
     return Process(name, role, command, cwd, port, dict(env), _ready(reader, table.get("ready", {}), nth))
 
 
 def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
     if not isinstance(value, dict) or not set(value) <= {"tcp", "http", "timeout_s"} or {"tcp", "http"} <= set(value):
-        raise reader.wrong("process.ready", "must have tcp or http, and may have timeout_s", nth)
+        raise reader.wrong("process.ready", "must have either tcp or http, and can also have timeout_s", nth)
     tcp = value.get("tcp", "")
     if isinstance(tcp, int) and not isinstance(tcp, bool):
         tcp = str(tcp)
     seconds = value.get("timeout_s", 0)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 600:
-        raise reader.wrong("process.ready", f"timeout_s must be 0 to 600 seconds, not {seconds!r}", nth)
+        raise reader.wrong("process.ready", f"timeout_s must be from 0 to 600 seconds, not {seconds!r}", nth)
     for text in (tcp, value.get("http", "")):
         if not isinstance(text, str):
-            raise reader.wrong("process.ready", f"must be a text, not {text!r}", nth)
+            raise reader.wrong("process.ready", f"must be a string, not {text!r}", nth)
     if value.get("http") and not _is_here(value["http"]):
-        raise reader.wrong("process.ready", f"{value['http']!r} is not an http:// address of this machine", nth)
+        raise reader.wrong("process.ready", f"{value['http']!r} is not an http:// address on this machine", nth)
     if tcp and not (_with_ports(tcp).isdecimal() and int(_with_ports(tcp)) <= 65535):
         raise reader.wrong("process.ready", f"{tcp!r} is not a port", nth)
     return Ready(tcp, value.get("http", ""), float(seconds))

@@ -1,9 +1,10 @@
-"""The generator's process: it receives jobs over a pipe, returns results, and ends when the pipe closes.
+"""The generator's process. It receives jobs over a pipe, returns results, and exits when the pipe is closed.
 
 It is a separate process because it enters the network namespace of the services, because the report shows its CPU time,
 and because the grader must kill services while requests are in flight.
 
-Run as ``python -m grader.wire.child FD [USER_NAMESPACE NETWORK_NAMESPACE]``, with namespaces as files.
+It is started with ``python -m grader.wire.child FD [USER_NAMESPACE NETWORK_NAMESPACE]``. The namespaces are paths of
+files in /proc.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from .jobs import Job, Target, Word
 from .loop import Loop
 
 _LEAST_PORT = 10_240
-"""Lower ports are left to well-known services of the machine."""
+"""Lower ports are not used, because they may belong to well-known services of the machine."""
 
 
 def knock(target: Target, seconds: float) -> bool:
-    """Whether a target accepts a connection within ``seconds``."""
+    """Return whether a target accepts a connection within ``seconds``."""
     try:
         with socket.create_connection((target.host, target.port), timeout=seconds):
             return True
@@ -37,10 +38,10 @@ def knock(target: Target, seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different free ports of the loopback interface.
+    """Return ``count`` different free ports of the loopback interface.
 
-    They lie below the kernel's ephemeral ports. Otherwise a connection could take the port of a service that is down,
-    and a connection to that port could even connect to itself.
+    They are below the kernel's ephemeral ports. Otherwise, an outgoing connection could use the port of a service that
+    is down, and a connection to that port could even connect to itself.
     """
     below = range(_LEAST_PORT, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     wanted = iter(random.SystemRandom().sample(below, len(below)))
@@ -49,10 +50,10 @@ def free_ports(count: int) -> list[int]:
         while len(held) < count:
             sock = socket.socket()
             try:
-                sock.bind(("127.0.0.1", next(wanted, 0)))  # 0: any port, if none is left below
+                sock.bind(("127.0.0.1", next(wanted, 0)))  # 0: any port, because no lower port is left
                 held.append(sock)
             except OSError:
-                sock.close()  # in use
+                sock.close()  # the port is in use
         return [int(sock.getsockname()[1]) for sock in held]
     finally:
         for sock in held:
@@ -60,7 +61,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def enter(paths: list[str]) -> None:
-    """Enter namespaces in this order. Raises OSError."""
+    """Enter the namespaces in the given order. Raises OSError if one cannot be entered."""
     libc = ctypes.CDLL(None, use_errno=True)
     for path in paths:
         namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -70,7 +71,7 @@ def enter(paths: list[str]) -> None:
 
 
 def serve(pipe: Connection) -> None:
-    """Serve the requests of the pipe until it closes."""
+    """Serve the requests from the pipe until it is closed."""
     loop = Loop()
     stop = False
 
@@ -78,7 +79,7 @@ def serve(pipe: Connection) -> None:
         nonlocal stop
         if not stop and pipe.poll():
             if pipe.recv() != "stop":
-                raise RuntimeError("only stop may be sent while a job runs")
+                raise RuntimeError("a job is running; only 'stop' can be sent")
             stop = True
         return stop
 
@@ -107,12 +108,12 @@ def serve(pipe: Connection) -> None:
 
 
 def main() -> None:
-    """Run the generator's process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the grader ends this process
+    """Run the generator's process until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the grader stops this process
     enter(sys.argv[2:])
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    gc.disable()  # a collection would delay requests, and a job makes no cycles
+    gc.disable()  # a collection would delay requests, and a job does not create reference cycles
     pipe = Connection(int(sys.argv[1]))
     try:
         pipe.send(time.monotonic_ns())

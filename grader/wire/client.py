@@ -1,4 +1,4 @@
-"""The grader's side of the generator. It runs one job at a time, while the grader does other work."""
+"""The grader's side of the generator, which runs one job at a time while the grader does other work."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .jobs import Job, Result, Target, Word
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _START = 30.0
-"""Seconds for the child to start."""
+"""The time limit in seconds for the child to start."""
 
 
 class Generator:
     """The generator's process. Not thread-safe."""
 
     def __init__(self, namespaces: tuple[str, ...] = ()) -> None:
-        """Start the process, in the namespaces if given. Raises VoidError if it does not start."""
+        """Start the process and let it enter ``namespaces``. Raises VoidError if it does not start."""
         ours, theirs = socket.socketpair()
-        # -P: the current folder may be a submission with its own numpy.py.
+        # -P is needed because the current folder may be a submission that contains a numpy.py.
         command = [sys.executable, "-P", "-m", "grader.wire.child", str(theirs.fileno()), *namespaces]
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(_PACKAGE), "OMP_NUM_THREADS": "1"}
-        # A new session: Ctrl-C must reach only the grader, which then ends the child.
+        # A new session, so that Ctrl-C reaches only the grader, which then stops the child.
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
@@ -49,21 +49,21 @@ class Generator:
         try:
             return self._pipe.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise VoidError(f"the generator's process ended by itself (exit {self._process.wait(5)})") from error
+            raise VoidError(f"the generator's process has exited with {self._process.wait(5)}") from error
 
     def ask(self, what: object) -> Any:
-        """Send a request that is answered at once, and return the answer."""
+        """Send a request that is answered immediately, and return the answer."""
         if self._busy:
             raise RuntimeError("a job is running")
         self._pipe.send(what)
         return self._receive()
 
     def knock(self, target: Target, seconds: float = 1.0) -> bool:
-        """Whether a target accepts a connection within ``seconds``."""
+        """Return whether a target accepts a connection within ``seconds``."""
         return bool(self.ask(("knock", target, seconds)))
 
     def ports(self, count: int) -> list[int]:
-        """Free ports in the network of the services."""
+        """Return ``count`` free ports in the network of the services."""
         return list(self.ask(("ports", count)))
 
     def start(self, job: Job) -> None:
@@ -79,7 +79,7 @@ class Generator:
             self._pipe.send("stop")
 
     def poll(self, seconds: float) -> Word | Result | None:
-        """Wait up to ``seconds`` for progress or the result; None if neither came."""
+        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives."""
         if not self._pipe.poll(seconds):
             return None
         said: Word | Result = self._receive()
@@ -88,7 +88,7 @@ class Generator:
         return said
 
     def run(self, job: Job, tend: Callable[[], None] = lambda: None) -> Result:
-        """Run a job and return its result. ``tend`` is called at least ten times a second meanwhile."""
+        """Run a job and return its result. Until then, ``tend`` is called about ten times per second."""
         self.start(job)
         while True:
             said = self.poll(0.1)

@@ -1,7 +1,7 @@
-"""Parse HTTP/1.1 answers incrementally: heads, lengths, chunks.
+"""Parse HTTP/1.1 answers incrementally: heads, lengths and chunks.
 
-It accepts everything that common clients accept: any reason phrase, any case of header names, bodies in chunks or up
-to the end of the connection, and interim 1xx answers. Anything else raises ``Malformed``.
+The parser accepts everything that common clients accept: any reason phrase, header names in any case, bodies in chunks
+or up to the end of the connection, and interim 1xx answers. It raises ``Malformed`` for anything else.
 
 Source: RFC 9112, sections 2 to 7.
 """
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 CHUNKED, TO_EOF = -1, -2
 LONGEST_HEAD, LONGEST_BODY = 65_536, 262_144
-"""The most bytes of a head and of a body. Answers of the assignment have some hundred bytes, and a thousand connections
-may each be receiving one."""
+"""The maximum number of bytes in a head and in a body. Answers in the assignment have a few hundred bytes, but a
+thousand connections may be receiving an answer at the same time."""
 BODYLESS = (204, 304)
 
 
@@ -22,7 +22,10 @@ class Malformed(ValueError):
 
 
 class Head(NamedTuple):
-    """The head of an answer: status, length of the body (or CHUNKED, TO_EOF), whether the connection is kept."""
+    """The head of an answer.
+
+    It contains the status, the length of the body (or CHUNKED or TO_EOF), and whether the connection is kept open.
+    """
 
     status: int
     length: int
@@ -30,7 +33,7 @@ class Head(NamedTuple):
 
 
 def read_head(raw: bytes) -> Head:
-    """Parse a head, without its final empty line. Raises Malformed."""
+    """Parse a head, given without its final empty line. Raises Malformed."""
     lines = raw.split(b"\r\n")
     parts = lines[0].split(b" ", 2)
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit() or len(parts[1]) != 3:
@@ -46,7 +49,7 @@ def read_head(raw: bytes) -> Head:
             length = CHUNKED if b"chunked" in value else TO_EOF
         elif name == b"content-length" and length != CHUNKED:
             if not value.isdigit() or int(value) > LONGEST_BODY:
-                raise Malformed(f"content-length {value[:60]!r}")
+                raise Malformed(f"the content-length {value[:60]!r} is invalid")
             length = int(value)
         elif name == b"connection":
             keep = b"close" not in value and (keep or b"keep-alive" in value)
@@ -56,7 +59,7 @@ def read_head(raw: bytes) -> Head:
 
 
 class Answer(NamedTuple):
-    """A complete answer."""
+    """A complete answer: its status, its body, and whether the connection is kept open."""
 
     status: int
     body: bytes
@@ -64,14 +67,14 @@ class Answer(NamedTuple):
 
 
 def read_chunks(raw: bytes) -> bytes | None:
-    """The body of a chunked answer; None while it is incomplete. Raises Malformed."""
+    """Return the body of a chunked answer; None while it is incomplete. Raises Malformed."""
     body: list[bytes] = []
     at = 0
     while True:
         end = raw.find(b"\r\n", at)
         if end < 0:
             if len(raw) - at > 1024:
-                raise Malformed("a chunk without a size")
+                raise Malformed("a chunk has no size")
             return None
         digits = raw[at:end].partition(b";")[0].strip()
         try:
@@ -79,24 +82,24 @@ def read_chunks(raw: bytes) -> bytes | None:
         except ValueError:
             size = -1
         if not 0 <= size <= LONGEST_BODY:
-            raise Malformed(f"chunk size {digits[:30]!r}")
+            raise Malformed(f"the chunk size {digits[:30]!r} is invalid")
         if size == 0:
-            # Trailers, if any, end with an empty line.
+            # Trailers, if there are any, end with an empty line.
             done = raw.startswith(b"\r\n", end + 2) or raw.find(b"\r\n\r\n", end) >= 0
             return b"".join(body) if done else None
         at = end + 2 + size
         if len(raw) < at + 2:
             return None
         if raw[at : at + 2] != b"\r\n":
-            raise Malformed("a chunk longer than its size")
+            raise Malformed("a chunk is longer than its size")
         body.append(raw[end + 2 : at])
         at += 2
 
 
 def read_answer(raw: bytes, closed: bool) -> Answer | None:
-    """The first final answer in the bytes; None while it is incomplete. ``closed``: no more bytes will come.
+    """Return the first final answer in the bytes; None while it is incomplete. ``closed``: no more bytes will arrive.
 
-    Raises Malformed, also for bytes after a chunked answer.
+    Raises Malformed. Bytes after a chunked answer are ignored.
     """
     while True:
         head, found, rest = raw.partition(b"\r\n\r\n")

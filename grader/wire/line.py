@@ -1,7 +1,7 @@
-"""One connection of the generator: a non-blocking socket, and the request on it.
+"""One connection of the generator: a non-blocking socket and the request on it.
 
-A line carries one request at a time. If an idle line becomes readable, the other side has closed it or sent unexpected
-bytes.
+A line carries one request at a time. If an idle line becomes readable, the other side has either closed it or sent
+unexpected bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Refused(OSError):
 
 
 class Line:
-    """A connection to one target. ``fd`` is -1 after it is closed."""
+    """A connection to one target. ``fd`` is -1 after the connection is closed."""
 
     __slots__ = (
         "at",
@@ -40,7 +40,7 @@ class Line:
     )
 
     def __init__(self, target: int, where: Target) -> None:
-        """Start to connect. Raises Refused, or OSError if no connection is possible."""
+        """Start connecting. Raises Refused if the connection is refused, or OSError if it is impossible."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self.target, self.where, self.request = target, where, IDLE
@@ -61,7 +61,7 @@ class Line:
         self.send, self.recv = self.sock.send, self.sock.recv
 
     def connected(self) -> None:
-        """Complete the connection when the socket is writable. Raises Refused, or OSError if it failed."""
+        """Complete the connection once the socket is writable. Raises Refused or OSError if connecting failed."""
         code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code == errno.ECONNREFUSED:
             raise Refused(code, "refused")
@@ -70,20 +70,21 @@ class Line:
         self.connecting = False
 
     def closes_always(self, now: int) -> bool:
-        """Whether the server closed the line right after its first answer, as it then does for all lines."""
+        """Return whether the server closed the line right after its first answer. It will then close every line."""
         return self.served == 1 and now - self.at < 100_000_000
 
     def more(self, data: bytes) -> Answer | None:
-        """Add received bytes; b"" means that the other side closed. Returns the answer if it is complete.
+        """Add received bytes. Returns the answer once it is complete. b"" means that the other side has closed the line.
 
-        Raises Malformed, and ConnectionResetError if the answer can never be complete.
+        Raises Malformed, and ConnectionResetError if the answer can no longer be completed.
         """
         if data:
             self.parts.append(data)
             self.size += len(data)
             if self.size > LONGEST_HEAD + LONGEST_BODY:
                 raise Malformed("the answer is too long")
-            # A long answer in many pieces is parsed only after it doubled, which avoids quadratic time.
+            # Parsing a long answer after each of many pieces would take quadratic time. So it is parsed only if this
+            # piece is as long as all earlier ones, or may be the last.
             if len(self.parts) > 8 and len(data) * 2 < self.size and not data.endswith((b"\r\n", b"}", b"]", b'"')):
                 return None
         whole = b"".join(self.parts)
@@ -96,7 +97,7 @@ class Line:
         return answer
 
     def ready(self) -> None:
-        """Free the line after its answer."""
+        """Make the line idle after its answer."""
         self.served += 1
         self.request = IDLE
         if self.parts:
@@ -107,7 +108,7 @@ class Line:
         epoll.register(self.fd, select.EPOLLOUT if self.connecting else select.EPOLLIN)
 
     def close(self) -> None:
-        """Close the line. epoll forgets a closed descriptor by itself."""
+        """Close the line. epoll removes a closed descriptor automatically."""
         if self.fd >= 0:
             self.fd = -1
             self.sock.close()

@@ -1,10 +1,12 @@
-"""The open-loop generator: one thread with one epoll, which sends each request when it is due.
+"""The open-loop generator: one thread with one epoll object, which sends each request when it is due.
 
-Earlier requests may still be unanswered. Latency counts from the due time, so a system that stalls cannot slow down the
-measurement (coordinated omission). A connection is opened when a request is due and none is free, and then kept. A line
-that has just answered is checked once more before it is used again, as the other side may close it after the answer.
+A request is sent even if earlier requests are unanswered. Latency is measured from the due time, so a system that
+stalls cannot hide its latency by slowing down the requests (coordinated omission). A connection is opened when a
+request is due and no connection is free, and is then kept open. A line that has just answered is polled again before it
+is reused, because the other side may close it after the answer.
 
-``run`` is one long function on purpose: at 10,000 requests a second each call costs half a percent of a core.
+``run`` is one long function on purpose: at 10,000 requests per second, one function call per request costs half a
+percent of a core.
 
 Source: Gil Tene, How NOT to Measure Latency, 2013.
 """
@@ -28,17 +30,17 @@ from .ticks import Timer
 _TICK = 0.02
 """Seconds between two checks for timeouts."""
 _BATCH = 128
-"""The most requests to send before reading answers, and the other way round."""
+"""The maximum number of requests to send before reading answers, and of answers to read before sending requests."""
 _READ = 16_384
 
 
 class Loop:
-    """Runs jobs one after the other. Connections stay open between them."""
+    """Runs jobs one after another. Connections stay open between them."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._timer = Timer()
-        # Edge-triggered, so that the timer need not be read: arming it again makes it ready again.
+        # Edge-triggered, so the timer does not have to be read before it is armed again.
         self._epoll.register(self._timer.fd, select.EPOLLIN | select.EPOLLET)
         self._lines: dict[int, Line] = {}
         self._idle: dict[Target, list[Line]] = {}
@@ -59,7 +61,7 @@ class Loop:
             self._drop(line)
 
     def run(self, job: Job, word: Callable[[Word], None], stopped: Callable[[], bool]) -> Result:
-        """Run a job. ``word`` receives progress. When ``stopped`` returns true, unsent requests are dropped."""
+        """Run a job. ``word`` is called with progress. When ``stopped`` returns true, unsent requests are dropped."""
         n = len(job.middles)
         clock, poll = time.monotonic_ns, self._epoll.poll
         start = job.start or clock()
@@ -78,7 +80,7 @@ class Loop:
         self._oldest = self._late = self._before = 0
         began, order, heads, lines, timer = self._began, self._order, self._heads, self._lines, self._timer
         while len(lines) > job.connections and self._free_one(None):
-            continue  # close connections of an earlier job with more of them
+            continue  # an earlier job had more connections
         waiting: deque[int] = deque()
         cooling: list[tuple[list[Line], Line]] = []
         upcoming, armed, beat, tick = 0, 0, start, 0
@@ -198,7 +200,7 @@ class Loop:
         return self._result(bodies, waited, cpu)
 
     def _result(self, bodies: list[bytes] | None, waited: bytearray, cpu: float) -> Result:
-        """The result of the job that has ended."""
+        """Return the result of the job that has just ended."""
         return Result(
             np.frombuffer(self._sent, np.int64).copy(),
             np.frombuffer(self._done, np.int64).copy(),
@@ -210,24 +212,24 @@ class Loop:
         )
 
     def _end(self, i: int, status: int) -> None:
-        """Record the end of a request, outside the fast path."""
+        """Record the status and the time of the end of a request. The fast path does this inline."""
         self._status[i] = status
         self._done[i] = time.monotonic_ns()
         self._ended += 1
 
     def _drop(self, line: Line) -> None:
-        """Close a line. Pools recognize it by its fd."""
+        """Close a line. A pool can still contain it, and recognizes it by its fd."""
         self._lines.pop(line.fd, None)
         line.close()
 
     def _closed(self, line: Line) -> None:
-        """Close a line that the other side closed. A server that closes after each answer gets a new line each time."""
+        """Close a line that the other side has closed. If the server closes every line, no longer reuse its lines."""
         if line.closes_always(time.monotonic_ns()):
             self._closers.add(line.where)
         self._drop(line)
 
     def _free_one(self, wanted: list[Line] | None) -> bool:
-        """Close an idle line of another pool; false if there is none."""
+        """Close an idle line of any pool except ``wanted``. Returns false if there is none."""
         for pool in self._idle.values():
             while pool is not wanted and pool:
                 line = pool.pop()
@@ -237,7 +239,7 @@ class Loop:
         return False
 
     def _open(self, i: int, target: int) -> None:
-        """Open a line for request i, and send the request if the connection is immediate."""
+        """Open a line for request i, and send the request if the connection is established immediately."""
         self._began[i] = time.monotonic_ns()
         self._order.append(i)
         try:
@@ -254,7 +256,7 @@ class Loop:
             self._send(line)
 
     def _connected(self, line: Line) -> None:
-        """Send the request of a line that has connected, or end it if the connection failed."""
+        """Send the request of a line that has connected, or end the request if connecting failed."""
         i = line.request
         try:
             line.connected()
@@ -276,7 +278,7 @@ class Loop:
             self._end(i, Status.RESET)
 
     def _slowly(self, line: Line, data: bytes, bodies: list[bytes] | None) -> bool:
-        """Parse an answer that comes in pieces or has a new head. True if the line is free again."""
+        """Parse an answer that arrives in pieces or has a new head. Returns whether the line is free again."""
         i = line.request
         try:
             answer = line.more(data)
@@ -304,7 +306,7 @@ class Loop:
         return True
 
     def _expire(self, now: int, ended: int) -> None:
-        """End requests that have waited longer than the timeout; ``ended``: how many have ended so far."""
+        """End requests that have waited longer than the timeout. ``ended``: how many requests have ended so far."""
         order, done, began, timeout = self._order, self._done, self._began, self._job.timeout
         at, late = self._oldest, set()
         while at < len(order) and (done[order[at]] or began[order[at]] + timeout < now):

@@ -1,7 +1,7 @@
 """A timer for epoll with microsecond precision, on Linux.
 
-epoll_wait counts in milliseconds. A timerfd wakes the loop at an absolute time of the monotonic clock. It is used
-through the C library, as Python has it only from 3.13 on.
+The timeout of epoll_wait is in milliseconds. A timerfd wakes the loop at an absolute time of the monotonic clock. It is
+used through the C library, because Python supports it only from version 3.13 on.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class _Spec(ctypes.Structure):
 
 
 class Timer:
-    """A timer: `arm` it, and wait until ``fd`` is readable."""
+    """A timer. Call `arm`, then wait until ``fd`` is readable."""
 
     def __init__(self) -> None:
-        """Raises OSError if the kernel has no timerfd."""
+        """Create the timer. Raises OSError if the kernel has no timerfd."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.fd: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, _NONBLOCK_CLOEXEC)
         if self.fd < 0:
@@ -29,7 +29,7 @@ class Timer:
         self._reference = ctypes.byref(self._spec)
 
     def arm(self, at: int) -> None:
-        """Make ``fd`` readable at this time of time.monotonic_ns."""
+        """Make ``fd`` readable at the time ``at``, which is a value of time.monotonic_ns."""
         self._spec.at_s, self._spec.at_ns = divmod(at, 1_000_000_000)
         self._libc.timerfd_settime(self.fd, _ABSOLUTE, self._reference, None)
 

@@ -3,11 +3,12 @@
     tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
     with Worker(sandbox, tier, folder, "solution", scratch) as worker:
         answer = worker.call("total", [1, 2, 3])        # Answer("value", 6)
-        answer.same(6)                                   # compared here, by exact types
+        answer.same(6)                                   # compared in this process; types must be equal
 
-The student's code runs in a process of the sandbox. Questions are JSON over a socket, each with a fresh number that
-the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the sandbox,
-`client` asks. A missing answer is "crash" or "timeout", which is never a pass and never ends the grader.
+The student's code runs in a process in the sandbox. Questions are sent as JSON over a socket. Each has a fresh number
+that the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the
+sandbox, and `client` sends the questions. If there is no answer, its kind is "crash" or "timeout". Such an answer never
+passes, and it does not stop the grader.
 """
 
 from .answers import Answer, same

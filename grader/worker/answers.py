@@ -1,4 +1,4 @@
-"""Answers: a JSON value, or the reason why there is none."""
+"""The answer to a question: a JSON value, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 VALUE, ERROR, CRASH, TIMEOUT, BAD = "value", "error", "crash", "timeout", "bad"
-"""Kinds of answers: a value, an exception, a process that ended, no answer in time, and an invalid answer."""
+"""The kinds of answers: a value, an exception, a process that has exited, no answer in time, and an invalid answer."""
 _DEEPEST = 50
-"""The deepest nesting of lists and objects."""
+"""The maximum nesting depth of lists and objects."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Answer:
     why: str = ""
 
     def same(self, expected: Any) -> bool:
-        """Whether the answer is a value equal to ``expected``, of the same type."""
+        """Return whether the answer is a value that is equal to ``expected`` and has the same type."""
         return self.kind == VALUE and same(self.value, expected)
 
 
 def same(got: Any, expected: Any) -> bool:
-    """Whether two JSON values are equal, with equal types: 1 differs from True and from 1.0."""
+    """Return whether two JSON values are equal and have equal types. For example, 1 differs from True and from 1.0."""
     if type(got) is not type(expected):
         return False
     if type(expected) is list:
@@ -55,12 +55,12 @@ def _deep(value: Any) -> int:
 
 
 def read(raw: bytes, number: str) -> Answer:
-    """Parse the answer to the question of this number. Anything else is BAD."""
+    """Parse the answer to the question with this number. If ``raw`` is anything else, return an answer of kind BAD."""
     try:
         said = json.loads(raw.decode(), parse_constant=_no)
         if _deep(said) > _DEEPEST:
             raise ValueError(f"nested more than {_DEEPEST} levels deep")
-        json.dumps(said, allow_nan=False)  # refuses 1e999, which is parsed as infinity
+        json.dumps(said, allow_nan=False)  # rejects 1e999, which is parsed as infinity
     except (ValueError, RecursionError) as error:
         return Answer(BAD, why=f"invalid JSON: {error or type(error).__name__}"[:200])
     if type(said) is not dict or set(said) - {"number", "value", "error"} or said.get("number") != number:
@@ -71,5 +71,5 @@ def read(raw: bytes, number: str) -> Answer:
 
 
 def close(got: Any, expected: float, within: float) -> bool:
-    """Whether ``got`` is a number (not a bool) within a distance of ``expected``."""
+    """Return whether ``got`` is a number (not a bool) that differs from ``expected`` by at most ``within``."""
     return type(got) in (int, float) and math.isfinite(got) and abs(got - expected) <= within

@@ -1,8 +1,9 @@
-"""Never imported: its text is the program in the sandbox, `python3 -I -c TEXT FOLDER MODULE MOST`.
+"""The program in the sandbox. It is never imported; its text is run as `python3 -I -c TEXT FOLDER MODULE MOST`.
 
-Descriptor 0 is a socket. A message is its length in four bytes, then JSON. A question is {number, function, args}, an
-answer {number, value} or {number, error}. One byte comes first, to show that the process runs, before any code of the
-student. This program protects nothing: whatever the student's code does to it, it can only send answers or none.
+Descriptor 0 is a socket. A message consists of its length in four bytes, followed by JSON. A question is {number,
+function, args}, and an answer is {number, value} or {number, error}. Before the student's code runs, the program sends
+one byte to show that the process has started. The program does not protect anything: whatever the student's code does
+to it, the process can only send answers or stay silent.
 """
 
 import importlib
@@ -39,7 +40,7 @@ def main() -> None:
             raw = json.dumps(said, allow_nan=False).encode()
             if len(raw) > most:
                 raise ValueError(f"the answer has {len(raw):,} bytes; the limit is {most:,}")
-        except Exception as error:  # an exception is the answer too
+        except Exception as error:  # an exception is also an answer
             said = {"number": asked["number"], "error": f"{type(error).__name__}: {error}"[:1000]}
             raw = json.dumps(said).encode()
         LINE.sendall(struct.pack("!I", len(raw)) + raw)

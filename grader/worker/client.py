@@ -1,4 +1,4 @@
-"""The parent's side: starts the worker in a sandbox, asks, and waits with a time limit."""
+"""The parent's side: it starts the worker in a sandbox, sends questions, and waits a limited time for the answers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .answers import BAD, CRASH, TIMEOUT, Answer, read
 
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
 MOST = 1 << 20
-"""The most bytes of an answer."""
+"""The maximum number of bytes in an answer."""
 START = 60.0
-"""Seconds for a process of the sandbox to start, which do not count as the student's."""
+"""The time limit in seconds for a process to start in the sandbox. This time is not counted as the student's."""
 
 
 class Worker:
-    """One student's module in a process, which is restarted after a crash or a timeout."""
+    """Runs a student's module in a process, which is restarted after a crash or a timeout."""
 
     def __init__(self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path) -> None:
-        """``folder``: what it may read; ``scratch``: where it may write."""
+        """``folder``: the folder with the module, which the process can read; ``scratch``: where it can write."""
         self._sandbox, self.tier, self._folder, self._module = sandbox, tier, folder, module
         self._data = scratch / "worker"
         self._data.mkdir(exist_ok=True)
@@ -47,13 +47,13 @@ class Worker:
 
     @property
     def printed(self) -> str:
-        """The output of the student's code, capped."""
+        """What the student's code has printed. Long output is shortened."""
         return self._logs.texts().get(self._module, "")
 
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
         """Call a function with JSON values. Returns an Answer within ``seconds``, whatever the function does.
 
-        The time begins when the process runs. Raises VoidError if the machine does not start it.
+        The time begins when the process has started. Raises VoidError if the process does not start.
         """
         if self._line is None:
             self._start()
@@ -69,15 +69,15 @@ class Worker:
         except TimeoutError:
             answer = Answer(TIMEOUT, why=f"no answer within {seconds:g} s")
         except (EOFError, OSError):
-            answer = Answer(CRASH, why="the process ended")
+            answer = Answer(CRASH, why="the process exited")
         if answer.kind in (BAD, CRASH, TIMEOUT):
-            self._end()  # a late answer must not reach a later question
+            self._end()  # a late answer must not be read as the answer to a later question
         return answer
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
-        # -u, as a killed process loses its buffered output, and -I ignores PYTHONUNBUFFERED.
+        # -u is needed because a killed process loses its buffered output, and -I ignores PYTHONUNBUFFERED.
         words = ("python3", "-I", "-u", "-c", _CHILD, str(self._folder), self._module, str(MOST))
         command = Command(self._module, words, self._data, output, {}, self._data, (self._data,), input=theirs.fileno())
         try:
