@@ -36,7 +36,7 @@ def test_the_page_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pyt
         (tmp_path / "frame.svg").mkdir(exist_ok=True)
         assert main([str(odd)]) == 1
         said = capsys.readouterr()
-        assert said.out == "" and said.err.count("\n") == 1 and f"{odd}: cannot write it" in said.err
+        assert said.out == "" and said.err.count("\n") == 1 and f"{odd}: cannot write this file" in said.err
     assert main([str(tmp_path / "x.svg")]) == 0 and (tmp_path / "x.svg").read_text().startswith("<svg")
 
 

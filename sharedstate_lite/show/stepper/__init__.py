@@ -1,7 +1,7 @@
-"""The stepper: what one message does to the state of every operator, step by step.
+"""The stepper: it shows, step by step, what one message does to the state of every operator.
 
-A reader predicts a step, takes it, goes back, or edits a message and follows the fork. The input is a
-recording (`replay.recording`) and the function that made it, never an engine.
+A reader can predict a step, take it, go back, or edit a message and follow the fork. The input is a recording
+(`replay.recording`) and the function that made it. The stepper never uses an engine directly.
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite.show import stepper
@@ -15,11 +15,11 @@ recording (`replay.recording`) and the function that made it, never an engine.
 >>> session.fork(2, "+1 visit Potato, 40").current.label
 '+1 visit Potato, 60 → +1 visit Potato, 40'
 
-Modules, from the bottom: ``glyphs`` and ``cells`` are marks and the fields of a row; ``time_axis`` draws the batches
-of an arrangement by epoch; ``table_blocks`` is a table with marks; ``chips`` are messages, ``nodes`` operators.
-``diagram`` turns a recording into these, ``diagram_layout`` places them, ``fitting`` shrinks them to a width,
-``timeline`` is the slider, ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` with them, and
-``widget`` in JupyterLab (widget.js, widget.css).
+Modules, from the bottom: ``glyphs`` draws marks, and ``cells`` the fields of a row; ``time_axis`` draws the batches of
+an arrangement by epoch; ``table_blocks`` draws tables with marks, ``chips`` messages, and ``nodes`` operators.
+``diagram`` turns a recording into these, ``diagram_layout`` places them, and ``fitting`` shrinks them to a width.
+``timeline`` draws the slider, and ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` adds
+pictures, and ``widget``, with widget.js and widget.css, runs in JupyterLab.
 
 Source: Guo, Online Python Tutor: Embeddable Web-Based Program Visualization, SIGCSE 2013.
 """

@@ -1,6 +1,6 @@
-"""The fields of a row: a value, a replaced value, a bag, a hole, a word.
+"""The fields of a table row: a value, a changed value, a bag of values, or a hole.
 
-A field measures itself in its widest style, so that no mark widens its column.
+A field measures itself in its widest style, so a mark never widens its column.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from .glyphs import minus, plus, stroke
 
 ARROW = "→"
 ITEM = 10.0
-"""Px that the box of a bag's item adds to its text."""
+"""How much wider than its text the box of an item in a bag is, in px."""
 
 
 class Field(Protocol):
-    """What can stand in a column."""
+    """The interface of everything that can be placed in a column."""
 
     @property
     def width(self) -> float:
-        """The smallest width."""
+        """The smallest width of the field, in px."""
 
     def draw(self, x: float, y: float, wide: float, right: bool) -> str:
-        """The field in a row of 18 px with its upper edge at y."""
+        """Return the SVG of the field, ``wide`` px wide, in a row that is 18 px high and has its upper edge at ``y``.
+
+        If ``right`` is True, a value is aligned to the right.
+        """
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value; ``style`` are classes (b, i, m, s, u), ``tip`` the full text of a cut value."""
+    """A value. ``style`` lists classes (b, i, m, s, u) of the style sheet; ``tip`` is the full text of a cut value."""
 
     words: str
     style: str = ""
@@ -49,7 +52,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Changed:
-    """A replaced value: the old one struck, the new one bold, in an ink box; ``tight`` omits the arrow."""
+    """A changed value in a box: the old value is struck through, and the new one is bold.
+
+    ``tight`` omits the arrow between them. The box is darker if the value changed in this step (``now``).
+    """
 
     old: str
     new: str
@@ -77,7 +83,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class BagItem:
-    """One value of a bag."""
+    """One value in a bag. ``now`` says whether it changed in this step."""
 
     words: str
     mark: str = ""
@@ -86,7 +92,7 @@ class BagItem:
 
 @dataclass(frozen=True)
 class BagField:
-    """The values of a group, each in a box; ``before`` and ``after`` count those that are not shown."""
+    """The values of a group, each in a box. ``before`` and ``after`` count the values that are not shown."""
 
     items: tuple[BagItem, ...]
     before: int = 0
@@ -128,7 +134,7 @@ def _item(item: BagItem, x: float, y: float, wide: float) -> str:
 
 @dataclass(frozen=True)
 class FieldGroup:
-    """Fields side by side."""
+    """Several fields next to each other."""
 
     parts: tuple[Field, ...]
 
@@ -146,7 +152,7 @@ class FieldGroup:
 
 @dataclass(frozen=True)
 class Hole:
-    """A key that is not filled, drawn as a slot; ``words`` precede it if the key has no column."""
+    """A key that is not filled, drawn as a slot. If the key has no column, ``words`` name it before the slot."""
 
     now: bool = False
     words: str = ""
@@ -166,5 +172,5 @@ class Hole:
 
 
 def columns_width(widths: Sequence[float], between: float) -> float:
-    """The width of columns side by side."""
+    """Return the total width of columns that are ``between`` px apart."""
     return sum(widths) + between * max(len(widths) - 1, 0)

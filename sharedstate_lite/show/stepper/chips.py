@@ -1,9 +1,9 @@
-"""Messages on their edges: chips that point the way they go, with a badge for their kind.
+"""Draws messages on their edges as chips, which point in the direction of the message and have a badge for its kind.
 
-A filled chip is sent in this step. An ink outline means that it waits on its edge, a grey outline
-that it has passed in the current message, with the number of its step. A dropped message is
-dashed and struck, with a cross at its tip. A -U/+U pair moves as one. ``?`` is an upquery, ``=``
-its response.
+A filled badge means that the message is sent in this step. A black outline means that it waits on its edge, and a grey
+outline means that it was received in an earlier step of the current input message. A dropped message has a dashed
+outline, struck-through values and a cross at its tip. A -U/+U pair moves as one message. The badge ``?`` is for an
+upquery, and ``=`` is for its response.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .glyphs import cross, shape
 
 TIP, TALL, HEAD, LINE = 6.0, 22.0, 18.0, 15.0
 LABEL = 15.0
-"""Px of a chip's label, above or below it."""
+"""The height of a chip's label, which is above or below the chip, in px."""
 CELL, WIDEST = 96.0, 230.0
 LINES = 4
 TONES = {"+1": "inserted", "+I": "inserted", "+U": "inserted", "−1": "deleted", "−U": "deleted", "−D": "deleted"}
@@ -28,9 +28,9 @@ NOW, WAITS, PAST, DROPPED = "now", "waits", "past", "dropped"
 
 @dataclass(frozen=True)
 class Chip:
-    """The badge of a message and the values of its row, or words for several rows.
+    """The badge of a message, and the values of its row or a count of its rows.
 
-    A chip without a badge is a batch that a reader reads through its handle, named by its span.
+    A chip without a badge is for a batch that a reader reads through its trace handle. It shows the span of the batch.
     """
 
     badge: str
@@ -38,7 +38,7 @@ class Chip:
 
     @property
     def tone(self) -> str:
-        """The colour of the badge."""
+        """The name of the badge's colour."""
         if self.badge in ("?", "="):
             return "upquery"
         if not self.badge:
@@ -47,7 +47,7 @@ class Chip:
 
     @cached_property
     def words(self) -> str:
-        """The values on one line, cut to the room of a chip."""
+        """The values on one line, cut to the width of a chip."""
         shown, used = [], 0.0
         for n, value in enumerate(self.values):
             each = fit(value, CELL, bold=True)
@@ -60,13 +60,13 @@ class Chip:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The values, one a line."""
+        """The values, one per line, cut to the height of a chip."""
         if len(self.values) > LINES:
             return (*self.values[: LINES - 1], f"+{len(self.values) - LINES + 1} values")
         return self.values
 
     def size(self, stacked: bool) -> tuple[float, float]:
-        """Width and height."""
+        """Return the width and the height of the chip. If ``stacked`` is True, it shows one value per line."""
         if not self.badge:
             return width(self.words, bold=True) + 11 + TIP, TALL
         badge = width(self.badge, bold=True) + 10
@@ -76,7 +76,7 @@ class Chip:
         return badge + (width(self.words, bold=True) + 10 if self.words else 0) + TIP, TALL
 
     def draw(self, x: float, y: float, wide: float, status: str, back: bool, stacked: bool) -> str:
-        """The chip with its upper left corner at (x, y)."""
+        """Return the SVG of the chip with its upper left corner at (x, y). If ``back`` is True, it points left."""
         high = self.size(stacked)[1]
         edge = self.tone if status == NOW else "ink" if status == WAITS else "frame"
         out = [
@@ -95,7 +95,7 @@ class Chip:
         return "".join(out)
 
     def _bare(self, x: float, y: float, wide: float, status: str, back: bool) -> str:
-        """A batch that is read by reference: its span, without rows."""
+        """Return the SVG of a batch that is read by reference: its span, without its rows."""
         high = _outline(x, y, wide, TALL, back, False)
         out = shape(high, self.tone) if status == NOW else ""
         kind = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[status]
@@ -154,33 +154,33 @@ def _outline(x: float, y: float, wide: float, high: float, back: bool, stacked: 
 
 @dataclass(frozen=True)
 class EdgeMessage:
-    """The message shown on one lane at one step: one chip, or a pair that moves as one."""
+    """The message that one lane shows at one step: one chip, or a pair of chips that move together."""
 
     chips: tuple[Chip, ...]
     status: str
     step: int
     word: str = ""
-    """Text beside the step: dropped at the hole."""
+    """More text next to the step number, such as "dropped at the hole"."""
     fresh: bool = False
-    """Whether it was dropped in this step."""
+    """Whether the message was dropped in this step."""
 
     @property
     def whole(self) -> bool:
-        """Whether it is drawn in full if the trail is closed: it moves, waits, or was just dropped."""
+        """Whether it is drawn in full even if other messages shrink: it moves, waits, or was dropped in this step."""
         return self.fresh or self.status in (NOW, WAITS)
 
     def label(self, short: bool) -> str:
-        """``step 27, now``; short: ``27``."""
+        """Return the label, such as ``step 27`` or ``step 27, now``. If ``short`` is True, it omits the word step."""
         number_ = str(self.step) if short else f"step {self.step}"
         return f"{number_}, now" if self.status == NOW else number_
 
     def size(self, stacked: bool) -> tuple[float, float]:
-        """Width and height of the chips, without the label."""
+        """Return the width and the height of the chips, without the label."""
         sizes = [c.size(stacked) for c in self.chips]
         return max(w for w, _ in sizes), sum(h for _, h in sizes) + 4 * (len(sizes) - 1)
 
     def draw(self, x: float, y: float, back: bool, stacked: bool, *, moves: bool = False) -> str:
-        """The chips with their upper left corner at (x, y)."""
+        """Return the SVG of the chips with their upper left corner at (x, y). ``moves`` animates them."""
         wide = self.size(stacked)[0]
         out = []
         for chip in self.chips:
@@ -191,7 +191,7 @@ class EdgeMessage:
 
 
 def badges(kinds: Sequence[str]) -> str:
-    """One badge for several rows: theirs if they agree, else ±."""
+    """Return one badge for several rows: their common badge, or ± if their badges differ."""
     found = set(kinds)
     return found.pop() if len(found) == 1 else "±"
 

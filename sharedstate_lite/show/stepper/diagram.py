@@ -1,8 +1,8 @@
-"""What is drawn of a recording: the nodes that all steps share, and each step's contents and messages.
+"""Turns a recording into what is drawn: the nodes that all steps share, and each step's contents and messages.
 
-A *lane* is an edge and a direction along it: changes, reads and responses go forward, upqueries
-back. Each lane shows its newest message: sent in this step, waiting, or passed in the current
-message.
+A *lane* is an edge together with a direction. Changes, reads and responses move forward, and upqueries move back. Each
+lane shows its newest message. This is one that is sent in this step, that is waiting, or that was received in an
+earlier step of the current input message.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from .nodes import NodeContent, OperatorNode
 from .table_blocks import StepperLimits, TableBlock, TableLayout, TableTraits, block, traits
 
 Lane = tuple[int, bool]
-"""The number of an edge, and whether the lane goes against it."""
+"""The number of an edge, and whether the lane runs in the opposite direction."""
 SHOWN = 160
-"""The number of steps whose states are measured. Of a longer recording, every nth step is."""
+"""The largest number of steps of which all are measured. In a longer recording, only every nth step is measured."""
 GONE = "dropped at the hole"
 COUNTED = 50
-"""The number of rows of a message that are read for its badge."""
+"""The largest number of a message's rows that are read to choose its badge."""
 
 
 @dataclass(frozen=True)
 class DiagramEdge:
-    """An edge to draw. ``table`` is the source's table whose time axis it leaves from, if it is a read."""
+    """An edge to draw. ``two`` says whether upqueries go back along it.
+
+    If it is a read, ``table`` is the number of the source's table from whose time axis the edge starts.
+    """
 
     source: str
     target: str
@@ -42,7 +45,7 @@ class DiagramEdge:
 
 
 class Diagram:
-    """What is drawn of a recording, at any width."""
+    """The nodes, contents and messages that are drawn for a recording, independent of the width."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -51,7 +54,7 @@ class Diagram:
         self.edges = [self._edge(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
         self.letters = self._letters()
         self.seen: set[int] = set()
-        """The steps that the nodes have room for: of a long recording, not all."""
+        """The steps for which the nodes are known to have room. In a long recording, not all steps are measured."""
         self._seen: dict[str, list[list[Table]]] = {name: [] for name in self.operators}
         self._foot = dict.fromkeys(self.operators, 0)
         self._footing = dict.fromkeys(self.operators, 0.0)
@@ -71,7 +74,7 @@ class Diagram:
         return DiagramEdge(edge.source, edge.target, edge.kind == "read", two, table)
 
     def _letters(self) -> dict[str, str]:
-        """A letter for each reader of an arrangement, distinct if possible."""
+        """Return a letter for each reader of an arrangement. The letters are distinct if possible."""
         out: dict[str, str] = {}
         readers = dict.fromkeys(w.target for w in self.edges if w.read)
         outside = [t.message.reader for t in self.recording.messages if isinstance(t.message, Hold)]
@@ -83,7 +86,7 @@ class Diagram:
         return out
 
     def see(self, number: int) -> None:
-        """Make room for one more step."""
+        """Make room in the nodes for one more step."""
         self._see(number)
         self._traits = self._know()
 
@@ -109,14 +112,14 @@ class Diagram:
     # --- nodes --------------------------------------------------------------------
 
     def plain(self, operator: RecordedOperator) -> bool:
-        """Whether an operator is a source whose rows the join behind it stores too. It is only counted."""
+        """Return whether an operator is a source whose rows a join also stores. Such a source shows only its count."""
         keeping = {o.name for o in self.operators.values() if o.kind == "join" and o.tables}
         return operator.kind == "source" and any(
             w.source == operator.name and w.target in keeping and not w.read for w in self.edges
         )
 
     def nodes(self, limits: StepperLimits) -> dict[str, OperatorNode]:
-        """The operators of the whole run, with room for every step."""
+        """Return the nodes of all operators in the recording, with room for every measured step."""
         out = {}
         asking = {w.target for w in self.edges if w.two} | {w.source for w in self.edges if w.two}
         for o in self.operators.values():
@@ -158,7 +161,7 @@ class Diagram:
         return block(table, limits, known, self.letters, "min(" in title and "max(" not in title)
 
     def contents(self, number: int, limits: StepperLimits) -> dict[str, NodeContent]:
-        """What each operator that exists at a step shows."""
+        """Return what each operator shows at a step, for the operators that exist at that step."""
         step = self.recording.step(number)
         states = self.recording.state(number)
         out = {}
@@ -178,13 +181,13 @@ class Diagram:
     # --- messages --------------------------------------------------------------------
 
     def lane(self, move: Move) -> Lane | None:
-        """The lane of a message."""
+        """Return the lane of a message, or None if its edge is not drawn."""
         ends = (move.target, move.source) if move.upstream else (move.source, move.target)
         number = next((n for n, w in enumerate(self.edges) if (w.source, w.target) == ends), None)
         return None if number is None else (number, move.upstream)
 
     def _messages(self, number: int) -> dict[Lane, EdgeMessage]:
-        """The message on each lane after a step."""
+        """Return the message on each lane after a step."""
         recording, out = self.recording, {}
         step = recording.step(number)
         if step is None:
@@ -213,14 +216,14 @@ class Diagram:
         return out
 
     def _chips(self, move: Move, lane: Lane) -> tuple[Chip, ...]:
-        """A message's chips; what is read through a handle is a batch, not its rows."""
+        """Return a message's chips. A batch that is read through a trace handle is shown without its rows."""
         if not self.edges[lane[0]].read or lane[1]:
             return chips(move)
         step = self.recording.step(move.sent)
         return (Chip("", (f"[{step.epoch},{step.epoch + 1})" if step else "",)),)
 
     def _sizes(self) -> dict[Lane, list[EdgeMessage]]:
-        """The messages on each lane over all steps, one of each size."""
+        """Return the messages on each lane over all steps, one for each size."""
         out: dict[Lane, dict[tuple[object, ...], EdgeMessage]] = {}
         for step in self.recording.steps:
             for move in step.sent:
@@ -236,7 +239,7 @@ class Diagram:
 
 
 def chips(move: Move) -> tuple[Chip, ...]:
-    """A message as one chip, or as two for a row that replaces another."""
+    """Return a message as one chip, or as two chips if one row replaces another."""
     if move.kind == "upquery":
         return (Chip("?", _key_words(move)),)
     if move.kind == "evict":
@@ -268,12 +271,12 @@ def _key_words(move: Move) -> tuple[str, ...]:
 
 
 def _foot(state: OperatorState) -> tuple[str, ...]:
-    """What an operator waits for: keys of upqueries, and reads."""
+    """Return the lines that list what is pending at an operator: the keys of upqueries, and reads."""
     out: list[str] = []
     if state.pending_keys:
         out += ["in flight:", "? " + _several(state.pending_keys)]
     if state.pending_reads:
-        out.append(f"{counted(len(state.pending_reads), 'read')} waits: {_several(state.pending_reads)}")
+        out.append(f"{counted(len(state.pending_reads), 'read')} waiting: {_several(state.pending_reads)}")
     return tuple(out)
 
 
@@ -284,7 +287,7 @@ def _several(keys: Sequence[tuple[object, ...]]) -> str:
 
 
 def _sample(recording: Recording) -> list[int]:
-    """The steps whose states are measured."""
+    """Return the steps whose states are measured."""
     if recording.last <= SHOWN:
         return list(range(recording.last + 1))
     ends = {m.last for m in recording.messages}

@@ -1,9 +1,9 @@
-"""Places nodes, routes lanes and puts messages on them: one layout that many steps share.
+"""Places nodes, routes lanes, and puts messages on the lanes, in one layout that many steps share.
 
-It uses the layout of the static pictures (`show.layout`). A gap between two columns is as wide as the
-widest message that ever crosses it. Messages lie on the straight part of a lane where it leaves
-its sender; a message to several readers is shown once. A passed message that would overlap
-another shrinks to its number, or is not shown.
+It uses the same layout as the static pictures (`show.layout`). The gap between two columns is at least as wide as the
+widest message that is drawn in it. A message is drawn on the straight part of its lane, in the gap before the edge's
+target. A message to several readers is drawn once. A message that would overlap a more important one shrinks to its
+step number, or is left out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .diagram import DiagramEdge, Lane
 from .nodes import NodeContent, OperatorNode
 
 SHIFT = 14.0
-"""Px from an edge's middle to each of its two lanes."""
+"""The distance from the middle of an edge to each of its two lanes, in px."""
 LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 7.0, 8.0
 STRETCH = 46.0
-"""Px by which a gap may grow if there is room."""
+"""The most px by which a gap grows if there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
 
 Area = tuple[float, float, float, float]
@@ -31,7 +31,7 @@ Area = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a lane's messages lie: between x0 and x1, at height y."""
+    """The place of a lane's messages: between x0 and x1, at the height y."""
 
     x0: float
     x1: float
@@ -39,16 +39,16 @@ class Spot:
 
 
 def meets(a: Area, b: Area) -> bool:
-    """Whether two areas overlap by more than an edge."""
+    """Return whether two areas overlap. Areas that only touch do not overlap."""
     return a[0] + 0.5 < b[2] and b[0] + 0.5 < a[2] and a[1] + 0.5 < b[3] and b[1] + 0.5 < a[3]
 
 
 class DiagramLayout:
     """The positions of nodes, lanes and messages.
 
-    In ``stacked`` gaps, counted from the right, messages show one value a line. If ``waiting``
-    lanes are given, only their messages are drawn in full, and the others shrink to numbers.
-    ``short`` labels are numbers.
+    In the last ``stacked`` gaps, counted from the right, messages show one value per line. If ``waiting`` is a set of
+    lanes, only the messages on these lanes are drawn in full, and the others shrink to numbers. If ``short`` is True,
+    labels show numbers only. ``tallest`` is the height in px that the layout stays within if possible.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class DiagramLayout:
         ends = self._links()
         apart = 26.0 if any(w.two for w in edges) else 14.0
         first = place(self._boxes({n: node.width for n, node in nodes.items()}), ends, apart)
-        # All panels of a column have its width, so a title may need one line less.
+        # All panels in a column have the column's width, so a title may need one line fewer.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
         self.placed: Placed = place(self._boxes(wide), ends, apart, tallest)
         self.last = {p[-1].number: p[-1].gap for p in self.placed.links}
@@ -101,7 +101,7 @@ class DiagramLayout:
     # --- gaps ---------------------------------------------------------------------
 
     def _chip(self, lane: Lane, gap: int) -> tuple[float, float]:
-        """The largest width and height of a lane's messages, labels included in the width."""
+        """Return the largest width and height of a lane's messages. The width includes their labels."""
         stacked = gap in self.stacked
         if self.waiting is not None and lane not in self.waiting:
             return max((width(str(e.step)) for e in self.sizes.get(lane, ())), default=0.0), 0.0
@@ -110,7 +110,7 @@ class DiagramLayout:
         return max([w for w, _ in sizes] + labels, default=0.0), max([h for _, h in sizes], default=0.0)
 
     def _zone(self, gap: int) -> float:
-        """The width that a gap's messages need, before the turns of its lanes."""
+        """Return the width that the messages in a gap need, to the left of the turns of its lanes."""
         wide = (self._chip(self.lanes[p.number], gap)[0] for p in self.placed.gap(gap) if self.last[p.number] == gap)
         return max((w + ROOM for w in wide if w), default=0.0)
 
@@ -123,7 +123,7 @@ class DiagramLayout:
         return max(zone + self._turning(gap) + TIP, LEAST if zone and not self.closed else CLOSED)
 
     def _extend(self) -> None:
-        """Set the largest height above and below the panels that messages need."""
+        """Set the top and the bottom of the layout so that messages above and below the panels fit."""
         self.top, self.bottom = 0.0, self.placed.height
         for pieces in self.placed.links:
             p = pieces[-1]
@@ -138,13 +138,13 @@ class DiagramLayout:
 
     @property
     def height(self) -> float:
-        """The height of everything in any step."""
+        """The height of the layout, which is enough for every step."""
         return self.bottom - self.top
 
     # --- positions ----------------------------------------------------------------
 
     def settle(self, room: float) -> None:
-        """Distribute the spare width over the gaps, then over both margins."""
+        """Compute all positions for a width of ``room`` px. Spare width goes to the gaps, then to both margins."""
         spare = max(room - self.width, 0.0)
         step = min(spare / max(len(self.gaps), 1), STRETCH)
         gaps = [g + step for g in self.gaps]
@@ -183,7 +183,7 @@ class DiagramLayout:
     def draw(
         self, contents: Mapping[str, NodeContent], messages: Mapping[Lane, EdgeMessage], reading: frozenset[int]
     ) -> str:
-        """The drawing of one step; ``reading`` are the edges along which the acting operator looked something up."""
+        """Return the SVG of one step. ``reading`` are the edges along which the acting operator looked something up."""
         there = {n for n in self.nodes if n in contents}
         links = {
             n: points
@@ -191,7 +191,7 @@ class DiagramLayout:
             if {self.edges[self.lanes[n][0]].source, self.edges[self.lanes[n][0]].target} <= there
         }
         out = [self._stroke(n, p, messages, reading) for n, p in links.items()]
-        # A double line is a wide line under a narrow page-coloured one, drawn last so that crossings stay open.
+        # A double line is a wide line with a narrow page-coloured line over it, drawn last so that crossings stay open.
         out += [line(p, "page", wide=2, radius=7) for n, p in links.items() if self._read(n)]
         out += [self._arrow(n, p, messages, reading) for n, p in links.items()]
         taken: list[Area] = []
@@ -241,13 +241,16 @@ class DiagramLayout:
         for lane, message in sorted(shown, key=lambda e: (0 if e[1].fresh else RANK.get(e[1].status, 3), -e[1].step)):
             n = number[lane]
             if (self.spots[n], message) in said:
-                continue  # sent to several readers from one port, and shown already
+                continue  # sent to several readers from one port, and already drawn
             said.add((self.spots[n], message))
             out.append(self._put(n, lane[1], message, taken))
         return out
 
     def _put(self, n: int, back: bool, message: EdgeMessage, taken: list[Area]) -> str:
-        """A message at its spot: in full, or only its number if it would overlap another."""
+        """Return the SVG of a message in full, or of its step number if the message would overlap another.
+
+        If even the number would overlap another message, the result is an empty string.
+        """
         spot, stacked = self.spots[n], self.last[n] in self.stacked
         middle = (spot.x0 + spot.x1) / 2
         closed = self.closed and not message.whole
@@ -284,7 +287,7 @@ class DiagramLayout:
         return self._said(middle, y, message.label(True), "m")
 
     def _said(self, middle: float, y: float, words: str, kind: str) -> str:
-        """Text over a message. A line behind it is interrupted, as on a map."""
+        """Return the SVG of text over a message. A line behind the text is interrupted, as on a map."""
         said = text((middle, y), words, kind=kind, anchor="middle")
         long = width(words, bold=kind == "b")
         x0, y0, x1, y1 = middle - long / 2, y - 10, middle + long / 2, y + 3

@@ -1,13 +1,15 @@
-"""Fits a diagram to a width: what shrinks first if there is not enough room.
+"""Fits a diagram to a width. If there is not enough room, its parts shrink in this order until it fits:
 
-In this order, until it fits: messages show one value a line, gap by gap from the right; tables take
-their narrow form; passed messages shrink to numbers; columns fold to plates, those farthest from
-the acting operator first; finally, operators beyond its neighbours are summarized as ``upstream``
-and ``downstream``. Views are summarized last. The first two measures hold for
-all steps, so nothing moves between steps; the others depend on the current step.
+1. Messages show one value per line, gap by gap from the right.
+2. Tables use their narrow form.
+3. Messages that are neither moving nor waiting shrink to numbers.
+4. Columns fold to plates, starting with the column farthest from the acting operator.
+5. Operators that are not neighbours of the acting one are summarized as ``upstream`` and ``downstream``, views last.
 
-If it is too high, the tallest table of the tallest column loses lines, down to 4, then to 2. Then
-panels fold that do not act.
+The first two measures apply to all steps, so nothing moves between steps. The others depend on the current step.
+
+If the diagram is too tall, the tallest table in the tallest column loses lines, down to 4 and then to 2. After that,
+the panels of operators that are not acting fold.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ from .table_blocks import NARROW, ROOMY, ROW, TIGHT, StepperLimits, TableLayout
 MARGIN = 12.0
 TALLEST = 312.0
 SLACK = 8.0
-"""Px kept for messages that reach above or below the panels."""
+"""The height kept free for messages that extend above or below the panels, in px."""
 RULED = 356.0
-"""The largest height with time axes: each takes the room of three rows, and two tables stand in one column."""
+"""The largest height of a diagram with time axes, in px. Each axis is as high as three rows."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A layout, the limits of its tables, and the node that each operator is drawn as."""
+    """A layout, the limits of its tables, and the node that shows each operator."""
 
     layout: DiagramLayout
     limits: StepperLimits
     drawn: Mapping[str, str]
-    """Operator -> node, which differs for summarized operators."""
+    """The node that shows each operator, by name. The two names differ for summarized operators."""
 
 
 class Fitting:
@@ -57,14 +59,14 @@ class Fitting:
         self.common = self._common()
 
     def at(self, number: int) -> Fit:
-        """The layout of a step."""
+        """Return the layout for a step."""
         if self.common:
             return self.common
         messages = self.diagram.messages(number)
         return self.acting(self._actor(number), frozenset(k for k, v in messages.items() if v.whole))
 
     def _actor(self, number: int) -> str:
-        """The operator that acts at a step, or the last one before it."""
+        """Return the operator that acts at a step, or the last one that acted before it."""
         steps = self.diagram.recording.steps
         for n in range(number, 0, -1):
             if steps[n - 1].operator in self.diagram.operators:
@@ -74,7 +76,7 @@ class Fitting:
     # --- heights ------------------------------------------------------------------
 
     def fresh(self, limits: StepperLimits) -> dict[str, OperatorNode]:
-        """Nodes with as many lines as they can use."""
+        """Return new nodes with as many lines as they can use."""
         if limits not in self._nodes:
             self._nodes[limits] = self.diagram.nodes(limits)
         return {
@@ -92,7 +94,7 @@ class Fitting:
         sizes: Mapping[Lane, list[EdgeMessage]] | None = None,
         short: bool = False,
     ) -> DiagramLayout:
-        """The layout, with lines removed until it is low enough or no line can be removed."""
+        """Return the layout, with lines removed and panels folded until it is low enough or nothing more helps."""
         edges = self.diagram.edges if edges is None else edges
         sizes = self.diagram.sizes if sizes is None else sizes
 
@@ -117,7 +119,7 @@ class Fitting:
     # --- widths -------------------------------------------------------------------
 
     def _common(self) -> Fit | None:
-        """The roomiest layout for all steps without folding for width, or None."""
+        """Return the roomiest layout that fits all steps without folding columns, or None if there is none."""
         same = {n: n for n in self.diagram.operators}
         whole = DiagramLayout(self.fresh(ROOMY), self.diagram.edges, self.diagram.sizes)
         self.columns, gaps = whole.placed.columns, len(whole.gaps)
@@ -134,7 +136,10 @@ class Fitting:
         return layout.width <= self.room and layout.height <= self.tallest
 
     def acting(self, actor: str, waiting: frozenset[Lane]) -> Fit:
-        """The layout while an operator acts and messages wait, other columns folded as far as necessary."""
+        """Return the layout for steps at which ``actor`` acts and messages on the ``waiting`` lanes wait.
+
+        Other columns are folded as far as necessary.
+        """
         key = actor, waiting
         if key not in self._acting:
             fit = self._folded(actor, waiting)
@@ -174,7 +179,10 @@ class Fitting:
         actor: str = "",
         short: bool = False,
     ) -> DiagramLayout | None:
-        """The layout if it is low and narrow enough. A layout that cannot be narrow enough is not computed."""
+        """Return the layout if it is low and narrow enough, otherwise None.
+
+        A layout that cannot be narrow enough is not computed.
+        """
         least = sum(max(nodes[n].width for n in column) for column in self.columns) + CLOSED * (len(self.columns) - 1)
         if least > self.room:
             return None
@@ -193,7 +201,7 @@ class Fitting:
         stacked: int,
         actor: str,
     ) -> DiagramLayout:
-        """The layout with folded columns opened again that have room after all, the nearest first."""
+        """Return the layout with folded columns opened again if there is room for them after all, nearest first."""
         folded = list(far)
         for c in reversed(far[:-1]):
             fewer = [k for k in folded if k != c]
@@ -204,7 +212,7 @@ class Fitting:
         return layout
 
     def _without(self, limits: StepperLimits, folded: Sequence[str]) -> dict[str, OperatorNode]:
-        """Nodes, some of them folded to plates."""
+        """Return new nodes, of which those in ``folded`` are folded to plates."""
         nodes = self.fresh(limits)
         for name in folded:
             nodes[name].fold = True
@@ -217,7 +225,10 @@ Act = Callable[[], None]
 def _ways_to_be_low(
     layout: DiagramLayout, nodes: dict[str, OperatorNode], over: float, actor: str
 ) -> Iterator[tuple[Act, Act]]:
-    """Changes that may make a layout lower, best first, each with its undo: fewer lines, then folded panels."""
+    """Yield changes that can make a layout lower, best first, each with a function that undoes it.
+
+    The first changes remove lines from tables, and the last ones fold panels.
+    """
 
     def tall(column: list[str]) -> float:
         return sum(nodes[n].height + nodes[n].above(1e9) + 14 for n in column)
@@ -247,10 +258,10 @@ UP, DOWN = "(upstream)", "(downstream)"
 def gathered(
     diagram: Diagram, nodes: dict[str, OperatorNode], actor: str, fewer: int = 0
 ) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]], dict[str, str]]:
-    """Fewer nodes, their edges and messages, and the node that each operator is drawn as.
+    """Return fewer nodes, their edges and messages, and the node that shows each operator.
 
-    ``fewer`` 0 keeps the operator's neighbours and the views, 1 the views, 2 the operator alone. A
-    choice that would form a cycle is skipped.
+    The acting operator is always kept. If ``fewer`` is 0, its neighbours and the views are kept too; if it is 1, only
+    the views are. A choice that would form a cycle is skipped.
     """
     after = _reached(diagram.edges, actor)
     next_to = {w.source for w in diagram.edges if w.target == actor} | {
@@ -279,7 +290,10 @@ def gathered(
 def _joined(
     diagram: Diagram, few: dict[str, OperatorNode], drawn: dict[str, str]
 ) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]]]:
-    """The edges between the remaining nodes, parallel ones merged. Edges keep their numbers."""
+    """Return the remaining nodes, the edges between them, and the messages on these edges by lane.
+
+    Parallel edges are merged. Edges keep their numbers.
+    """
     edges: list[DiagramEdge] = []
     sizes: dict[Lane, list[EdgeMessage]] = {}
     seen: set[tuple[str, str]] = set()
@@ -299,7 +313,7 @@ def _joined(
 
 
 def _reached(edges: Sequence[DiagramEdge], start: str) -> set[str]:
-    """The operators downstream of an operator."""
+    """Return the operators downstream of an operator."""
     found: set[str] = set()
     open_ = [start]
     while open_:

@@ -1,7 +1,7 @@
-"""One step as a drawing: the diagram alone for the widget, or with header and caption for a page.
+"""Draws one step: only the diagram for the widget, or the diagram with header and caption for a page.
 
-At one width, the diagrams of all steps of a recording have the same size. `Pages` are several frames
-one below the other, for readers without the widget.
+At a given width, the diagrams of all steps have the same size unless columns have to be folded. `Pages` shows several
+frames below each other, for readers without the widget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = {"folded": "before since, folded", "handle": "trace handle"}
 
 @dataclass(frozen=True)
 class Counts:
-    """The numbers of a header."""
+    """The numbers in the header of a step."""
 
     epoch: int
     rows: int
@@ -45,24 +45,24 @@ class Counts:
 
     @property
     def change(self) -> str:
-        """``+2``, ``−1``, or ''."""
+        """The change in the number of rows: ``+2``, ``−1``, or an empty string if it is 0."""
         return f"{self.added:+,}".replace("-", "−") if self.added else ""
 
 
 def size(count: int) -> str:
-    """Bytes with a unit."""
+    """Format a number of bytes with its unit."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
 
 
 def one_line(sql: Iterable[str]) -> str:
-    """The SQL of the views on one line."""
+    """Return the SQL of the views on one line."""
     return "; ".join(" ".join(each.split()).rstrip("; ") for each in sql)
 
 
 def counts(recording: Recording, number: int) -> Counts:
-    """The header's numbers at a step."""
+    """Return the header's numbers at a step."""
     totals, step = recording.totals(number), recording.step(number)
     base = f"base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
     if recording.kind == "shared":
@@ -80,17 +80,17 @@ class Frames:
         self._fittings: dict[float, Fitting] = {}
 
     def fitting(self, wide: float) -> Fitting:
-        """How the recording fits an outer width."""
+        """Return the layouts of the recording at an outer width in px."""
         if wide not in self._fittings:
             self._fittings[wide] = Fitting(self.diagram, wide, folded=self.folded)
         return self._fittings[wide]
 
     def scene(self, number: int, wide: float) -> Drawing:
-        """The operators and messages after a step."""
+        """Return the drawing of the operators and messages after a step."""
         fit_ = self.fitting(wide).at(number)
         drawn = self.diagram.contents(number, fit_.limits)
         if number not in self.diagram.seen and not _room(drawn, fit_):
-            # A step of a long recording that was not measured needs more room.
+            # This step of a long recording was not measured, and it needs more room.
             self.diagram.see(number)
             self._fittings.clear()
             return self.scene(number, wide)
@@ -102,7 +102,7 @@ class Frames:
         return Drawing(widest, fit_.layout.height + 16, body)
 
     def _reading(self, number: int) -> frozenset[int]:
-        """The edges along which the acting operator read or looked something up."""
+        """Return the edges along which the acting operator read or looked something up."""
         step = self.recording.step(number)
         if step is None:
             return frozenset()
@@ -120,10 +120,10 @@ class Frames:
                     out.add(n)
         return frozenset(out)
 
-    # --- a page of its own --------------------------------------------------------
+    # --- pages --------------------------------------------------------------------
 
     def page(self, number: int, wide: float) -> Drawing:
-        """A step with header, caption and legend."""
+        """Return the drawing of a step with header, caption and legend."""
         scene = self.scene(number, wide)
         head, top = self._header(number, scene.width)
         foot, high = self._footer(number, scene.width, top + scene.height)
@@ -170,7 +170,7 @@ class Frames:
         return "".join(out), 17 * max(len(lines), 2) + 14
 
     def legend(self) -> tuple[str, float]:
-        """The meaning of the marks, 18 px high, and its width."""
+        """Return the SVG of the legend, which is 18 px high and explains the marks, and its width."""
         out, x = [], 0.0
         for name in LEGENDS.get(self.recording.kind, LEGENDS["full"]):
             sample, w = _sample(name, x)
@@ -181,7 +181,7 @@ class Frames:
 
 
 def _sample(name: str, x: float) -> tuple[str, float]:
-    """A mark as the legend shows it, and its width."""
+    """Return the SVG of a mark as the legend shows it, and its width."""
     if name in ("inserted", "deleted"):
         return glyphs.band(name, x, 2, 20, 14) + glyphs.mark(name, x + 12, 9), 20
     if name == "changed":
@@ -201,7 +201,7 @@ def _sample(name: str, x: float) -> tuple[str, float]:
 
 
 def _room(contents: Mapping[str, NodeContent], fit_: Fit) -> bool:
-    """Whether every table that is shown has room for its rows."""
+    """Return whether every table that is shown has room for its rows."""
     nodes = ((fit_.layout.nodes[n], content) for n, content in contents.items() if n in fit_.layout.nodes)
     return all(
         shape.suits(block)
@@ -213,7 +213,7 @@ def _room(contents: Mapping[str, NodeContent], fit_: Fit) -> bool:
 
 
 def _gathered(contents: Mapping[str, NodeContent], fit_: Fit) -> dict[str, NodeContent]:
-    """The content of each node, summarized ones empty."""
+    """Return the content of each node. The content of a summarized node is empty."""
     out: dict[str, NodeContent] = {}
     for name, content in contents.items():
         drawn = fit_.drawn.get(name, name)
@@ -228,7 +228,7 @@ def _gathered(contents: Mapping[str, NodeContent], fit_: Fit) -> dict[str, NodeC
 
 
 def _carried(messages: Mapping[Lane, EdgeMessage], fit_: Fit) -> dict[Lane, EdgeMessage]:
-    """The messages whose edges are drawn."""
+    """Return the messages whose edges are drawn."""
     return {lane: message for lane, message in messages.items() if fit_.layout.edges[lane[0]].source}
 
 
@@ -237,7 +237,7 @@ FRAMES = 10
 
 
 class Pages:
-    """Frames of a recording, one a step: as HTML, as one SVG, and as text."""
+    """Frames of a recording, one per step, which can be displayed as HTML, as one SVG or as text."""
 
     def __init__(self, frames: Frames, steps: Sequence[int], width: float) -> None:
         self.frames, self.steps, self.width = frames, list(steps), width
@@ -247,7 +247,7 @@ class Pages:
 
     @property
     def drawings(self) -> list[Drawing]:
-        """The frames."""
+        """The drawings of the frames."""
         return [self.frames.page(n, self.width) for n in self.steps]
 
     def _label(self, number: int) -> str:
@@ -255,7 +255,7 @@ class Pages:
         return f"step {number}: {self.frames.recording.caption(number)}"
 
     def html(self, theme: str | None = None) -> str:
-        """The frames as HTML with their style; a frame that is too wide scrolls."""
+        """Return the frames as HTML with their style sheet. A frame that is too wide scrolls."""
         drawn = zip(self.steps, self.drawings, strict=True)
         out = [d.svg(self._label(n), alone=False) for n, d in drawn]
         rules = f"{style(theme)}.ssl-pages{{overflow-x:auto}}.ssl-pages svg{{display:block;margin:0 0 10px}}"
@@ -275,7 +275,7 @@ class Pages:
         return {"text/plain": repr(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
 
     def save(self, path: str | Path, theme: str | None = None) -> None:
-        """Write a complete page (``.html``), or one SVG (any other suffix)."""
+        """Write a complete HTML page if the suffix is ``.html``, otherwise one SVG."""
         where = Path(path)
         if where.suffix == ".html":
             scheme = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"

@@ -1,7 +1,7 @@
-"""The marks of the stepper: small shapes for what happened to a row, and the bars beside it.
+"""The marks of the stepper: small shapes that show what happened to a row, and the bars next to the row.
 
-They are drawn as lines, so that they look the same in every font: + inserted, − deleted, a ring
-for looked up, a cross for dropped, an ink box for changed.
+They are drawn as lines, so they look the same with every font: + for inserted, − for deleted, a ring for looked up, a
+cross for dropped, and a box for changed.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from ..palette import colour
 from ..svg import number, rect
 
 TONES = {"inserted": "inserted", "deleted": "deleted", "looked": "handle"}
-"""Mark -> its colour."""
+"""The colour of each mark."""
 
 
 def stroke(path: str, tone: str, wide: float = 2, *, dashes: str = "") -> str:
-    """An open path."""
+    """Return the SVG of an open path."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'<path d="{path}" fill="none" stroke="{colour(tone)}" stroke-width="{number(wide)}"{dashed}/>'
 
 
 def shape(path: str, fill: str, tone: str = "", wide: float = 1, *, dashes: str = "") -> str:
-    """A closed, filled path."""
+    """Return the SVG of a closed, filled path."""
     inside = "none" if fill == "none" else colour(fill)
     edge = f' stroke="{colour(tone)}" stroke-width="{number(wide)}"' if tone else ""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -28,18 +28,18 @@ def shape(path: str, fill: str, tone: str = "", wide: float = 1, *, dashes: str 
 
 
 def plus(x: float, y: float, arm: float = 4) -> str:
-    """Inserted: a plus around (x, y)."""
+    """Return the SVG of the mark for an inserted row: a plus around (x, y)."""
     n = number
     return stroke(f"M{n(x - arm)} {n(y)}H{n(x + arm)}M{n(x)} {n(y - arm)}V{n(y + arm)}", "inserted")
 
 
 def minus(x: float, y: float, arm: float = 4) -> str:
-    """Deleted: a minus around (x, y)."""
+    """Return the SVG of the mark for a deleted row: a minus around (x, y)."""
     return stroke(f"M{number(x - arm)} {number(y)}H{number(x + arm)}", "deleted")
 
 
 def ring(x: float, y: float, radius: float = 3.2) -> str:
-    """Looked up: a ring around (x, y)."""
+    """Return the SVG of the mark for a row that was looked up: a ring around (x, y)."""
     return (
         f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" fill="none" '
         f'stroke="{colour("handle")}" stroke-width="1.6"/>'
@@ -47,19 +47,19 @@ def ring(x: float, y: float, radius: float = 3.2) -> str:
 
 
 def cross(x: float, y: float, arm: float = 4) -> str:
-    """Dropped: a cross around (x, y)."""
+    """Return the SVG of the mark for a dropped message: a cross around (x, y)."""
     n = number
     path = f"M{n(x - arm)} {n(y - arm)}L{n(x + arm)} {n(y + arm)}M{n(x - arm)} {n(y + arm)}L{n(x + arm)} {n(y - arm)}"
     return stroke(path, "deleted")
 
 
 def mark(kind: str, x: float, y: float) -> str:
-    """The glyph of a mark around (x, y), or '' for a mark without one."""
+    """Return the SVG of a mark around (x, y), or an empty string if the mark has no shape."""
     return {"inserted": plus, "deleted": minus, "looked": ring}[kind](x, y) if kind in TONES else ""
 
 
 def band(kind: str, x: float, y: float, wide: float, high: float) -> str:
-    """The background of a row that changed in this step: a tint, and a bar, solid or dashed."""
+    """Return the background of a row that changed in this step: a tint, and a bar that is dashed if it was deleted."""
     if kind not in ("inserted", "deleted"):
         return ""
     n = number
@@ -69,7 +69,7 @@ def band(kind: str, x: float, y: float, wide: float, high: float) -> str:
 
 
 def hatched(x: float, y: float, wide: float, high: float) -> str:
-    """Slanted lines over a deleted row, faint enough to read through."""
+    """Return the SVG of slanted lines over a deleted row, faint enough that the row can be read."""
     n, path, at = number, "", x + 4
     while at < x + wide:
         path += f"M{n(at)} {n(y)}L{n(max(at - high, x))} {n(y + min(high, at - x))}"
@@ -78,5 +78,5 @@ def hatched(x: float, y: float, wide: float, high: float) -> str:
 
 
 def badge(letter: str) -> str:
-    """The letter of a reader: the first letter or digit of its name."""
+    """Return the first letter or digit of a reader's name in upper case, or ``?`` if there is none."""
     return next((c.upper() for c in letter if c.isalnum()), "?")

@@ -1,8 +1,8 @@
-"""One operator as the stepper draws it: title and row count above, its tables inside, or a plate.
+"""Draws one operator in the stepper: its title and row count above its tables, or a plate without tables.
 
-An `OperatorNode` has what all steps share: table layouts, ports, size. `OperatorNode.draw` draws the
-`NodeContent` of one step. A filled panel stores rows, a white one does not. The operator that acts
-has a heavy frame.
+An `OperatorNode` contains what all steps share: the layouts of its tables, its ports and its size. `OperatorNode.draw`
+draws the `NodeContent` of one step. Operators that store rows have filled panels, and the others have white ones. The
+operator that acts has a thick frame.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from .time_axis import RADIUS, TimeAxis, pin
 TITLE, SECOND = 19.0, 16.0
 WORD = 17.0
 APART = 8.0
-"""Px between two tables of one panel."""
+"""The distance between two tables in one panel, in px."""
 
 
 @dataclass(frozen=True)
 class NodeContent:
-    """What a node shows at one step: a block for each table, lines at the foot, the row count, whether it acts."""
+    """What a node shows at one step: a block for each table, and the lines below them (``foot``).
+
+    It also has the row count, the lines of a panel without tables (``words``), and whether the operator acts.
+    """
 
     blocks: tuple[TableBlock | None, ...] = ()
     foot: tuple[str, ...] = ()
@@ -37,7 +40,7 @@ class NodeContent:
 
 @dataclass
 class OperatorNode:
-    """An operator's panel. ``words`` are the lines of a panel without tables, ``counts`` is the widest row count."""
+    """An operator's panel. ``words`` are its lines if it has no tables, and ``counts`` is its widest row count."""
 
     name: str
     title: str
@@ -52,26 +55,26 @@ class OperatorNode:
     inputs: int = 1
     two_ways: bool = False
     fold: bool = False
-    """Whether it is drawn as a plate: its row count only."""
+    """Whether the node is drawn as a plate, which shows its row count instead of its tables."""
     widest: float = 240.0
     pitch: float = 26.0
-    """Px between the ports of two inputs."""
+    """The distance between the ports of two inputs, in px."""
 
     @property
     def open(self) -> bool:
-        """Whether it shows tables."""
+        """Whether the node shows tables."""
         return bool(self.shapes) and not self.fold
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """The lines of a panel without tables, at their widest."""
+        """The widest lines that the panel shows if it does not show tables."""
         if self.fold and self.counts:
             return (self.counts,)
         return self.words
 
     @property
     def body(self) -> float:
-        """The smallest width without the title."""
+        """The smallest width of the panel, not counting its title."""
         if self.open:
             return max([*(s.width for s in self.shapes), self.footing + 2 * PAD])
         return max([*(width(w) for w in self.inside), self.footing if not self.fold else 0, 24.0]) + 2 * PAD
@@ -86,7 +89,7 @@ class OperatorNode:
 
     @property
     def width(self) -> float:
-        """The smallest width that fits everything, with the title in two lines."""
+        """The smallest width that fits everything, with the title on two lines."""
         title = self._mark + width(self.title, 13, bold=True)
         detail = width(self.detail) if not self.fold else 0.0
         second = detail + (self._counted + 12 if self._counted else 0)
@@ -100,12 +103,12 @@ class OperatorNode:
         return sum(parts) > wide and bool(self.detail or self._counted)
 
     def above(self, wide: float) -> float:
-        """The height of the title."""
+        """Return the height of the title if the panel is ``wide`` px wide."""
         return TITLE + (SECOND if self._two(wide) else 0)
 
     @property
     def height(self) -> float:
-        """The height of the panel without its title."""
+        """The height of the panel, not counting its title."""
         if self.open:
             inside = sum(s.height for s in self.shapes) + 4 + APART * (len(self.shapes) - 1)
             inside += WORD * self.foot + (6 if self.foot else 0)
@@ -116,13 +119,13 @@ class OperatorNode:
         return max(inside, ports)
 
     def into(self, at: int) -> float:
-        """Where input ``at`` arrives, below the upper edge: at its table if each input has one, else spread evenly."""
+        """Return how far input ``at`` is below the upper edge: at its table if each has one, else evenly spaced."""
         if self.inputs > 1 and self.open and len(self.shapes) == self.inputs and not any(s.axis for s in self.shapes):
             return self._table(at) + self.shapes[at].height / 2
         return self.height / 2 + self.pitch * (at - (self.inputs - 1) / 2)
 
     def out(self, table: int | None) -> float:
-        """Where edges leave: the middle, or the time axis of a table that trace handles read."""
+        """Return how far below the upper edge an edge leaves: at the middle, or at the time axis of ``table``."""
         if table is not None and self.open:
             caption = 18 if self.shapes[table].caption else 0
             return self._table(table) + caption + TimeAxis.PORT
@@ -132,9 +135,12 @@ class OperatorNode:
         return 2 + sum(s.height + APART for s in self.shapes[:at])
 
     def draw(self, content: NodeContent, x: float, y: float, wide: float) -> str:
-        """The panel with its upper left corner at (x, y), below its title."""
+        """Return the SVG of the panel, ``wide`` px wide. The upper left corner of its frame is at (x, y).
+
+        Raises Error if the content does not have one block for each table.
+        """
         if len(content.blocks) != len(self.shapes):
-            raise Error(f"{self.name}: {len(content.blocks)} blocks for {len(self.shapes)} tables; pass one for each")
+            raise Error(f"{self.name}: {len(content.blocks)} blocks for {len(self.shapes)} tables; pass one per table")
         out = [self._titles(content, x, y, wide), self._frame(content, x, y, wide)]
         if self.open:
             top = y + 2

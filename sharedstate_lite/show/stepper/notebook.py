@@ -1,7 +1,7 @@
-"""The stepper in a notebook: a session with pictures, live in JupyterLab and as frames elsewhere.
+"""The stepper in a notebook: a session with pictures, interactive in JupyterLab and static elsewhere.
 
-A cell has both outputs. JupyterLab shows the widget; an exported page shows the frames of the
-current message.
+A notebook cell contains both outputs. JupyterLab shows the widget, and an exported page shows the frames of the current
+message.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Stepper(StepperSession):
-    """Steps through what messages do to an engine; ``show.stepper`` in a notebook.
+    """Steps through what messages do to an engine. Notebooks call this class ``show.stepper``.
 
-    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called again for each
-    fork. ``at`` is where to begin: the number of a message, for the step at its end, or (message, step).
-    ``width`` in px is for pictures without the widget. ``predict`` asks questions before steps.
-    Raises Error for a place that does not exist.
+    ``replay`` is a function that makes a recording from messages (``ss.replay(kind, views)``). It is called again for
+    each fork. ``at`` is the initial position: the number of a message, for its last step, or a pair (message, step).
+    ``width`` is the width in px of pictures outside the widget. If ``predict`` is True, questions are asked before
+    steps. Raises Error if the initial position does not exist.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Stepper(StepperSession):
         super().__init__(replay, messages, at=at, predict=predict)
         self.width, self._title = 800.0 if width is None else float(width), title
         self.version = 0
-        """Counts changes of the folded operators. Frames of an older count are stale."""
+        """How many times an operator was folded or opened. Frames of an older version are out of date."""
         self._drawn: dict[str, Frames] = {}
         self._folded: set[str] = set()
         self._live: StepperWidget | None = None
@@ -52,23 +52,23 @@ class Stepper(StepperSession):
         return self.drawn(self.current)
 
     def drawn(self, branch: Branch) -> Frames:
-        """The drawings of a history."""
+        """Return the drawings of a history."""
         if branch.name not in self._drawn:
             self._drawn[branch.name] = Frames(branch.recording, self._title or "", frozenset(self._folded))
         return self._drawn[branch.name]
 
     @property
     def title(self) -> str:
-        """The title over the picture."""
+        """The title above the picture."""
         return self.frames.title
 
     @property
     def asks(self) -> bool:
-        """Whether questions are asked."""
+        """Whether questions are asked before steps."""
         return self._asks
 
     def fold(self, operator: str) -> Self:
-        """Fold an operator to a plate, or open it. Raises Error for an operator that does not exist."""
+        """Fold an operator to a plate, or open it if it is folded. Raises Error if the operator does not exist."""
         names = [o.name for o in self.recording.operators]
         if operator not in names:
             raise Error(f"operator {operator!r} does not exist; the operators are {', '.join(names)}")
@@ -85,14 +85,17 @@ class Stepper(StepperSession):
     # --- pictures -----------------------------------------------------------------
 
     def svg(self, width: float | None = None, theme: str | None = None) -> str:
-        """This step as an SVG file, ``width`` px wide. ``theme`` is light, dark, or None for the reader's."""
+        """Return this step as an SVG file, ``width`` px wide. ``theme`` is light, dark, or None for the reader's theme.
+
+        Raises Error for any other theme.
+        """
         if theme not in (None, "light", "dark"):
-            raise Error(f"theme {theme!r}: use light, dark, or None for the reader's theme")
+            raise Error(f"theme {theme!r} does not exist; use light, dark, or None for the reader's theme")
         drawing = self.frames.page(self.step, self.width if width is None else width)
         return drawing.svg(f"{self.title}, {self.caption}", alone=True, theme=theme)
 
     def pages(self, steps: Sequence[int] | None = None, width: float | None = None) -> Pages:
-        """Frames as pictures: those of ``steps``, or those of the current message."""
+        """Return pictures of the frames of ``steps``, or of the current message if ``steps`` is None."""
         return Pages(self.frames, self._steps() if steps is None else list(steps), width or self.width)
 
     def _steps(self) -> list[int]:
@@ -106,7 +109,7 @@ class Stepper(StepperSession):
     def _ipython_display_(self, **_: Any) -> None:
         """Display the frames and the widget as two outputs, so that an exporter that drops one keeps the other.
 
-        The widget's style sheet hides the frames.
+        If the widget is shown, its style sheet hides the frames.
         """
         from IPython.core.getipython import get_ipython
         from IPython.display import display
@@ -117,7 +120,7 @@ class Stepper(StepperSession):
 
     @property
     def widget(self) -> StepperWidget:
-        """The widget, made on first access."""
+        """The widget, which is created on first access."""
         from .widget import StepperWidget
 
         if self._live is None:
@@ -129,7 +132,7 @@ class Stepper(StepperSession):
 
 
 stepper = Stepper
-"""What a notebook calls: ``show.stepper(replay, messages)``."""
+"""The name by which notebooks call `Stepper`: ``show.stepper(replay, messages)``."""
 
 
 def static(
@@ -141,12 +144,12 @@ def static(
     width: float = 800,
     title: str | None = None,
 ) -> Pages:
-    """The steps of message ``at`` (default: the last one) as pictures, or those of ``steps`` in the whole history.
+    """Return pictures of the steps of message ``at``, by default the last message, or of ``steps`` if it is given.
 
-    Raises Error for a message or a step that does not exist.
+    ``steps`` are counted from the beginning of the history. Raises Error if a message or a step does not exist.
     """
     made = Stepper(replay, messages, at=at, width=width, predict=False, title=title)
     for n in steps or ():
         if not 0 <= n <= made.recording.last:
-            raise Error(f"step {n}: this history has steps 0 to {made.recording.last}")
+            raise Error(f"step {n} does not exist; this history has steps 0 to {made.recording.last}")
     return made.pages(steps)

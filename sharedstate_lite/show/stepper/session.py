@@ -1,8 +1,7 @@
-"""A stepper without pictures: the current step, the predictions and the forked histories.
+"""A stepper without pictures, which keeps the current step, the predictions and the forked histories.
 
-A position is a history and a step number. The question of a step is asked before the step; stepping
-on without an answer skips it. An edit of the past makes a new history, a fork, and leaves its
-parent unchanged.
+A position is a history and a step number. The question about a step is asked before the step. Stepping forward without
+an answer skips the question. Editing a message creates a new history, called a fork, and does not change its parent.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ...replay.recording import Recording
 
 @dataclass(frozen=True)
 class Score:
-    """The answers so far, oldest first: True if right. A skipped question does not count."""
+    """The score so far. ``answers`` says whether each answer was right, oldest first, without skipped questions."""
 
     answers: tuple[bool, ...] = ()
     skipped: int = 0
@@ -41,14 +40,17 @@ class Score:
 
 @dataclass(frozen=True)
 class Answered:
-    """A typed answer and its verdict."""
+    """An answer that the reader typed, and its verdict."""
 
     text: str
     verdict: Verdict
 
 
 class StepperSession:
-    """Steps through a history and its forks. Raises Error for a step, message or history that does not exist."""
+    """Steps through a history and its forks.
+
+    The methods raise Error if a step, message or history does not exist.
+    """
 
     def __init__(self, replay: Play, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
         self._asks = predict
@@ -63,7 +65,7 @@ class StepperSession:
 
     @property
     def branches(self) -> list[Branch]:
-        """All histories, the original one first."""
+        """All histories, with the original one first."""
         return list(self._tree.all)
 
     @property
@@ -78,7 +80,7 @@ class StepperSession:
 
     @property
     def step(self) -> int:
-        """The number of the current step; 0 before the first message."""
+        """The number of the current step, or 0 before the first message."""
         return self._step
 
     @property
@@ -88,18 +90,18 @@ class StepperSession:
 
     @property
     def question(self) -> Question | None:
-        """The question before the next step, or None."""
+        """The question about the next step, or None if there is none."""
         if not self._asks or self._step >= self.recording.last:
             return None
         return self.recording.steps[self._step].question
 
     @property
     def answered(self) -> Answered | None:
-        """The answer given to the question before the next step, or None."""
+        """The reader's answer to the question about the next step, or None if there is none yet."""
         return self._answers.get(self._key(self._step + 1))
 
     def _key(self, step: int) -> tuple[str, int]:
-        """The key of a step's answer: a step from before a fork belongs to the parent history."""
+        """Return the key under which a step's answer is stored. A step before a fork belongs to the parent history."""
         branch, messages = self._branch, self._branch.recording.messages
         while branch.parent is not None and (
             branch.forked_at > len(messages) or step < branch.recording.messages[branch.forked_at - 1].first
@@ -110,19 +112,19 @@ class StepperSession:
 
     @property
     def answers(self) -> dict[int, Answered]:
-        """Step -> the answer given in this history, or before it forked."""
+        """The answers that were given in this history, or before it forked, by step."""
         steps = (s.number for s in self.recording.steps if s.question is not None)
         return {n: self._answers[self._key(n)] for n in steps if self._key(n) in self._answers}
 
     @property
     def score(self) -> Score:
-        """The answers so far."""
+        """The score so far, over all histories."""
         return Score(tuple(bool(a.verdict.right) for a in self._answers.values()), len(self._skipped))
 
     # --- moving -------------------------------------------------------------------
 
     def next(self) -> Self:
-        """Go one step on. A question without an answer is skipped."""
+        """Go one step forward. If the question about that step has no answer, it is skipped."""
         self._skip()
         return self._go(min(self._step + 1, self.recording.last))
 
@@ -131,14 +133,15 @@ class StepperSession:
         return self._go(max(self._step - 1, 0))
 
     def end(self) -> Self:
-        """Go to the end of the current message, or of the next one."""
+        """Go to the end of the current message or, at its end, to the end of the next one."""
         message = self.recording.message_of(min(self._step + 1, self.recording.last))
         return self._go(self._step if message is None else message.last)
 
     def goto(self, message: int | None = None, step: int | None = None) -> Self:
-        """Go to a step of a message, both counted from 1; without ``step`` to its last one. Message 0 is the start.
+        """Go to a step of a message, or to its last step if ``step`` is None.
 
-        Without ``message``, ``step`` counts through the whole history.
+        Messages and their steps are counted from 1, and message 0 is the start. If ``message`` is None, ``step`` is
+        counted from the start of the history.
         """
         self._place(message, step)
         return self._go(self._step)
@@ -148,16 +151,18 @@ class StepperSession:
         if message is None:
             number = 0 if step is None else step
             if not 0 <= number <= self.recording.last:
-                raise Error(f"step {number}: this history has steps 0 to {self.recording.last}")
+                raise Error(f"step {number} does not exist; this history has steps 0 to {self.recording.last}")
         elif message == 0:
             number = 0
         elif not 0 < message <= len(messages):
-            raise Error(f"message {message}: this history has messages 1 to {len(messages)}; 0 is the start")
+            raise Error(f"message {message} does not exist; use 1 to {len(messages)}, or 0 for the start")
         else:
             here = messages[message - 1]
             number = here.last if step is None else here.first + step - 1
             if step is not None and not here.first <= number <= here.last:
-                raise Error(f"step {step}: message {message} has steps 1 to {here.last - here.first + 1}")
+                raise Error(
+                    f"step {step} does not exist; message {message} has steps 1 to {here.last - here.first + 1}"
+                )
         self._step = number
 
     def _go(self, step: int) -> Self:
@@ -171,18 +176,18 @@ class StepperSession:
             self._skipped.add(key)
 
     def changed(self) -> None:
-        """Called after every move; `Stepper` updates its widget."""
+        """Do nothing. This is called after every change, and `Stepper` overrides it to update its widget."""
 
     # --- predicting ---------------------------------------------------------------
 
     def predict(self, text: str) -> Verdict:
-        """Answer the question before the next step.
+        """Answer the question about the next step, and return the verdict.
 
-        The first answer that can be read counts. A later one is judged without changing the score.
+        The first answer that can be parsed counts for the score. Later answers are judged but do not change the score.
         Raises Error if there is no question.
         """
         if self.question is None:
-            raise Error("there is no question here: go to before a step that changes state or emits")
+            raise Error("there is no question here; go to the position before a step that changes state or emits rows")
         verdict = self.question.check(text)
         key = self._key(self._step + 1)
         if verdict.right is not None and key not in self._answers:
@@ -194,12 +199,12 @@ class StepperSession:
     # --- other histories ----------------------------------------------------------
 
     def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Self:
-        """Fork this history at a message, counted from 1, and go there.
+        """Fork this history at message number ``message``, counted from 1, and go to the fork.
 
-        ``text`` is a typed message or one of `replay.messages`. It replaces message ``message``,
-        or comes before it with ``insert``; None removes the message. An edit without effect makes no
-        history. Raises Error, and changes nothing, for text that cannot be read, a message that the
-        engine refuses, and a number that does not exist.
+        ``text`` is a typed message or one of `replay.messages`. It replaces the message, or is inserted before it if
+        ``insert`` is True. If ``text`` is None, the message is removed. An edit that has no effect does not create a
+        history. Raises Error, and does not change anything, if the text cannot be parsed, if the engine rejects the
+        message, or if the message number does not exist.
         """
         try:
             made, word = self._tree.edit(self._branch, message, text, insert)
@@ -215,9 +220,9 @@ class StepperSession:
         return self._go(first - 1)
 
     def branch(self, name: str | None = None) -> Self:
-        """Go to a history by name; without a name to the next one, after the last to the first.
+        """Go to the history with this name, or to the next history if there is no name.
 
-        The position within the history stays as near as possible.
+        The history after the last one is the first. The new position is as close as possible to the current one.
         """
         names = [b.name for b in self._tree.all]
         wanted = names[(names.index(self._branch.name) + 1) % len(names)] if name is None else name

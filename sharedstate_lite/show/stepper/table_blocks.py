@@ -1,9 +1,9 @@
-"""A piece of state as a table with marks, drawn in a place that all steps share.
+"""Draws state tables with marks for what happened to their rows, in a layout that all steps share.
 
-A `TableBlock` is one table at one step, made from a recorded table by `block`. A `TableLayout` has
-what all its steps need: column widths measured with the widest mark, the largest number of lines,
-words below. A block is drawn into its layout, so nothing moves between steps. Rows without
-room are counted (``195 more rows``); marked rows are shown before others.
+A `TableBlock` is one table at one step; `block` makes it from a recorded table. A `TableLayout` has the room that all
+steps of a table need: the widths of columns with their widest marks, the largest number of lines, and the notes below.
+Every block is drawn in the layout of its table, so nothing moves between steps. If there is not enough room for all
+rows, marked rows are preferred, and the hidden rows are counted (``195 more rows``).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NOTHING = "no rows"
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row: its fields, its mark, and whether it changed in this step (``now``).
+    """A row of a table: its fields, its mark, and whether it changed in this step (``now``).
 
-    If it has fewer fields than columns, the last one spans the rest. ``slab`` is the span of its
-    batch, for arrangements.
+    If it has fewer fields than the table has columns, the last field spans the remaining columns. In an arrangement,
+    ``slab`` is the span of the row's batch.
     """
 
     fields: tuple[Field, ...]
@@ -40,14 +40,14 @@ class TableLine:
     now: bool = False
     slab: str = ""
     under: Field | None = None
-    """A field below the row, across all columns: a bag, in the narrow form."""
+    """A field below the row, across all columns. In the narrow form, it shows the group's bags."""
     marked: bool = False
-    """Whether the row is shown before others: it has a mark or a changed field."""
+    """Whether the row has a mark or a changed field. Such rows are preferred if there is not enough room for all."""
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """One table at one step. ``more`` counts the rows that are not among the lines."""
+    """One table at one step. ``more`` is the number of rows that are not among the lines."""
 
     head: tuple[str, ...]
     right: tuple[bool, ...]
@@ -58,10 +58,10 @@ class TableBlock:
     notes: tuple[str, ...] = ()
     axis: TimeAxis | None = None
     tight: bool = False
-    """Whether the first of two columns has no heading if the heading is wider than its values."""
+    """Whether the first of two columns loses its heading if the heading is wider than the column's values."""
 
     def cut(self, most: int) -> tuple[tuple[TableLine, ...], str]:
-        """At most ``most`` lines, and words for the rest, which take the place of one line."""
+        """Return at most ``most`` lines, and a note that counts the other rows and takes the place of one line."""
         total = len(self.lines) + self.more
         if total <= most and not self.more:
             return self.lines, ""
@@ -75,13 +75,13 @@ class TableBlock:
 
     @property
     def least(self) -> int:
-        """The number of lines that everything needs."""
+        """The number of lines that are needed to show the complete block."""
         return len(self.lines) + (1 if self.more else 0)
 
 
 @dataclass
 class TableLayout:
-    """What all steps of one table need, grown block by block."""
+    """The room that all steps of one table need. It grows block by block."""
 
     head: tuple[str, ...] = ()
     right: tuple[bool, ...] = ()
@@ -100,7 +100,7 @@ class TableLayout:
     capacity: int = MOST
 
     def grow(self, block: TableBlock) -> None:
-        """Make room for a block."""
+        """Make the layout large enough for a block."""
         if not self.head:
             self.head, self.right, self.widths = block.head, block.right, [width(h) for h in block.head]
             if block.axis is not None:
@@ -135,7 +135,7 @@ class TableLayout:
                 self.below = max(self.below, left + self._between + line.fields[-1].width)
 
     def suits(self, block: TableBlock) -> bool:
-        """Whether a block that the layout was not grown by has room in it."""
+        """Return whether a block that was not passed to `grow` fits into the layout."""
         grown = replace(self, widths=list(self.widths))
         grown.grow(block)
         return (grown.widths, grown.label, grown.gutter, grown.row, grown.arrangement) == (
@@ -147,7 +147,7 @@ class TableLayout:
         ) and grown.below <= max(self.below, self.width - 2 * PAD - self._before())
 
     def _before(self) -> float:
-        """Px before the first column."""
+        """Return the width before the first column, in px."""
         return (self.label + 10 if self.axis else 0) + self.gutter
 
     @property
@@ -156,13 +156,13 @@ class TableLayout:
 
     @property
     def width(self) -> float:
-        """The smallest width of the block."""
+        """The smallest width of a block in this layout."""
         body = self._before() + columns_width(self.widths, self._between)
         body = max(body, self._before() + self.below, width(self.caption))
         return max(body + 2 * PAD, self.arrangement)
 
     def height_of(self, capacity: int) -> float:
-        """The height with room for ``capacity`` lines."""
+        """Return the height with room for ``capacity`` lines."""
         return (
             (CAPTION if self.caption else 0)
             + (TimeAxis.HEIGHT if self.axis else HEADER)
@@ -178,7 +178,7 @@ class TableLayout:
         return self.height_of(self.capacity)
 
     def lefts(self, x: float, wide: float) -> list[float]:
-        """The left edge of each column in a block at x; spare width goes between them."""
+        """Return the left edge of each column in a block at ``x``. Spare width is distributed between the columns."""
         spare = wide - 2 * PAD - self._before() - columns_width(self.widths, self._between)
         step = max(min(spare / max(len(self.widths) - 1, 1), SPREAD), 0.0) if len(self.widths) > 1 else 0.0
         at, out = x + PAD + self._before(), []
@@ -188,7 +188,7 @@ class TableLayout:
         return out
 
     def draw(self, block: TableBlock | None, x: float, y: float, wide: float) -> str:
-        """The block with its upper left corner at (x, y), in a panel of width ``wide``."""
+        """Return the SVG of the block in a panel of width ``wide``, with its upper left corner at (x, y)."""
         out = []
         if self.caption:
             out.append(text((x + PAD, y + 14), block.caption if block else self.caption, kind="m"))
@@ -236,7 +236,7 @@ class TableLayout:
     def _slabs(
         self, lines: Sequence[TableLine], x: float, y: float, wide: float, lefts: Sequence[float], out: list[str]
     ) -> float:
-        """The batches, each with its span at the left and its rows together."""
+        """Draw the batches, each with its span at the left and its rows together. Returns the y below them."""
         at = 0
         while at < len(lines):
             label = lines[at].slab
@@ -269,7 +269,10 @@ class TableLayout:
 
 
 def _looked(each: Field, line: TableLine) -> Field:
-    """A plain value in the style of its row's mark: bold if inserted, struck if deleted, underlined if looked up."""
+    """Return a plain value in the style of its row's mark.
+
+    It is bold if it was inserted, struck through if it was deleted, and underlined if it was looked up.
+    """
     if not isinstance(each, Cell) or each.style:
         return each
     if line.mark == "inserted":
@@ -281,7 +284,10 @@ def _looked(each: Field, line: TableLine) -> Field:
 
 @dataclass(frozen=True)
 class StepperLimits:
-    """How much of a table is drawn: px of a value, columns, items of a bag; ``tight`` omits arrows."""
+    """How much of a table is drawn: the width of a value in px, the number of columns, and the items of a bag.
+
+    ``tight`` selects the narrow form of tables.
+    """
 
     cell: float = 120
     columns: int = 5
@@ -294,14 +300,14 @@ ROOMY, NARROW, TIGHT = StepperLimits(), StepperLimits(96, 4, 3, True), StepperLi
 
 @dataclass(frozen=True)
 class TableTraits:
-    """What a table needs in some step: a column of multiplicities or diffs, and which columns are numbers."""
+    """Properties of a table over all steps: whether any needs a column of multiplicities, and which are numeric."""
 
     times: bool
     numbers: tuple[bool, ...]
 
 
 def few(rows: Sequence[Row]) -> list[Row]:
-    """The rows that may be shown: all marked ones, and the first of the others."""
+    """Return the rows that can be shown: all that are marked, and the first ones of the others."""
     out, plain = [], 0
     for row in rows:
         if row.looked_up or row.count != row.before or row.old is not None:
@@ -313,7 +319,7 @@ def few(rows: Sequence[Row]) -> list[Row]:
 
 
 def traits(tables: Sequence[Table]) -> TableTraits:
-    """The traits of one table over all its steps."""
+    """Return the traits of one table over all its steps."""
     rows = [r for t in tables for r in few(_rows(t))]
     times = any(r.count not in (0, 1) or r.before not in (0, 1) for r in rows)
     wide = max((len(t.columns) for t in tables), default=0)
@@ -333,7 +339,10 @@ def _numeric(values: Sequence[Any]) -> bool:
 def block(
     table: Table, limits: StepperLimits, known: TableTraits, letters: Mapping[str, str], smallest: bool
 ) -> TableBlock:
-    """The table as lines. ``letters`` name readers; ``smallest`` says which end of a bag decides (MIN)."""
+    """Return a table as a block. ``letters`` has the letter of each reader.
+
+    ``smallest`` is True if the smallest value in a bag determines the result (MIN), and False for the largest (MAX).
+    """
     if table.form == "groups":
         return _groups(table, limits, smallest)
     at = _kept(len(table.columns), limits)
@@ -344,7 +353,7 @@ def block(
     cut = len(at) < len(table.columns)
     if table.arrangement is not None:
         lines, more = _spans(table, at, cut, limits, known)
-        if not limits.tight:  # the span of the batch shows its times
+        if not limits.tight:  # in the narrow form, only the span of the batch shows the times
             head, right = [*head, "time"], [*right, False]
             if known.times:
                 head, right = [*head, "diff"], [*right, True]
@@ -366,7 +375,7 @@ def _notes(table: Table) -> tuple[str, ...]:
     if table.key == () and (table.rows or table.groups or table.keys):
         return ()
     known = table.rows or table.groups or table.keys
-    return ("all other keys: holes",) if known else ("every key: a hole",)
+    return ("all other keys: holes",) if known else ("all keys: holes",)
 
 
 def _kept(columns: int, limits: StepperLimits) -> list[int]:
@@ -379,7 +388,7 @@ def _cell(value: Any, limits: StepperLimits) -> Cell:
 
 
 def _against(value: Any, old: Any, limits: StepperLimits, now: bool) -> Field:
-    """A value, or the change from an old one."""
+    """Return the field of a value, or of a change if the old value is different."""
     cell = _cell(value, limits)
     if shown(old) == shown(value):
         return cell
@@ -407,7 +416,7 @@ def _line(row: Row, at: Sequence[int], cut: bool, limits: StepperLimits, times: 
 
 
 def _key(key: Key, table: Table, at: Sequence[int], limits: StepperLimits) -> TableLine:
-    """A key without rows: filled and empty, or a hole."""
+    """Return the line of a key without rows, which is either filled with no rows or a hole."""
     names = [shown(v) for v in key.key]
     leading = table.columns[: len(names)] == table.key and len(names) < len(at)
     what: Field
@@ -438,7 +447,7 @@ def _groups(table: Table, limits: StepperLimits, smallest: bool) -> TableBlock:
 
 
 def _few_groups(groups: Sequence[Group]) -> list[Group]:
-    """As `few`, for groups."""
+    """Return the groups that can be shown: all that are marked, and the first ones of the others."""
     out, plain = [], 0
     for group in groups:
         rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
@@ -473,7 +482,7 @@ def _group(group: Group, table: Table, limits: StepperLimits, smallest: bool) ->
 
 
 def _bag(bag: Bag, limits: StepperLimits, smallest: bool) -> BagField:
-    """The end of the bag that decides, and all marked values."""
+    """Return the marked values of a bag, and the values at the end that determines the result."""
     order = list(range(len(bag.items)))
     end = order[: limits.items] if smallest else order[-limits.items :]
     marked = [n for n in order if bag.items[n].mark]
@@ -501,7 +510,7 @@ def _item(row: Row, limits: StepperLimits) -> BagItem:
 def _spans(
     table: Table, at: Sequence[int], cut: bool, limits: StepperLimits, known: TableTraits
 ) -> tuple[tuple[TableLine, ...], int]:
-    """The rows of the batches, newest batch first."""
+    """Return the rows of the batches, newest batch first, and the number of rows that are left out."""
     lines, more = [], 0
     assert table.arrangement is not None
     for span in reversed(table.arrangement.batches):
@@ -526,7 +535,10 @@ def _spans(
 
 
 def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str]:
-    """A batch's row without a diff column: a retraction is drawn as deleted, a diff above 1 follows."""
+    """Return the fields and the mark of a batch's row in the narrow form, which has no diff column.
+
+    A retraction is drawn as a deleted row. If the diff is larger than 1, it follows the last value.
+    """
     out = list(fields)
     if abs(count) > 1 and isinstance(last := out[-1], Cell):
         out[-1] = Cell(f"{last.words} ×{abs(count)}", last.style, last.tip)

@@ -1,8 +1,7 @@
-"""The time axis of an arrangement: its batches side by side, since, upper, and the readers.
+"""Draws the time axis of an arrangement: its batches, its since and upper frontiers, and its readers.
 
-Each stretch is a batch [lower, upper). A filled triangle is since, an upright stroke is upper, and
-a circle with a letter is a reader's trace handle. Hollow and dashed marks show the position
-before the step.
+Each bar on the axis is a batch [lower, upper). A filled triangle marks since, a vertical line marks upper, and a circle
+with a letter marks a reader's trace handle. Hollow and dashed marks show positions before the step.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ INSET = 14.0
 
 @dataclass(frozen=True)
 class HandleMark:
-    """A reader on the axis: its letter, its time, and its time before this step or None."""
+    """A reader on the axis: its letter, its time, and its time before this step, or None if it is new."""
 
     letter: str
     time: int
@@ -30,7 +29,10 @@ class HandleMark:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Batches as (lower, upper, fresh), since and upper now and before this step, and readers."""
+    """The time axis of an arrangement: since and upper, now and before this step, and the readers' marks.
+
+    ``spans`` has a triple (lower, upper, fresh) for each batch.
+    """
 
     spans: tuple[tuple[int, int, bool], ...]
     since: int
@@ -41,11 +43,11 @@ class TimeAxis:
 
     HEIGHT = 53.0
     PORT = 24.0
-    """Where readers' lines end, below the block's upper edge."""
+    """How far below the block's upper edge the edges to readers start, in px."""
 
     @property
     def width(self) -> float:
-        """The smallest width: since and upper side by side."""
+        """The smallest width, at which the labels of since and upper fit next to each other."""
         return width(f"since {self.since}") + width(f"upper {self.upper}") + 50
 
     def _x(self, time: float, left: float, wide: float) -> float:
@@ -54,7 +56,7 @@ class TimeAxis:
         return left + wide * (min(max(time, low), high) - low) / (high - low)
 
     def draw(self, x: float, y: float, wide: float) -> str:
-        """The axis in a panel of width ``wide`` whose block begins at y."""
+        """Return the SVG of the axis in a panel of width ``wide``, with the upper edge of the block at ``y``."""
         left, room, line = x + INSET, wide - 2 * INSET, y + self.PORT
         out = []
         for low, high, fresh in self.spans:
@@ -86,7 +88,7 @@ class TimeAxis:
         return out
 
     def _pins(self, left: float, room: float, line: float) -> str:
-        """The readers at their times. Overlapping ones move to the left, side by side."""
+        """Return the SVG of the readers at their times. A reader that would overlap another moves to the left."""
         out: list[str] = []
         taken: list[float] = []
         pins = sorted(self.handles, key=lambda h: -h.time)
@@ -121,7 +123,7 @@ def _circle(x: float, y: float, letter: str, ghost: bool = False) -> str:
 
 
 def pin(x: float, y: float, letter: str) -> str:
-    """The circle of a reader around (x, y), as it stands beside the reader's title."""
+    """Return the SVG of a reader's circle around (x, y), which is drawn next to the reader's title."""
     return _circle(x, y, letter)
 
 

@@ -1,9 +1,8 @@
-"""The slider below the picture: messages side by side, a dot for each step, a fork below its parent.
+"""Draws the slider below the picture: the messages from left to right, a dot for each step, and a fork.
 
-Positions are computed here; the widget only moves the mark along them. A message is as wide as the
-number of its steps. Dots closer than 7 px are left out; labels without room shrink to numbers,
-then disappear. The messages of a fork stand below those of its parent, so that they can be
-compared.
+All positions are computed here; the widget only moves the mark between them. The width of a message is proportional to
+its number of steps. Dots that would be less than 7 px apart are left out. A label that does not fit shrinks to a number
+or is left out. The messages of a fork are below those of its parent, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from .glyphs import shape
 SIDE, PITCH = 10.0, 7.0
 LABELS, TRACK, FORK = 14.0, 30.0, 24.0
 UNDER = 20.0
-"""From a line to the words below it, clear of the mark."""
+"""The distance from a line to the words below it, in px, with room for the mark."""
 AGAINST = ("upquery", "response")
-"""Kinds of steps that go against the stream, or answer such a step."""
+"""The kinds of steps that go against the stream, or answer such a step."""
 
 
 @dataclass(frozen=True)
 class TimelineRow:
-    """One history on the slider: its recording, and the message at which it forked (0: not a fork)."""
+    """One history on the slider: its recording, and the message at which it forked, or 0 if it is not a fork."""
 
     recording: Recording
     left_at: int = 0
@@ -37,7 +36,7 @@ class TimelineRow:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The drawn slider: ``xs`` and ``ys`` of each row's steps, 0 to the last."""
+    """The drawn slider: for each row, the x of its steps from step 0 on (``xs``), and its y (``ys``)."""
 
     width: float
     height: float
@@ -45,7 +44,7 @@ class Timeline:
     xs: list[list[float]]
     ys: list[float]
     begins: list[float]
-    """Where each row leaves the one above it."""
+    """The x at which each row branches off the one above it."""
 
     @property
     def svg(self) -> str:
@@ -55,7 +54,7 @@ class Timeline:
 
 
 def timeline(rows: Sequence[TimelineRow], wide: float, others: int = 0) -> Timeline:
-    """The slider for a history and at most one fork of it; ``others`` counts forks that are not drawn."""
+    """Return the slider for a history and at most one of its forks. ``others`` is the number of forks not drawn."""
     slots = max(len(r.recording.messages) for r in rows)
     weight = [
         max((_steps(r.recording, n) for r in rows if n < len(r.recording.messages)), default=1) for n in range(slots)
@@ -82,7 +81,7 @@ def _steps(recording: Recording, at: int) -> int:
 
 
 def _places(recording: Recording, lefts: Sequence[float]) -> list[float]:
-    """The x of step 0 and of every step."""
+    """Return the x of every step, starting with step 0."""
     out = [lefts[0]]
     for n, message in enumerate(recording.messages):
         count = message.last - message.first + 1

@@ -1,18 +1,19 @@
-// The stepper in the browser: shows frames drawn in Python, moves at once, reports the position to Python.
+// The browser side of the stepper. It shows frames that are drawn in Python, moves between them without waiting for
+// Python, and reports its position to Python.
 //
-// It requests frames ahead of time; answers and histories are kept in Python. If no Python answers (a page saved
-// with its widgets), it steps through the frames that the page contains.
+// It requests frames ahead of time. Answers and histories are kept in Python. If Python is not running, as on a page that
+// was saved with its widgets, it steps through the frames that the page contains.
 
 const KEYS = [
-  ["←  →", "back, next"], ["E", "to the end of the message"], ["Space", "run, pause"],
-  ["Home  End", "first, last step"], ["PageUp  PageDown", "previous, next message"],
-  ["P  /", "to the prediction"], ["Enter", "check, or fold and open an operator"], ["Esc", "cancel"],
-  ["M", "edit this message"], ["I", "insert a message before it"], ["F", "next history"], ["Shift F", "original history"],
-  ["Tab", "through operators and buttons"], ["?", "show these keys"],
+  ["←  →", "previous or next step"], ["E", "go to the end of the message"], ["Space", "run or pause"],
+  ["Home  End", "first or last step"], ["PageUp  PageDown", "previous or next message"],
+  ["P  /", "type a prediction"], ["Enter", "check it; fold or open an operator"], ["Esc", "cancel"],
+  ["M", "edit this message"], ["I", "insert a message before this one"], ["F", "next history"], ["Shift F", "original history"],
+  ["Tab", "move to the next operator or button"], ["?", "show or hide these keys"],
 ];
 const PACE = 900, AHEAD = 14, BEHIND = 3, RETRY = 3000, LONGEST = 60000;
-const SILENT = "Python does not answer. It is busy with another cell, or was restarted; if so, run the cells again from the first. Steps that are already drawn can still be viewed.";
-const GONE = "Python has released this stepper; run the cells again from the first. Steps that are already drawn can still be viewed.";
+const SILENT = "Python does not answer. It may be busy with another cell. If it was restarted, run the cells again, starting with the first. You can still view the steps that are already drawn.";
+const GONE = "Python has released this stepper. To use it, run the cells again, starting with the first. You can still view the steps that are already drawn.";
 
 function make(tag, options = {}, ...inside) {
   const { cls, ...rest } = options, out = document.createElement(tag);
@@ -116,8 +117,8 @@ class View {
 
   // --- Python -------------------------------------------------------------------
 
-  // A request stays pending until Python acknowledges it, and is repeated at growing intervals: it may get lost while page
-  // and kernel connect, and a busy kernel answers late. Python applies no request twice.
+  // A request stays pending until Python acknowledges it, and is repeated at growing intervals, because it can get lost
+  // while the page and the kernel connect, and because a busy kernel answers late. Python never applies a request twice.
   request(message) {
     this.sent += 1;
     if (message.do !== "frames") this.acted = this.sent;
@@ -298,7 +299,7 @@ class View {
       const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
       if (this.shown !== frame) this.scene.innerHTML = frame.svg;
       this.shown = frame;
-      // Frames may differ in height if folding depends on the step; what stands below must not jump.
+      // The height of frames can differ if folding depends on the step. The elements below must not move.
       if (this.tallAt !== this.width + this.branch) [this.tallAt, this.tall] = [this.width + this.branch, 0];
       this.tall = Math.max(this.tall, +this.scene.firstElementChild.getAttribute("height"));
       this.scene.style.minHeight = `${this.tall}px`;
@@ -375,7 +376,7 @@ class View {
     if (!row || row.xs[this.step] === undefined) return;
     const x = row.xs[this.step], mark = document.createElementNS("http://www.w3.org/2000/svg", "g");
     mark.setAttribute("class", "mark");
-    // Before the fork, the mark stands on the parent history.
+    // Before the fork, the mark is on the line of the parent history.
     const upper = line.rows[0], forked = row !== upper && x > row.begin, y = (forked ? row : upper).y;
     const join = forked ? `M${upper.xs[0]} ${upper.y}H${row.begin}` : "", from = forked ? row.begin + 10 : upper.xs[0];
     const walked = join + (x > from ? `M${from} ${y}H${x}` : "");

@@ -1,8 +1,8 @@
-"""The stepper in JupyterLab: answers what the browser asks, from a `Stepper`.
+"""The stepper in JupyterLab: answers the browser's requests from a `Stepper`.
 
-The browser side is an ES module without a build step (anywidget), and nothing comes from the
-network. The browser requests frames ahead of time and moves at once. Position, predictions and
-histories are kept in Python. An invalid input is answered by an error beside its field.
+The browser side is an ES module (anywidget), which does not need a build step or network access. The browser requests
+frames ahead of time, so it can move without waiting for Python. The position, the predictions and the histories are
+kept in Python. The answer to an invalid input is an error message, which the browser shows next to the input field.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WIDTH = 800.0
 
 
 class StepperView(Protocol):
-    """What the widget needs of a stepper."""
+    """The part of a stepper that the widget uses."""
 
     version: int
 
@@ -64,7 +64,7 @@ class StepperView(Protocol):
 
 
 class StepperWidget(anywidget.AnyWidget):
-    """The browser side of one stepper."""
+    """The widget of one stepper, which sends frames and state to the browser and handles its requests."""
 
     _esm = (HERE / "widget.js").read_text(encoding="utf-8")
     _css = style() + (HERE / "widget.css").read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ class StepperWidget(anywidget.AnyWidget):
     def __init__(self, stepper: StepperView) -> None:
         self._stepper, self._seq, self._shown = stepper, 0, ""
         self._done: dict[str, int] = {}
-        # JupyterLab handles the first comm messages in the main thread, later ones in another thread.
+        # JupyterLab handles the first comm messages in the main thread, and later ones in another thread.
         self._turn = RLock()
         message = stepper.recording.message_of(stepper.step)
         first = stepper.step if message is None else message.first - 1
@@ -88,7 +88,7 @@ class StepperWidget(anywidget.AnyWidget):
         _LIVE.add(self)
 
     def let_go(self) -> None:
-        """Drop the reference to the stepper, and answer no more messages."""
+        """Drop the reference to the stepper, and stop answering messages."""
         self.unobserve_all()
         self.__dict__.pop("_stepper", None)
 
@@ -111,7 +111,7 @@ class StepperWidget(anywidget.AnyWidget):
         }
 
     def update(self) -> None:
-        """Show the stepper's current state."""
+        """Send the stepper's current state to the browser."""
         with self.hold_sync():
             if self._shown != self._stepper.current.name:
                 self._shown = self._stepper.current.name
@@ -119,10 +119,10 @@ class StepperWidget(anywidget.AnyWidget):
             self.state = self._state()
 
     def _received(self, _: Any, message: Any, __: Any) -> None:
-        """Handle a message of the browser. A failed request is answered by an error and changes nothing.
+        """Handle a message from the browser. A failed request is answered with an error and does not change anything.
 
-        Every message is acknowledged, and the browser repeats those without an acknowledgement. A
-        repeated or older request is not applied again.
+        Every message is acknowledged, and the browser repeats messages that were not acknowledged. A repeated or older
+        request is not applied again.
         """
         if not isinstance(message, dict) or "_stepper" not in self.__dict__:
             return
@@ -159,7 +159,7 @@ class StepperWidget(anywidget.AnyWidget):
             self.send({"type": "forked"})
 
     def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Frames of the history that the request names, whichever is current."""
+        """Return frames of the history that the request names, even if it is not the current one."""
         stepper, wide = self._stepper, min(max(float(message["width"]), 560.0), 1400.0)
         branch = next((b for b in stepper.branches if b.name == message["branch"]), stepper.current)
         steps = [int(n) for n in message["steps"] if 0 <= int(n) <= branch.recording.last][:64]
@@ -178,13 +178,13 @@ _LIVE: weakref.WeakSet[StepperWidget] = weakref.WeakSet()
 
 @atexit.register
 def _let_go() -> None:
-    """Release recordings at exit: ipywidgets keeps every widget until its modules are gone."""
+    """Release all recordings at exit, because ipywidgets keeps every widget until its modules are unloaded."""
     for widget in list(_LIVE):
         widget.let_go()
 
 
 def answers(stepper: StepperView) -> dict[int, dict[str, Any]]:
-    """The answers given in this history, by step."""
+    """Return the answers that were given in this history, by step."""
     out = {}
     for step, answer in stepper.answers.items():
         asked = stepper.recording.steps[step - 1].question
@@ -194,7 +194,7 @@ def answers(stepper: StepperView) -> dict[int, dict[str, Any]]:
 
 
 def history(stepper: StepperView) -> dict[str, Any]:
-    """What stays the same at every step of a history: its messages, title, SQL and legend."""
+    """Return the parts of a history that are the same at every step: its messages, title, SQL and legend."""
     recording = stepper.recording
     messages = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
     legend, wide = stepper.frames.legend()
@@ -210,7 +210,7 @@ def history(stepper: StepperView) -> dict[str, Any]:
 
 
 def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dict[str, Any]:
-    """One step for the browser: diagram, header numbers, caption and the next question."""
+    """Return one step for the browser: the diagram, the header's numbers, the caption and the next question."""
     recording = branch.recording
     header = counts(recording, number)
     asked = recording.steps[number].question if stepper.asks and number < recording.last else None
@@ -228,7 +228,7 @@ def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dic
 
 
 def line(stepper: StepperView, here: Branch, wide: float) -> dict[str, Any]:
-    """The slider for the browser: a history below its parent."""
+    """Return the slider for the browser: a history and, if there is one, a fork below it."""
     lower = here if here.parent is not None else next((b for b in reversed(stepper.branches) if b.parent is here), None)
     upper = here.parent or here
     rows = [TimelineRow(upper.recording)]
