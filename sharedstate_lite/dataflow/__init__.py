@@ -1,8 +1,8 @@
-"""Full and shared state: a graph of operators that see every change, run once per epoch.
+"""Full and shared state: a graph of operators that process every change, run once per epoch.
 
-The same plan runs in two ways. Under *full state* (Flink) each join keeps its inputs, and each aggregate the values
-that it may need again. Under *shared state* (differential dataflow, Materialize) operators read arrangements that
-other operators and other views read too.
+The same plan can run in two ways. Under *full state* (Flink), each join stores its inputs, and each aggregate stores
+the values that it may need again. Under *shared state* (differential dataflow, Materialize), operators read
+arrangements that other operators and other views also read.
 
 >>> import sharedstate_lite as ss
 >>> sql = "SELECT category, MAX(length) AS top FROM info JOIN visit USING (product) GROUP BY category"
@@ -18,12 +18,12 @@ shared 202
 Modules, from the bottom:
 
     row_functions    filters and maps applied to rows
-    labels           short names of operators' rows
-    operators        input, linear, union, arrange, join, delta join, reduce
-    describe         the state parts and the graph, as tables
-    dataflow         the graph: built, run, read
-    full             full state: nothing is shared
-    shared           shared state: arrangements by relation and key
+    labels           short labels for the rows of an operator
+    operators        the operators: input, linear, union, arrange, join, delta join and reduce
+    describe         the parts of the state, and the graph as tables
+    dataflow         the graph: building it, running it, and reading views from it
+    full             full state, in which operators do not share state
+    shared           shared state, with one arrangement for each relation and key
 
 Source: Carbone et al., State management in Apache Flink, VLDB 2017; McSherry et al., Shared Arrangements, VLDB 2020.
 """

@@ -1,10 +1,10 @@
-"""The graph of operators of full and shared state: built from plans, run once per epoch in topological order.
+"""The graph of operators of full and shared state, built from plans and run once per epoch in topological order.
 
-A strategy decides three things: which arrangements a join looks up, where a reduce finds MAX and MIN, and whether
-two views share the operator of an equal plan node.
+A strategy decides three things: which arrangements a join reads, where a reduce finds the values for MAX and MIN, and
+whether two views with an equal plan node share its operator.
 
-All changes of an epoch are present before the first operator runs, and each operator runs once. So changes that
-arrive together need no alignment.
+All changes of an epoch are available before the first operator runs, and each operator runs once per epoch. Therefore,
+changes that arrive on different inputs do not have to be aligned.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .operators import Input, Linear, Operator, Reader, ReduceCore, UnionAll
 
 
 class Dataflow(Engine):
-    """An engine whose operators see every change: full and shared state."""
+    """An engine whose operators process every change. The base class of the full and the shared engine."""
 
     def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
         self.operators: list[Operator] = []
@@ -40,15 +40,15 @@ class Dataflow(Engine):
 
     @abstractmethod
     def _known(self, node: Node, view: View) -> Operator | None:
-        """An operator that computes ``node`` already, and that ``view`` may share."""
+        """Return an existing operator that computes ``node`` and that ``view`` can share, or None."""
 
     @abstractmethod
     def _join(self, node: Join, view: View) -> Operator:
-        """Build a join."""
+        """Build the operator of a join."""
 
     @abstractmethod
     def _reduce(self, node: Reduce, view: View) -> Operator:
-        """Build a reduce, with an arrangement for its MAX and MIN."""
+        """Build the operator of a reduce, and the arrangements from which it reads MAX and MIN."""
 
     # --- building ---------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Dataflow(Engine):
         return operator
 
     def _name(self, view: View, node: Node, what: str | None = None) -> str:
-        """A new name, unique in this engine."""
+        """Return a new operator name that is unique in this engine."""
         stem = f"{view.name}.{what or type(node).__name__.lower()}"
         taken = {o.name for o in self.operators}
         number = next(n for n in range(1, len(taken) + 2) if f"{stem}{n}" not in taken)
@@ -157,7 +157,7 @@ class Dataflow(Engine):
         return {name: self._changes(self.views[name], out[name]) for name in self.views}
 
     def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
-        """Run the operators on an epoch that is in the base tables; returns the change of each view."""
+        """Run all operators for an epoch whose rows are already in the base tables. Return the change of each view."""
         out: dict[int, Delta] = {}
         record = self.trace.record
         for operator in self.operators:
@@ -184,7 +184,7 @@ class Dataflow(Engine):
                 body = reader.arrangement.insert(change.rows, change.diffs, self.dictionary.strings)
                 change = reader.arrangement.layout.delta(body)
             if self.epoch == 0 and name in self.initial:
-                # Step 1 emits the whole contents, rows that were there at the start included.
+                # Step 1 emits all rows of a view, including those that existed before the first input.
                 change = self.view_rows(self.views[name], None, None)
             if len(change.diffs):
                 record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
@@ -242,7 +242,10 @@ class Dataflow(Engine):
 
 
 def _same_columns(plan: Node) -> tuple[int, ...] | None:
-    """The column of the last reduce behind each output column, if the plan above it only renames or reorders."""
+    """Return the column of the last reduce that each output column copies.
+
+    Returns None if the plan above the last reduce does more than rename or reorder its columns.
+    """
     if isinstance(plan, Reduce):
         return tuple(range(len(plan.schema)))
     if isinstance(plan, Map) and isinstance(plan.input, Reduce) and all(isinstance(e, Col) for e in plan.exprs):

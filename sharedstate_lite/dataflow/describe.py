@@ -1,4 +1,4 @@
-"""What ``state()`` and ``graph()`` show of a dataflow: the parts of its state, and its operators and edges."""
+"""Descriptions of a dataflow: the parts of its state for ``state()``, its operators and edges for ``graph()``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def operator_parts(
     listed: set[int],
     identity: Callable[[Operator, Arrangement], str],
 ) -> Iterator[StatePart]:
-    """The arrangements of operators as parts of the state; those in ``listed`` (ids) are left out.
+    """Yield the arrangements of operators as parts of the state, except those whose ids are in ``listed``.
 
-    An arrangement that a view is read from goes by the name of the view.
+    If a view is read from an arrangement, the part has the name of the view.
     """
     listed = set(listed)
     read = _read_by(readers)
@@ -45,7 +45,10 @@ def operator_parts(
 def graph_frames(
     operators: Sequence[Operator], readers: Mapping[str, Reader], names: Mapping[int, str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The operators and the edges as two frames (see :mod:`..plan.graph`); ``names`` are of arrangements, by id."""
+    """Return the operators and the edges as two data frames (see :mod:`..plan.graph`).
+
+    ``names`` maps the ids of arrangements to their names.
+    """
     rest, read = dict(names), _read_by(readers)
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []
@@ -72,12 +75,12 @@ def graph_frames(
 
 
 def _read_by(readers: Mapping[str, Reader]) -> dict[int, str]:
-    """The view that is read from an arrangement, by the arrangement's id; the first one if there are several."""
+    """Map the id of each arrangement from which views are read to the name of the first of these views."""
     return {id(r.arrangement): name for name, r in reversed(list(readers.items()))}
 
 
 def _relation_of(operator: Operator, arrangement: Arrangement) -> str:
-    """The label of the rows of an arrangement."""
+    """Return the label of the rows in an arrangement."""
     for number, own in operator.owned if isinstance(operator, JoinOperator) else []:
         if own is arrangement:
             return label(operator.inputs[number].node)
@@ -85,7 +88,10 @@ def _relation_of(operator: Operator, arrangement: Arrangement) -> str:
 
 
 def _columns_of(operator: Operator, arrangement: Arrangement) -> tuple[str, ...]:
-    """The column names of an arrangement. The parts of a reduce hold its groups, and most of them a value."""
+    """Return the column names of an arrangement.
+
+    The arrangements of a reduce start with its group columns, and most of them have one more column for a value.
+    """
     node = operator.node
     if isinstance(operator, ReduceCore) and arrangement is not operator.groups.output:
         assert isinstance(node, Reduce)

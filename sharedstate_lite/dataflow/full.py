@@ -1,7 +1,7 @@
-"""Full state: every operator keeps everything that it may need, and shares nothing.
+"""Full state: every operator stores everything that it may need, and does not share its state.
 
-A join keeps both its inputs; in a chain, that includes the output of the join below. A reduce keeps, for MAX and MIN,
-every value of every group. Two views share no operator, unless one reads the other.
+A join stores both of its inputs. In a chain of joins, these include the output of the join below. For MAX and MIN, a
+reduce stores every value of every group. Two views do not share any operators, unless one of them reads the other.
 
 Source: Flink SQL (StreamingJoinOperator, GroupAggFunction; for ``join="multi"`` on one common key, the multi-way
 join without intermediate state).
@@ -23,13 +23,13 @@ from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, own_mu
 
 
 class Full(Dataflow):
-    """The full engine. ``join`` is auto (the same as linear), linear or multi."""
+    """The engine for full state. ``join`` is "linear", "multi", or "auto", which is the same as "linear"."""
 
     kind = "full"
     joins = ("auto", "linear", "multi")
 
     def _known(self, node: Node, view: View) -> Operator | None:
-        # Only the output of another view is shared; equal operators are built again.
+        # Only the output of another view is shared. All other operators are built again, even if an equal one exists.
         below = next((v for v in view.uses if v.plan == node), None)
         return None if below is None else self.readers[below.name].root
 
@@ -52,8 +52,8 @@ class Full(Dataflow):
         keys = {step.input: step.key for path in joined.paths for step in path}
         if any(keys[step.input] != step.key for path in joined.paths for step in path):
             raise ViewError(
-                f"view {view.name}: join='multi' needs one key for all inputs, "
-                f"and {label(node)} joins on several; use join='linear'"
+                f"view {view.name}: join='multi' requires the same key for all inputs, "
+                f"but {label(node)} joins on several keys; use join='linear'"
             )
         inputs = [self._build(i, view) for i in joined.inputs]
         name = self._name(view, node, "join")

@@ -1,4 +1,4 @@
-"""Short names of what an operator's rows are, in the notation of relational algebra."""
+"""Short labels for the rows of an operator, in the notation of relational algebra."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan
 
 
 def label(node: Node) -> str:
-    """The label of a plan node, for state tables and pictures.
+    """Return the label of a plan node, which appears in state tables and pictures.
 
     >>> from sharedstate_lite.sql.catalog import Catalog
     >>> catalog = Catalog(info="product STRING, category STRING", visit="product STRING, length INT")

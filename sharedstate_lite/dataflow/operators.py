@@ -1,11 +1,11 @@
-"""The operators of full and shared state: each sees every change.
+"""The operators of full and shared state, which process every change.
 
-An operator takes the changes of its inputs for one epoch and returns its own. Its state is in arrangements. The
-strategy decides which ones, when it builds the graph (:mod:`.full`, :mod:`.shared`): a join gets two :class:`Lookup`
-sides, and the arrangements of its inputs that it must write itself.
+In each epoch, an operator receives the changes of its inputs and returns the change of its output. It stores its state
+in arrangements. The strategy decides which ones when it builds the graph (:mod:`.full`, :mod:`.shared`). For example, a
+join receives two :class:`Lookup` sides, and the arrangements of those inputs that it must write itself.
 
-A view that is installed late is loaded from :meth:`Operator.contents`: the sum of everything that an operator has
-emitted, computed from present state.
+A view that is installed later is loaded with :meth:`Operator.contents`, which computes the sum of all changes that an
+operator has emitted so far from the current state.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .row_functions import apply, apply_to_matches
 class Lookup:
     """A side of a join: an arrangement, and the Filters and Maps between it and the join.
 
-    They are applied to the rows that a lookup finds, so views with different WHERE clauses share an arrangement, as
-    in Materialize.
+    The Filters and Maps are applied to the rows that a lookup finds. Views with different WHERE clauses can therefore
+    share an arrangement, as in Materialize.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Lookup:
         self.arrangement, self.chain, self.columns, self.dictionary = arrangement, tuple(chain), len(schema), dictionary
 
     def match(self, keys: Any, at: int | None) -> Matches:
-        """See :class:`~..kernels.join.Side`."""
+        """Find the rows with these keys; see :meth:`~..kernels.join.Side.match`."""
         found = self.arrangement.match(keys, self.dictionary.strings, at)
         for node in self.chain:
             found = apply_to_matches(node, found, self.dictionary.strings)
@@ -49,7 +49,7 @@ class Lookup:
 
 @dataclass(eq=False)
 class Operator(ABC):
-    """A node of the dataflow graph. ``name`` is unique in the engine; ``users`` are the views that need it."""
+    """A node of the dataflow graph. Its ``name`` is unique in the engine. ``users`` are the views that need it."""
 
     name: str
     node: Node
@@ -59,17 +59,20 @@ class Operator(ABC):
 
     @abstractmethod
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        """The change of this epoch, from the changes of the inputs. ``before`` is the time of the last epoch."""
+        """Process the changes of the inputs in this epoch, and return the change of the output.
+
+        ``before`` is the previous epoch.
+        """
 
     @abstractmethod
     def contents(self) -> Delta:
-        """The sum of all changes that the operator has emitted."""
+        """Return the sum of all changes that the operator has emitted."""
 
     def load(self) -> None:  # noqa: B027  (most operators have no state)
         """Fill the state of a new operator from the contents of its inputs."""
 
     def arrangements(self) -> list[tuple[Arrangement, str]]:
-        """The arrangements that the operator writes, each with its kind in ``state()``."""
+        """Return the arrangements that the operator writes, each with its kind in ``state()``."""
         return []
 
     @property
@@ -79,7 +82,7 @@ class Operator(ABC):
 
 
 class Input(Operator):
-    """A base relation: emits the consolidated input of an epoch."""
+    """A base relation, which emits the consolidated input of each epoch."""
 
     base: Callable[[], Arrangement | None]
 
@@ -92,7 +95,7 @@ class Input(Operator):
 
 
 class Linear(Operator):
-    """Filter and Map. No state."""
+    """A Filter or a Map. It does not have any state."""
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
         return apply(self.node, deltas[0], self.dictionary.strings)
@@ -102,7 +105,7 @@ class Linear(Operator):
 
 
 class UnionAll(Operator):
-    """UNION ALL. No state."""
+    """A UNION ALL. It does not have any state."""
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
         return concat(deltas, self.width)
@@ -113,7 +116,10 @@ class UnionAll(Operator):
 
 @dataclass(eq=False)
 class Arrange(Operator):
-    """Writes an arrangement and passes the change on. Under shared state joins have no other state."""
+    """An operator that writes each change to an arrangement and passes it on.
+
+    Under shared state, joins do not have any other state.
+    """
 
     arrangement: Arrangement = field(kw_only=True)
     kind: str = field(default="arrangement", kw_only=True)
@@ -139,7 +145,10 @@ class Arrange(Operator):
 
 @dataclass(eq=False)
 class JoinOperator(Operator):
-    """A join. ``owned`` are the inputs that it arranges itself: (number of the input, arrangement)."""
+    """The base class of joins.
+
+    ``owned`` contains a pair (input number, arrangement) for each input that the join arranges itself.
+    """
 
     owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
 
@@ -158,7 +167,10 @@ class JoinOperator(Operator):
 
 @dataclass(eq=False)
 class JoinCore(JoinOperator):
-    """A binary join. Its inputs are the two streams of changes, then the :class:`Arrange` operators that it reads."""
+    """A binary join.
+
+    Its inputs are the two streams of changes, followed by those :class:`Arrange` operators that it only reads.
+    """
 
     sides: tuple[Lookup, Lookup] = field(kw_only=True)
 
@@ -185,17 +197,17 @@ class JoinCore(JoinOperator):
         return concat(parts, self.width)
 
     def contents(self) -> Delta:
-        # The left contents joined with the right side; the empty right change adds nothing.
+        # Join the contents of the left input with the right side. The change on the right is empty.
         return self._change((self.inputs[0].contents(), Delta.empty(self.sides[1].columns)), 0)
 
 
 Path = list[tuple[Step, Lookup]]
-"""The lookups for a change of one input, in order; see :func:`~..kernels.join.delta_path`."""
+"""The lookups that join a change of one input, in order; see :func:`~..kernels.join.delta_path`."""
 
 
 @dataclass(eq=False)
 class DeltaJoin(JoinOperator):
-    """A join of n inputs without intermediate state: one path of half joins for each input."""
+    """A join of n inputs without intermediate state. It has one path of half joins for each input."""
 
     paths: list[Path] = field(kw_only=True)
 
@@ -214,7 +226,10 @@ class DeltaJoin(JoinOperator):
 
 @dataclass(eq=False)
 class ReduceCore(Operator):
-    """GROUP BY and DISTINCT. MAX and MIN read ``multisets`` that it writes (full), or ``sources`` (shared)."""
+    """A GROUP BY or a DISTINCT. It reads MAX and MIN from ``sources``.
+
+    Under full state, these are the ``multisets``, which the operator writes itself.
+    """
 
     groups: ReduceState = field(kw_only=True)
     multisets: dict[int, Arrangement] = field(default_factory=dict, kw_only=True)
@@ -240,7 +255,7 @@ class ReduceCore(Operator):
     def load(self) -> None:
         self.step([self.inputs[0].contents()], 0)
         for arrangement, _ in self.arrangements():
-            # The batch just written becomes the first batch: these rows existed before this epoch.
+            # The batch just written becomes the first batch, because its rows existed before this epoch.
             body = arrangement.runs[-1].body if arrangement.runs else np.empty((2, 0), dtype=np.int64)
             arrangement.load(body)
 
@@ -250,10 +265,10 @@ class ReduceCore(Operator):
 
 @dataclass(frozen=True)
 class Reader:
-    """Where the rows of a view are read: an arrangement, and the columns of the view in it.
+    """The arrangement from which a view is read, and the numbers of the view's columns in it.
 
-    With ``own`` the arrangement belongs to the view. Otherwise it is the output of the view's last reduce, which
-    holds the same rows.
+    If ``own`` is true, the arrangement belongs to the view. Otherwise, it is the output of the view's last reduce,
+    which contains the same rows.
     """
 
     root: Operator
@@ -263,10 +278,10 @@ class Reader:
 
 
 def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangement]:
-    """For each column under MAX or MIN, an arrangement of its values by group, in order."""
+    """Create an arrangement for each column of a MAX or MIN. It contains the column's values, sorted in each group."""
     plan = ReducePlan(node)
     key = tuple(range(len(plan.types)))
-    # Names of the other parts of a reduce; a self-join also has two columns of one name.
+    # The other parts of a reduce use these names. Above a self-join, two columns can also have the same name.
     taken = {"output", "accumulators", *(f"limbs{c}" for c in plan.floated)}
     out = {}
     for column in plan.extremes:

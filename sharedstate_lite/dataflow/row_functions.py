@@ -1,4 +1,4 @@
-"""Filters and maps applied to rows: to a change, and to the rows that a lookup found."""
+"""Applying filters and maps to rows, which can be a change or the result of a lookup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..storage.encoding import Dictionary
 
 
 def apply(node: Node, delta: Delta, strings: Dictionary) -> Delta:
-    """A Filter or a Map applied to a change. Raises RowError if a row that does not cancel has no result."""
+    """Apply a Filter or a Map to a change. Raises RowError if evaluation fails for a row that does not cancel."""
     if not len(delta.diffs):
         return Delta.empty(len(node.schema))
     one_owner = np.zeros(len(delta.diffs), dtype=np.intp)
@@ -22,11 +22,11 @@ def apply(node: Node, delta: Delta, strings: Dictionary) -> Delta:
 
 
 def apply_to_matches(node: Node, found: Matches, strings: Dictionary) -> Matches:
-    """A Filter or a Map applied to the rows of a lookup. Raises RowError as :func:`apply` does.
+    """Apply a Filter or a Map to the rows that a lookup found. Raises RowError in the same cases as :func:`apply`.
 
-    Rows that cancel must not raise: a lookup finds a deleted row together with its retraction until the two are
-    merged, and if both sides of a join change, also pairs that never existed together. Cancelling rows costs time,
-    so they are removed only after an error.
+    Rows that cancel must not raise. A lookup finds a deleted row together with its retraction until the two are merged.
+    If both sides of a join change, a lookup can also find pairs of rows that never existed at the same time. Finding
+    the rows that cancel takes time, so they are removed only after an error.
     """
     owner, rows, diffs = found
     try:

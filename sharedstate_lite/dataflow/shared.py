@@ -1,12 +1,12 @@
 """Shared state: one arrangement for each relation and key, written once and read by every operator that needs it.
 
-A join looks rows up in arrangements, and a reduce finds MAX and MIN there, so neither keeps inputs of its own. The
-base table of a relation is its first arrangement. Filters and projections stay above the arrangement of a base
-relation, so views that differ only there read the same rows.
+A join looks up rows in arrangements, and a reduce finds MAX and MIN in them, so neither has to store its own copy of
+its inputs. The base table of a relation is its first arrangement. Filters and projections are applied to the rows that
+are read from a base relation's arrangement. Views that differ only in these therefore share the arrangement.
 
-A chain of joins is *linear* (the output of each join is arranged for the next one) or a *delta join* (no
-intermediate state; one arrangement for each input and key). ``join="auto"`` takes the delta join if it needs no
-more new arrangements than the linear plan.
+A chain of joins is either *linear* or a *delta join*. In a linear chain, the output of each join is arranged for the
+next one. A delta join does not have intermediate state, but needs an arrangement for each input and key. With
+``join="auto"``, the engine chooses the delta join unless it requires more new arrangements than the linear chain.
 
 Source: McSherry et al., Shared Arrangements, VLDB 2020; Materialize, Maintaining joins using few resources, 2020.
 """
@@ -35,7 +35,7 @@ from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCor
 
 
 class LookupSource:
-    """MAX and MIN of groups, found by looking the whole group up and applying filters and maps."""
+    """A source of MAX and MIN that looks up all rows of a group and applies filters and maps to them."""
 
     def __init__(self, lookup: Lookup, column: int, kind: Any) -> None:
         self.lookup, self.column, self.kind = lookup, column, kind
@@ -64,7 +64,7 @@ def _survivors(
 
 
 class Shared(Dataflow):
-    """The shared engine. ``join`` is auto, linear or delta."""
+    """The engine for shared state. ``join`` is "auto", "linear" or "delta"."""
 
     kind = "shared"
 
@@ -81,7 +81,10 @@ class Shared(Dataflow):
     # --- arrangements -----------------------------------------------------------
 
     def _lookup(self, node: Node, key: tuple[int, ...], view: View, order: int | None = None) -> tuple[Lookup, Arrange]:
-        """A lookup of ``node`` by columns ``key``, on an existing or a new arrangement."""
+        """Return a lookup of ``node`` by the columns ``key``, and the operator that arranges its rows.
+
+        An existing operator is used if there is one.
+        """
         target, columns, chain = lift(node, key)
         arrange = self._arranged(target, columns) or self._arrange(target, columns, view, None if chain else order)
         return Lookup(arrange.arrangement, chain, node.schema, self.dictionary), arrange
@@ -104,11 +107,11 @@ class Shared(Dataflow):
         if base is not None and base.layout.key == key:
             return self._keep(Arrange(base.name, node, [below], self.dictionary, arrangement=base, base=True))
         made = Arrangement(name, layout, self.epoch + 1)
-        # A restored base table keeps its key, although the views that used it may have been dropped. So does one with
-        # an open handle: its past would be missing in a new arrangement.
+        # A restored base table keeps its key, even if the views that used it have been dropped. A base table with an
+        # open handle also keeps its key, because a new arrangement would not contain its history.
         first = base is None or not (used or self._restoring or base.handles)
         if base is not None and first:
-            # No operator reads the base table by its present key, so the new arrangement replaces it.
+            # No operator reads the base table by its current key, so the new arrangement replaces it.
             delta = base.contents(strings=self.dictionary.strings)
             made.load(layout.body(delta.rows, delta.diffs, self.dictionary.strings))
         if first:
@@ -137,7 +140,7 @@ class Shared(Dataflow):
         return self._new(JoinCore(name, node, inputs, self.dictionary, sides=(sides[0][0], sides[1][0])))
 
     def _streams(self, nodes: Sequence[Node], arranges: Sequence[Arrange], view: View) -> list[Operator]:
-        """The streams of changes of a join's inputs, then the arrangements that are not among them."""
+        """Return the operators that emit the changes of ``nodes``, followed by the ``arranges`` not among them."""
         streams: list[Operator] = []
         for node in nodes:
             same = next((a for a in arranges if a.node == node), None)
@@ -153,7 +156,7 @@ class Shared(Dataflow):
         return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self.dictionary, paths=paths))
 
     def _choose(self, node: Join, joined: Multiway) -> str:
-        """Linear or delta. A restored engine keeps the choice of the engine that wrote the checkpoint."""
+        """Return "linear" or "delta". A restored engine uses the choice of the engine that wrote the checkpoint."""
         known = (self._like or {}).get("chosen", {}).get(digest(node))
         pays = self.join == "delta" or self._delta_pays(node, joined)
         self.chosen[digest(node)] = choice = known or ("delta" if pays else "linear")
@@ -203,9 +206,10 @@ class Shared(Dataflow):
 
 
 def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:
-    """The node to arrange for lookups of ``node`` by ``key``: (node, columns, filters and maps to apply in order).
+    """Find the node to arrange for lookups of ``node`` by ``key``.
 
-    It is the base relation below filters and maps if these copy the key columns, otherwise ``node`` itself.
+    It is the base relation below filters and maps if these copy the key columns, and otherwise ``node`` itself. Returns
+    it with its key columns and the list of filters and maps to apply to its rows, in order.
     """
     chain: list[Node] = []
     at, columns = node, key

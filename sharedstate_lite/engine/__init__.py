@@ -1,8 +1,8 @@
-"""What all engines share: the interface, undoing a refused epoch, state tables, the event log, checkpoints.
+"""The code that all engines share: the interface, rollback, state tables, the event log and checkpoints.
 
-An engine maintains views under one *strategy*. A strategy decides which state its operators keep; the interface is
-the same. Each ``step`` applies one epoch atomically and returns the change of each view; if a row is refused, the
-engine is as before the call.
+An engine maintains views under one *strategy*, which decides what state the operators store. The interface is the same
+for all strategies. Each ``step`` applies one epoch atomically and returns the change of each view. If a row is
+rejected, the engine is left as it was before the call.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -19,12 +19,12 @@ multiplicity would be -1 (stored: 0, this epoch: -1); insert it in this epoch or
 
 Modules, from the bottom:
 
-    state_tables    state as tables, and handles on all arrangements
+    state_tables    the state as tables, and handles on all arrangements
     events          the event log of an engine
-    view_rules      which views a call means
-    catalog_text    catalog and views as text
-    checkpoint      the state in a folder, written atomically
-    engine          the interface, and what the strategies share
+    view_rules      finding the views that a call refers to
+    catalog_text    the catalog and the views as text
+    checkpoint      the state of an engine in a folder, written atomically
+    engine          the interface, and the code that all strategies share
 
 Source: the operators of Flink (Carbone et al., VLDB 2017), and the handles of Shared Arrangements
 (McSherry et al., VLDB 2020).

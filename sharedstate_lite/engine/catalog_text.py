@@ -1,4 +1,4 @@
-"""The catalog and the views of an engine as JSON-ready text, and back: the part of a checkpoint that is SQL."""
+"""Conversion of the catalog and the views of an engine to text in a checkpoint's JSON, and back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from ..sql.catalog import Catalog
 
 
 class HasViews(Protocol):
-    """An engine, with or without rows: a catalog and the installed views."""
+    """An object with a catalog and installed views, such as an engine."""
 
     catalog: Catalog
     views: dict[str, View]
 
 
 def catalog_text(engine: HasViews) -> dict[str, Any]:
-    """The declarations of the relations, the SQL of all views (lower ones first), and the names of the installed."""
+    """Return the declarations of the relations, the SQL of all views, and the names of the installed views.
+
+    Each view is listed after the views that it reads.
+    """
     views: dict[str, View] = {}
 
     def visit(view: View) -> None:
@@ -36,14 +39,14 @@ def catalog_text(engine: HasViews) -> dict[str, Any]:
 
 
 def read_catalog(text: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
-    """The catalog and the installed views of :func:`catalog_text`."""
+    """Return the catalog and the installed views that :func:`catalog_text` converted to ``text``."""
     catalog = Catalog(**text["catalog"])
     views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in text["views"]}
     return catalog, [views[name] for name in text["installed"]]
 
 
 def _view_text(view: View) -> dict[str, Any]:
-    # A global aggregate has a key of no columns by default; key=[] cannot be declared.
+    # The key of an aggregate without GROUP BY does not have any columns. It is the default, and key=[] is not allowed.
     key = [view.schema[i].name for i in view.key] or None
     return {"name": view.name, "sql": view.sql, "key": key}
 

@@ -1,14 +1,14 @@
 """Checkpoints: the state of an engine in a folder, written atomically.
 
-    manifest.json    format, strategy, options, catalog, SQL of the views, epoch, and the file,
-                     the number of rows and the SHA-256 of each part
+    manifest.json    the format, the strategy, its options, the catalog, the SQL of the views, and the epoch; for each
+                     part its file, its number of rows and its SHA-256
     NNNN.arrow       one part: the consolidated rows of an arrangement, or a set of filled keys
 
-A checkpoint holds state, not history: rows that were inserted and deleted leave nothing. Restoring checks every
-part before it builds an engine. Trace handles and earlier epochs are not kept: ``since`` of a restored engine
-is its epoch.
+A checkpoint contains state but not history, so rows that were inserted and then deleted do not appear in it. Before an
+engine is restored, the checksum of every part is verified. Trace handles and earlier epochs are not saved, so ``since``
+of a restored engine is its epoch.
 
-Source: the consistent snapshot of Carbone et al., State management in Apache Flink, VLDB 2017, for one process.
+Source: the consistent snapshots of Carbone et al., State management in Apache Flink, VLDB 2017, for a single process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORMAT = 2
 
 
 class CheckpointedEngine(Protocol):
-    """What a checkpoint reads from an engine, and fills in a new one."""
+    """The part of an engine that a checkpoint reads, and that it fills when an engine is restored."""
 
     kind: str
     epoch: int
@@ -58,7 +58,7 @@ Restored = TypeVar("Restored", bound=CheckpointedEngine)
 
 
 def checked_path(path: Any) -> Path:
-    """``path`` as a Path, existing or not. Raises CheckpointError if it cannot be a path."""
+    """Return ``path`` as a Path. It does not have to exist. Raises CheckpointError if it cannot be used as a path."""
     try:
         Path(path).stat()
     except FileNotFoundError:
@@ -66,16 +66,16 @@ def checked_path(path: Any) -> Path:
     except (OSError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CheckpointError(
-            f"{shorten(path)} is not a path for a checkpoint ({reason}); pass the name of a folder"
+            f"{shorten(path)} is not a path for a checkpoint ({reason}); pass the path of a folder"
         ) from error
     return Path(path)
 
 
 def write(engine: CheckpointedEngine, path: Path) -> None:
-    """Write ``engine`` to ``path``, a folder that does not exist or is empty. Raises CheckpointError."""
+    """Write a checkpoint of ``engine`` to ``path``, a folder that is new or empty. Raises CheckpointError."""
     if engine.catalog is None:
         raise CheckpointError(
-            "this engine has no catalog, which a checkpoint needs; make its views with catalog.view(...)"
+            "an engine without a catalog cannot write a checkpoint; create its views with catalog.view(...)"
         )
     with atomic_folder(path) as work:
         parts = {}
@@ -97,9 +97,9 @@ def write(engine: CheckpointedEngine, path: Path) -> None:
 
 
 def read(path: str | Path, make: Callable[..., Restored]) -> Restored:
-    """The engine that was written to ``path``, at its epoch. ``make`` builds it.
+    """Restore the engine whose checkpoint is in ``path``. ``make`` builds it from the strategy, the views and options.
 
-    Raises CheckpointError if a part is missing or altered, or if this version cannot read it.
+    Raises CheckpointError if a part is missing or altered, or if this version cannot read the checkpoint.
     """
     place = checked_path(path)
     manifest = _manifest(place)
@@ -127,7 +127,7 @@ def _fill(engine: CheckpointedEngine, tables: dict[str, pa.Table], epoch: int) -
     parts, sets = engine.parts(), engine.filled_sets()
     if set(tables) != set(parts) | {f"filled:{n}" for n in sets}:
         odd = sorted(set(tables) ^ (set(parts) | {f"filled:{n}" for n in sets}))
-        raise CheckpointError(f"the checkpoint and its views differ in the state {odd[0]}; use another checkpoint")
+        raise CheckpointError(f"the checkpoint and its views do not agree about part {odd[0]}; use another checkpoint")
     for name, arrangement in parts.items():
         layout = arrangement.layout
         lines = _words(tables[name], layout.types, strings)
@@ -181,7 +181,8 @@ def _load(folder: Path, name: str, part: dict[str, Any]) -> pa.Table:
         data = file.read_bytes()
     except OSError as error:
         raise CheckpointError(
-            f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is incomplete, use another"
+            f"{file}: the part {name} cannot be read ({error.strerror}), "
+            f"so the checkpoint is incomplete; use another one"
         ) from error
     if _digest(data) != part["sha256"]:
         raise CheckpointError(f"{file}: the part {name} was altered (SHA-256 differs); use another checkpoint")
@@ -196,7 +197,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         written = json.dumps(manifest, indent=1, sort_keys=True)
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"{folder} is not a checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
+            f"{folder} is not a checkpoint, because it has no manifest.json; pass a folder that checkpoint() wrote"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
@@ -204,8 +205,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file} was altered (SHA-256 differs); use another checkpoint")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
-            f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; "
-            f"restore it with the version that wrote it"
+            f"{file} has format {manifest.get('format')}, but this version of the kit reads format {FORMAT}; "
+            f"restore the checkpoint with the version that wrote it"
         )
     return manifest
 

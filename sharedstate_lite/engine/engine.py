@@ -1,10 +1,10 @@
-"""The interface of every engine: step, read, state, install, drop, evict, compact, checkpoint.
+"""The interface of every engine: step, read, state, install, drop, evict, compact and checkpoint.
 
-The base class does what the strategies share: it reads an epoch, checks it against the base tables, and rolls it
-back if anything raises. A strategy implements how a change reaches the views (:meth:`Engine.step`) and lists the
-state that it keeps (:meth:`Engine.state_parts`).
+The base class contains the code that all strategies share. It reads an epoch, checks it against the base tables, and
+rolls it back if an exception is raised. A strategy implements how a change reaches the views (:meth:`Engine.step`), and
+lists the state that it stores (:meth:`Engine.state_parts`).
 
-An engine never prints, sleeps or reads the clock. Time comes in with the data.
+An engine never prints, sleeps or reads the clock. All times come from the data.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from .events import EventLog
 from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
 
 EpochInput = Mapping[str, Any]
-"""Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
+"""The input of an epoch: for each relation, (row, diff) pairs, a pandas or Arrow table with a ``diff`` column, or
+Changes."""
 
 
 class Engine(ABC):
-    """A set of views, maintained under one strategy. A context manager, which closes the engine."""
+    """A set of views that is maintained under one strategy. Used as a context manager, it closes itself on exit."""
 
     kind = ""
     joins: tuple[str, ...] = ("auto", "linear")
 
     def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
         if isinstance(views, View) or not isinstance(views, Iterable) or not (views := list(views)):
-            raise ViewError("ss.engine takes a list of at least one view; write [view], made by catalog.view(...)")
+            raise ViewError("ss.engine needs a list of at least one view; pass [view], made by catalog.view(...)")
         others = [type(v).__name__ for v in views if not isinstance(v, View)]
         if others:
-            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {others[0]}")
+            raise ViewError(f"ss.engine needs views made by catalog.view(...), not {others[0]}")
         if join not in self.joins:
-            raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
+            raise ViewError(f"join={join!r} is not valid; the {self.kind} engine supports {', '.join(self.joins)}")
         self.join = join
         self.epoch = 0
         self.trace = EventLog()
@@ -68,24 +69,24 @@ class Engine(ABC):
         if _like is None:
             check_names(list(self.state_parts()), self.catalog.relations)
         self._restoring = False
-        # Step 1 emits the first contents of these views; install returns those of a later view.
+        # Step 1 emits the initial contents of these views. For a view that is added later, install returns them.
         self.initial = frozenset(self.views if _like is None else _like["initial"])
 
     # --- the interface ---------------------------------------------------------
 
     @abstractmethod
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
-        """Apply one epoch to all its relations at once, and return the change of each installed view.
+        """Apply the changes of one epoch atomically, and return the change of each installed view.
 
-        Raises RelationError, RowError or TimeError for bad input; the engine is then as before the call. Strings
-        of rows that cancel within the epoch may stay in the dictionary until :meth:`compact`.
+        Raises RelationError, RowError or TimeError for invalid input, and leaves the engine as it was before the call.
+        Strings of rows that cancel within the epoch can stay in the dictionary until :meth:`compact`.
         """
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
-        """The rows of a view, or of one key, as a frame sorted by all columns with NULL last.
+        """Return the rows of a view, or of one key, as a data frame that is sorted by all columns with NULL last.
 
-        ``key`` is a tuple in the order of the view's key, or a scalar if the key has one column. ``at`` is a time
-        with since <= at < upper (default: the last epoch). Raises ViewError, RowError or TimeError.
+        ``key`` is a tuple in the order of the view's key columns, or a scalar if there is only one. ``at`` is an epoch
+        with ``since <= at < upper`` (default: the last epoch). Raises ViewError, RowError or TimeError.
         """
         self._check_open()
         shown = self._view(view)
@@ -96,17 +97,23 @@ class Engine(ABC):
             delta = self.view_rows(shown, words, at)
             return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
-            # The strings of the key need not stay in the dictionary.
+            # Remove the strings of the key from the dictionary if they are new.
             self.dictionary.strings.truncate(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """The stored state: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and diffs."""
+        """Return the stored state as a data frame with operator, relation, key, rows, bytes, kind and base.
+
+        If ``operator`` is given, return the rows and diffs of this operator instead.
+        """
         self._check_open()
         parts, strings = list(self.state_parts()), self.dictionary.strings
         return state_table(parts, strings) if operator is None else state_rows(operator, parts, strings)
 
     def install(self, view: View) -> Changes:
-        """Add a view and the views it reads; returns its rows (partial: none). Raises ViewError."""
+        """Install a view and the views that it reads, and return its rows. Raises ViewError.
+
+        A partial engine does not return any rows.
+        """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
         with self._atomic(structure=True):
@@ -117,30 +124,30 @@ class Engine(ABC):
         return self._changes(view, self.view_contents(view))
 
     def drop(self, view: str | View) -> None:
-        """Remove a view and the state that only it needs. Raises ViewError if another view reads it."""
+        """Remove a view and the state that only this view needs. Raises ViewError if another view reads it."""
         self._check_open()
         dropped, before = view_rules.view_to_drop(view, self.views, self.catalog), self.all_arrangements()
         with self._atomic(structure=True):
             del self.views[dropped.name]
             self._remove(dropped)
             self._changed()
-            # If it is installed again before step 1, install returns its contents, so step 1 must not.
+            # If the view is installed again before step 1, install returns its contents, so step 1 must not emit them.
             self.initial -= {dropped.name}
         for arrangement in set(before) - set(self.all_arrangements()):
             for handle in list(arrangement.handles):
                 handle.close()
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict keys of a view. Raises ViewError: only the partial engine can."""
-        raise ViewError(f"evict({view!r}): a {self.kind} engine keeps every key; only the partial engine evicts")
+        """Evict keys of a view. Raises ViewError, because only the partial engine can evict keys."""
+        raise ViewError(f"evict({view!r}): a {self.kind} engine stores all keys; only the partial engine evicts keys")
 
     def checkpoint(self, path: str | Path) -> None:
-        """Write the state atomically to a folder that is new or empty. Raises CheckpointError."""
+        """Write the state of the engine atomically to a folder that is new or empty. Raises CheckpointError."""
         self._check_open()
         checkpoint.write(self, checkpoint.checked_path(path))
 
     def compact(self) -> None:
-        """Merge batches as far as open handles allow, and remove strings that no row uses."""
+        """Merge batches as far as open handles allow, and remove unused strings from the dictionary."""
         self._check_open()
         with self._atomic(structure=True):
             for arrangement in self.all_arrangements():
@@ -150,7 +157,10 @@ class Engine(ABC):
                 self._recode(moved)
 
     def handle(self, time: int | None = None) -> Handles:
-        """Keep every arrangement readable at ``time`` (default: the last epoch). Raises TimeError."""
+        """Return handles that keep every arrangement readable at ``time`` (default: the last epoch).
+
+        Raises TimeError if an arrangement cannot be read at that time.
+        """
         self._check_open()
         when = self.epoch if time is None else time
         arrangements = self.epoch_arrangements()
@@ -159,16 +169,16 @@ class Engine(ABC):
         return Handles([a.handle(when) for a in arrangements], when)
 
     def arrangements(self) -> list[Arrangement]:
-        """The arrangements of a shared engine: objects with batches, since, upper and handle(time)."""
+        """Return the arrangements of a shared engine. Other engines return an empty list."""
         self._check_open()
         return [h.arrangement for h in self.state_parts() if h.kind == "arrangement"]
 
     @abstractmethod
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The operators, and the edges between them, as two frames; see :mod:`..plan.graph`."""
+        """Return the operators, and the edges between them, as two data frames; see :mod:`..plan.graph`."""
 
     def close(self) -> None:
-        """Release all state; a second call does nothing. Emitted Changes and the trace stay readable."""
+        """Release all state. Closing an engine again has no effect. Emitted Changes and the trace stay readable."""
         self._open = False
         self.views, self.bases, self._arrangements = {}, {}, None
         self.dictionary = DictionaryRef()
@@ -183,11 +193,11 @@ class Engine(ABC):
 
     @abstractmethod
     def state_parts(self) -> Iterable[StatePart]:
-        """The parts of the state, base tables first."""
+        """Return the parts of the state, starting with the base tables."""
 
     @abstractmethod
     def _add(self, view: View) -> None:
-        """Build the operators of a view, filled from the base tables."""
+        """Build the operators of a view, and fill their state from the base tables."""
 
     @abstractmethod
     def _remove(self, view: View) -> None:
@@ -195,14 +205,17 @@ class Engine(ABC):
 
     @abstractmethod
     def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
-        """The rows of a view, or of one key int64[len(key), 1], at a time (None: now)."""
+        """Return the rows of a view, or of one key int64[len(key), 1], as of epoch ``at`` (None: the current rows)."""
 
     @abstractmethod
     def view_contents(self, view: View) -> Delta:
-        """The rows of a view, as its change from empty; none under partial state."""
+        """Return all rows of a view as the change from an empty view. Under partial state, the change is empty."""
 
     def _save(self) -> Callable[[], None]:
-        """A function that restores the present state. Batches are immutable, so it restores lists of them."""
+        """Return a function that restores the current state.
+
+        Batches are immutable, so it is enough to save and restore the lists that contain them.
+        """
         marks = [(a, a.mark()) for a in self.all_arrangements()]
         rest = self.initial, self.dictionary.strings
         return partial(self._restore, dict(self.views), dict(self.bases), self.epoch, marks, rest)
@@ -220,12 +233,12 @@ class Engine(ABC):
     # --- for checkpoints ------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """The options and choices that :func:`~.checkpoint.read` needs to build an equal engine."""
+        """Return the options and choices that :func:`~.checkpoint.read` needs to build an identical engine."""
         bases = {relation: list(base.layout.key) for relation, base in self.bases.items()}
         return {"options": {"join": self.join}, "bases": bases, "initial": sorted(self.initial)}
 
     def parts(self) -> dict[str, Arrangement]:
-        """The arrangements by names that any engine with the same views uses too. Raises ViewError."""
+        """Return the arrangements by name. All engines with the same views use the same names. Raises ViewError."""
         parts = list(self.state_parts())
         named = {p.identity or p.operator: p.arrangement for p in parts}
         if len(named) < len(parts):  # only in an engine restored from an older checkpoint
@@ -233,11 +246,11 @@ class Engine(ABC):
         return named
 
     def filled_sets(self) -> dict[str, Any]:
-        """The sets of filled keys by name; only a partial engine has some."""
+        """Return the sets of filled keys by name. Only a partial engine has such sets."""
         return {}
 
     def resume_at(self, epoch: int) -> None:
-        """Continue after ``epoch``, once the state has been filled from a checkpoint."""
+        """Set the current epoch to ``epoch``, after the state has been loaded from a checkpoint."""
         self.epoch = self.trace.epoch = epoch
         for arrangement in self.all_arrangements():
             arrangement.commit(epoch + 1)
@@ -248,7 +261,7 @@ class Engine(ABC):
         return validate.relation(self.catalog, name)
 
     def base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
-        """The base table of a relation, created on first use, keyed by columns ``key`` (default: all)."""
+        """Return the base table of a relation. It is created on first use, keyed by columns ``key`` (default: all)."""
         if relation not in self.bases:
             _, schema = self._relation(relation)
             layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))) if key is None else key)
@@ -263,11 +276,11 @@ class Engine(ABC):
         deltas = validate.epoch(inputs, self.catalog, self.dictionary.strings)
         self.insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
-            self.dictionary.strings.truncate(length)  # everything cancelled
+            self.dictionary.strings.truncate(length)  # all changes cancelled
         return deltas
 
     def insert_bases(self, deltas: dict[str, Delta]) -> None:
-        """Check deltas against the base tables and insert them; ``deltas`` then holds them consolidated."""
+        """Check deltas against the base tables and insert them. ``deltas`` is updated with the consolidated deltas."""
         for relation, delta in deltas.items():
             if not len(delta.diffs):
                 continue
@@ -285,7 +298,7 @@ class Engine(ABC):
 
     @contextmanager
     def _atomic(self, structure: bool = False) -> Any:
-        """Run a change of state; if it raises, roll everything back."""
+        """Run the body of a ``with`` statement, and roll back all its changes to the state if it raises."""
         length, back = len(self.dictionary.strings), self._save()
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
@@ -299,7 +312,7 @@ class Engine(ABC):
     # --- helpers -------------------------------------------------------
 
     def all_arrangements(self) -> list[Arrangement]:
-        """Every arrangement once, base tables included."""
+        """Return every arrangement once, including the base tables."""
         if self._arrangements is None:
             self._arrangements = list(
                 dict.fromkeys([*self.bases.values(), *(p.arrangement for p in self.state_parts())])
@@ -307,11 +320,11 @@ class Engine(ABC):
         return self._arrangements
 
     def epoch_arrangements(self) -> list[Arrangement]:
-        """The arrangements whose times are epochs (partial state counts messages elsewhere)."""
+        """Return the arrangements whose times are epochs. In a partial engine, all others count messages instead."""
         return self.all_arrangements()
 
     def _changed(self) -> None:
-        """Forget the cached list of arrangements."""
+        """Discard the cached list of arrangements."""
         self._arrangements = None
 
     def _view(self, name: object) -> View:
@@ -320,24 +333,24 @@ class Engine(ABC):
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: {self.kind} state answers for the last epoch, {self.epoch}, not for {shorten(at)}; "
-                f"use the shared engine"
+                f"view {view}: {self.kind} state can only be read at the last epoch, {self.epoch}, not at "
+                f"{shorten(at)}; use the shared engine to read earlier epochs"
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:
-        """A consolidated change of a view as Changes."""
+        """Return a consolidated change of a view as Changes."""
         return Changes(view.schema, delta, self.epoch, self.dictionary.strings, view.key if view.unique else None)
 
     def _codes(self) -> Iterable[Words]:
-        """Codes of strings that are stored outside arrangements."""
+        """Return the string codes that are stored outside arrangements."""
         return ()
 
-    def _recode(self, moved: Words) -> None:  # noqa: B027  (most strategies store no codes elsewhere)
-        """Replace string codes outside arrangements."""
+    def _recode(self, moved: Words) -> None:  # noqa: B027  (most strategies do not store codes elsewhere)
+        """Replace the string codes that are stored outside arrangements."""
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Error("this engine is closed; make a new one, or restore a checkpoint")
+            raise Error("this engine is closed; create a new one, or restore a checkpoint")
 
     def __repr__(self) -> str:
         return f"<{self.kind} engine, epoch {self.epoch}, views: {', '.join(self.views)}>"

@@ -1,23 +1,25 @@
-"""The trace of an engine: what happened inside it, as a list of events.
+"""The trace of an engine, which is a list of the events inside the engine.
 
-Events (``Event.name``), and what their fields hold:
+These are the names of the events (``Event.name``), with the meaning of their fields:
 
-    epoch       an epoch was committed; rows: consolidated input rows
-    message     a change was sent along an edge; source, target, rows
-    delivered   a message arrived (partial, only with ``keep_rows``); note: its kind
-    state       an operator wrote state; source: the operator, rows: rows written
-    upquery     an upquery was sent (partial); rows: keys asked for
-    response    a response was sent (partial); rows: rows carried
-    hole        a read or an upquery asked for keys that are not filled; rows: keys
-    hit         a read or an upquery asked for filled keys; rows: keys
-    dropped     a change for unfilled keys was dropped (partial); rows: rows
-    evicted     keys became holes; rows: keys
-    refused     a call raised and was rolled back; note: the error. A partial engine may then run the epoch
-                again as a whole, because an intermediate result may overflow where the whole epoch does not
+    epoch       an epoch was committed; rows: the number of consolidated input rows
+    message     a change was sent along the edge from source to target; rows: the number of rows in it
+    delivered   a message arrived (partial, only with ``keep_rows``); note: the kind of the message
+    state       an operator wrote state; source: the operator; rows: the number of rows written
+    upquery     an upquery was sent (partial); rows: the number of keys in it
+    response    a response was sent (partial); rows: the number of rows in it
+    hole        a read or an upquery asked for keys of which some are not filled; rows: the number of keys
+    hit         a read or an upquery asked for keys that are all filled; rows: the number of keys
+    dropped     rows of a change were dropped because their keys are not filled (partial); rows: the number of rows
+    evicted     keys became holes; rows: the number of keys
+    refused     a call raised an exception and was rolled back; note: the error. A partial engine may then run the
+                epoch again with combined changes, because an intermediate result can overflow even if the result of
+                the entire epoch does not
 
-Engines write the trace; pictures and tests read it; nothing in the kit depends on it. It keeps the newest
-``limit`` events. With ``keep_rows``, events also carry their rows as ``payload`` (Changes; for a message under
-partial state {number, tag, kind, by, key, rows}), and ``watch`` is called with each event: :mod:`..replay` uses both.
+Engines write the trace, and pictures and tests read it. No engine depends on its contents. The trace keeps the newest
+``limit`` events. If ``keep_rows`` is true, an event also contains its rows as ``payload``. These are Changes, or, for a
+message under partial state, a mapping with number, tag, kind, by, key and rows. If ``watch`` is set, it is called with
+each event. :mod:`..replay` uses both.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import pandas as pd
 
 
 class Event(NamedTuple):
-    """One event; ``epoch`` is the epoch being processed, ``number`` counts events from 0."""
+    """One event. ``epoch`` is the epoch that was being processed, and ``number`` counts events from 0."""
 
     number: int
     name: str
@@ -43,12 +45,12 @@ class Event(NamedTuple):
 
     @property
     def edge(self) -> tuple[str, str]:
-        """(source, target) of the message."""
+        """The source and the target of the message, as a pair."""
         return (self.source, self.target)
 
 
 class EventLog:
-    """The newest ``limit`` events of one engine; iterable, oldest first."""
+    """The newest ``limit`` events of an engine. Iterating over it returns the oldest event first."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self.keep_rows = False
@@ -66,7 +68,7 @@ class EventLog:
         note: str = "",
         payload: Callable[[], Any] | None = None,
     ) -> None:
-        """Add an event. ``payload`` is called only with ``keep_rows``."""
+        """Add an event. ``payload`` is called only if ``keep_rows`` is true."""
         kept = payload() if payload is not None and self.keep_rows else None
         event = Event(self._count, name, self.epoch, source, target, rows, note, kept)
         self._events.append(event)
@@ -75,15 +77,18 @@ class EventLog:
             self.watch(event)
 
     def clear(self) -> None:
-        """Remove the events so far; numbering continues."""
+        """Remove all events. The numbering continues with the next event."""
         self._events.clear()
 
     def named(self, name: str) -> list[Event]:
-        """The events of one name."""
+        """Return the events with this name."""
         return [e for e in self._events if e.name == name]
 
     def rows_by_edge(self, *names: str) -> Counter[tuple[str, str]]:
-        """Rows carried along each edge, by events of these names (default: messages, upqueries and responses)."""
+        """Return the total number of rows sent along each edge, as (source, target), by events with these names.
+
+        The default is to count messages, upqueries and responses.
+        """
         wanted = names or ("message", "response", "upquery")
         total: Counter[tuple[str, str]] = Counter()
         for event in self._events:
@@ -92,7 +97,7 @@ class EventLog:
         return total
 
     def frame(self) -> pd.DataFrame:
-        """The events as a frame: number, name, epoch, source, target, rows, note."""
+        """Return the events as a data frame with number, name, epoch, source, target, rows and note."""
         columns = ["number", "name", "epoch", "source", "target", "rows", "note"]
         return pd.DataFrame([[getattr(e, c) for c in columns] for e in self._events], columns=columns)
 

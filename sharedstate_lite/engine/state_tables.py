@@ -1,7 +1,7 @@
 """The state of an engine as tables for ``state()``, and handles on all its arrangements.
 
-A strategy lists its state as :class:`StatePart` objects. The tables are made from those alone, so they look the
-same for every strategy, and on Spark.
+A strategy lists its state as :class:`StatePart` objects. The tables are built only from these objects, so they have the
+same format for every strategy, and also on Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage.encoding import Dictionary
 
 @dataclass(frozen=True)
 class StatePart:
-    """One arrangement of an engine: a row of ``state()``. ``schema`` names the columns of its rows."""
+    """One arrangement of an engine, which is one row of ``state()``. ``schema`` contains its column names."""
 
     operator: str
     relation: str
@@ -30,20 +30,21 @@ class StatePart:
     schema: tuple[str, ...]
     base: bool = False
     extra: int = 0
-    """Bytes beside those of the arrangement: indexes, and sets of filled keys."""
+    """Bytes in addition to those of the arrangement, for indexes and sets of filled keys."""
     identity: str = ""
-    """A name for checkpoints that does not depend on views dropped before; ``operator`` if empty."""
+    """A name for checkpoints that does not depend on views dropped earlier. If empty, ``operator`` is used instead."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names of the columns that it is looked up by."""
+        """The names of the columns by which the arrangement is looked up."""
         return tuple(self.schema[i] for i in self.arrangement.layout.key)
 
 
 def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> None:
-    """Raise ViewError if two parts of the state have one name.
+    """Raise ViewError if two parts of the state have the same name.
 
-    ``relations`` are all declared ones: the base table of a relation that no view reads is created with its first row.
+    ``relations`` must contain all declared relations, including those that no view reads. The base table of such a
+    relation is not created before its first row, but its name is already reserved.
     """
     later = relations.keys() - {p.relation for p in parts if p.base}
     owner = {f"{r}[{', '.join(c.name for c in relations[r])}]": f"base of {r}" for r in later}
@@ -51,19 +52,19 @@ def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> 
         for name in {part.operator, part.identity or part.operator}:
             if name in owner:
                 raise ViewError(
-                    f"{name} would name both the {owner[name]} and the {part.kind} of {part.relation}: state() and "
-                    f"checkpoints need a unique name for each; rename that view or relation"
+                    f"{name} would name both the {owner[name]} and the {part.kind} of {part.relation}, but state() and "
+                    f"checkpoints need a unique name for each part; rename that view or relation"
                 )
             owner[name] = f"{part.kind} of {part.relation}"
 
 
 def state_table(parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
-    """One row for each part: operator, relation, key, rows, bytes, kind, base."""
+    """Return a data frame with one row per part and the columns operator, relation, key, rows, bytes, kind and base."""
     parts = list(parts)
     first = next((p for p in parts if p.base), None)
     table = []
     for part in parts:
-        # All state shares the dictionary; the first base table is charged for its bytes.
+        # All parts share the dictionary. Its bytes are added to those of the first base table.
         size = part.arrangement.nbytes + part.extra + (strings.nbytes if part is first else 0)
         table.append([part.operator, part.relation, part.key, part.arrangement.rows, size, part.kind, part.base])
     out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
@@ -71,11 +72,14 @@ def state_table(parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame
 
 
 def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
-    """The consolidated rows of one part in order, then ``diff`` (and ``sum1``, ... if a diff is a vector)."""
+    """Return the consolidated, sorted rows of one part as a data frame. Raises ViewError for an unknown ``operator``.
+
+    The last column is ``diff``. If diffs are vectors, it is followed by ``sum1``, ``sum2`` and so on.
+    """
     parts = list(parts)
     part = next((p for p in parts if p.operator == operator), None)
     if part is None:
-        raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(p.operator for p in parts)}")
+        raise ViewError(f"there is no operator {operator}; the operators are {', '.join(p.operator for p in parts)}")
     layout = part.arrangement.layout
     body = merged(part.arrangement.runs, layout, strings)
     schema = tuple(Column(n, t) for n, t in zip(part.schema, layout.types, strict=True))
@@ -88,23 +92,21 @@ def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -
 
 
 def state_html(title: str, table: pd.DataFrame) -> str:
-    """A state table as HTML, under a line with its totals."""
+    """Return a state table as HTML, below a line with its totals."""
     own, base = table[~table.base], table[table.base]
-    totals = (
-        f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(base['rows'].sum())} base rows"
-    )
+    totals = f"{int(own['rows'].sum())} rows ({int(own['bytes'].sum())} bytes) plus {int(base['rows'].sum())} base rows"
     return f"<p>{title}, stores {totals}</p>{table.to_html(index=False)}"
 
 
 class Handles:
-    """Trace handles on all arrangements of an engine, at one time. A context manager, which closes them."""
+    """Trace handles on all arrangements of an engine, at one epoch. As a context manager, it closes them on exit."""
 
     def __init__(self, handles: list[TraceHandle], time: int) -> None:
         self._handles, self.time = handles, time
 
     def advance(self, time: int) -> None:
-        """Release the epochs before ``time``, in all arrangements or in none. Raises TimeError."""
-        # Dropping a view closes the handles on arrangements that only it needed.
+        """Move all handles forward to ``time``. Raises TimeError, and moves none, if a handle cannot be moved."""
+        # Dropping a view closes the handles on arrangements that only this view needed.
         live = [handle for handle in self._handles if handle.open] or self._handles
         for handle in live:
             handle.check(time)
@@ -113,7 +115,7 @@ class Handles:
         self.time = time
 
     def close(self) -> None:
-        """Close the handles; a second call does nothing."""
+        """Close all handles. Closing them again has no effect."""
         for handle in self._handles:
             handle.close()
 

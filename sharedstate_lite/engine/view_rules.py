@@ -1,4 +1,4 @@
-"""Which views a call means: views to install with those below them, the view of a name, the view to drop."""
+"""Finding the views that a call refers to: the views to install, a view by name, or the view to drop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ..storage.encoding import Dictionary, Words
 
 
 def missing_views(views: Sequence[View], installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
-    """The views, and the views below them, that are not installed yet; lower views first. Raises ViewError."""
+    """Return ``views`` and the views that they read, except those that are installed already. Raises ViewError.
+
+    Each view is listed after the views that it reads.
+    """
     out: list[View] = []
 
     def visit(view: View) -> None:
@@ -29,33 +32,33 @@ def missing_views(views: Sequence[View], installed: Mapping[str, View], catalog:
         if view.name in names:
             raise ViewError(f"view {view.name} is listed twice; list it once")
         if view.catalog is not catalog:
-            raise ViewError(f"view {view.name} is of another catalog; declare it in the catalog of this engine")
+            raise ViewError(f"view {view.name} belongs to another catalog; create it in the catalog of this engine")
         names.add(view.name)
         visit(view)
     return out
 
 
 def views_to_install(view: object, installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
-    """The views that installing ``view`` adds; lower views first. Raises ViewError."""
+    """Return the views that must be added to install ``view``, each after the views that it reads. Raises ViewError."""
     if not isinstance(view, View):
-        raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
+        raise ViewError(f"install needs a view made by catalog.view(...), not {type(view).__name__}")
     if view.name in installed:
-        raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
+        raise ViewError(f"view {view.name} is already installed; drop it first, or choose another name")
     return missing_views([view], installed, catalog)
 
 
 def view_named(name: object, installed: Mapping[str, View]) -> View:
-    """The installed view of a name; names are compared without case. Raises ViewError."""
+    """Return the installed view with this name, ignoring case. Raises ViewError if there is none."""
     for view in installed.values():
         if isinstance(name, str) and view.name.lower() == name.lower():
             return view
-    raise ViewError(f"no view is called {name}; installed are: {', '.join(installed) or 'none'}")
+    raise ViewError(f"there is no view named {name}; installed views: {', '.join(installed) or 'none'}")
 
 
 def view_to_drop(view: object, installed: Mapping[str, View], catalog: Catalog | None) -> View:
-    """The installed view that ``view``, a view or a name, means. Raises ViewError if another view reads it."""
+    """Return the installed view to drop. ``view`` is a view or a name. Raises ViewError if another view reads it."""
     if isinstance(view, View) and view.catalog is not catalog:
-        raise ViewError(f"view {view.name} is of another catalog; drop the view that is installed here by its name")
+        raise ViewError(f"view {view.name} belongs to another catalog; to drop the view installed here, pass its name")
     found = view_named(view.name if isinstance(view, View) else view, installed)
     above = [v.name for v in installed.values() if found in v.uses]
     if above:
@@ -64,12 +67,12 @@ def view_to_drop(view: object, installed: Mapping[str, View], catalog: Catalog |
 
 
 def key_words(view: View, key: Any, strings: Dictionary) -> Words:
-    """A key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError."""
+    """Return a key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError if it is not valid."""
     values = tuple(key) if isinstance(key, tuple | list) else (key,)
     columns = [view.schema[i] for i in view.key]
     if len(values) != len(columns):
         names = ", ".join(c.name for c in columns)
-        raise ViewError(f"view {view.name}: the key {shorten(key)} has {len(values)} values; the key is ({names})")
+        raise ViewError(f"view {view.name}: {shorten(key)} has {len(values)} values, but the key is ({names})")
     name = f"key of {view.name}"
     words = [convert.from_values([v], c, name, strings) for v, c in zip(values, columns, strict=True)]
     return np.stack(words) if words else np.empty((0, 1), dtype=np.int64)

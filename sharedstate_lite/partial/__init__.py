@@ -1,7 +1,8 @@
-"""Partial state: only keys that were read are computed and cached; everything else is a hole.
+"""Partial state: only keys that have been read are computed and cached. All other keys are holes.
 
-A read of a hole sends an *upquery* up to the base tables, and the response *fills* the key on its way down. From then
-on changes keep the key current. An *eviction* makes it a hole again. So memory follows what is read, not what exists.
+A read of a hole sends an *upquery* up to the base tables, and the response *fills* the key on its way down. After that,
+changes keep the key up to date, until an *eviction* turns it into a hole again. The memory used depends on the keys
+that are read, and not on all keys that exist.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -19,17 +20,17 @@ Changes(time=2, rows=2: -U ('Potato', 50), +U ('Potato', 60))
 
 Modules, from the bottom:
 
-    filled_keys    a set of filled keys, with their last use
-    nodes          edges, and the operators: base table, linear, union, reader
+    filled_keys    a set of filled keys, with the last use of each
+    nodes          edges, and these operators: base table, linear, union and reader
     messages       the messages in flight, and results that wait for them
     base_reads     lookups in base tables as of a position
-    join           the join
-    reduce         GROUP BY and DISTINCT
-    chains         operators that are asked by the same key
+    join           the join operator
+    reduce         the operator for GROUP BY and DISTINCT
+    chains         chains of operators that are asked by the same key
     describe       names, filled keys and the graph, for ``state()`` and pictures
-    budget         least-recently-used eviction within a budget
+    budget         evicting the least recently used keys to stay within a budget
     build          building and removing operators
-    scheduler      delivering messages, automatically or by hand
+    scheduler      delivering messages, automatically or one at a time
     partial        the engine
 
 Source: Gjengset et al., Noria, OSDI 2018; Gjengset, Partial State in Dataflow-Based Materialized Views, MIT 2021.

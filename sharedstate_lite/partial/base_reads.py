@@ -1,8 +1,8 @@
-"""Lookups under a partial join: which side to ask first, and base tables as of a position.
+"""Lookups for a partial join: choosing the side to ask first, and reading base tables as of a position.
 
-A join stores no copy of an input that consists of base tables alone. It reads them, by any columns, as they were at
-the position that its input has reached. Noria instead requires the inputs of a join to be materialized; here the base
-tables keep their recent past.
+A join does not store a copy of an input that reads base tables only through stateless operators. It reads the base
+tables instead, by any columns, as of the position that the input has reached. Noria requires the inputs of a join to be
+materialized. Here, this is not necessary, because the base tables keep their recent history.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from .nodes import PartialEdge, Position, traced
 
 
 def stateless(node: Node) -> bool:
-    """Whether the node reads base tables through stateless operators alone."""
+    """Return whether the node reads base tables only through stateless operators."""
     return not any(isinstance(n, Reduce) for n in node.walk())
 
 
 @dataclass(frozen=True)
 class UpqueryRoute:
-    """How a join answers an upquery by columns ``ask``: which side to ask first, and by which of its columns."""
+    """How a join answers an upquery by columns ``ask``: it asks side ``primary`` first, by this side's ``columns``.
+
+    ``answers`` are the positions in ``ask`` that correspond to ``columns``.
+    """
 
     primary: int
     columns: tuple[int, ...]
@@ -37,15 +40,15 @@ class UpqueryRoute:
 
     @property
     def whole(self) -> bool:
-        """Whether the primary side has a column for each of ``ask``."""
+        """Whether the primary side has a column for each position in ``ask``."""
         return self.rest == ()
 
     rest: tuple[int, ...] = ()
-    """Positions in ``ask`` that only the joined rows have."""
+    """The positions in ``ask`` for which the primary side does not have a column."""
 
 
 def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
-    """Choose the side with most of the columns ``ask``; a column of the join key is on both sides."""
+    """Choose the side that has the most of the columns ``ask``. Both sides have the columns of the join key."""
     wide = len(node.left.schema)
     options = []
     for side in (0, 1):
@@ -68,13 +71,16 @@ def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
 
 
 class JoinSide:
-    """A side of the join for the kernel: its rows now, or before the current change."""
+    """A side of a join as the kernels read it, either with or without the current change."""
 
     def __init__(self, columns: int, find: Callable[[Words, bool], Matches]) -> None:
         self.columns, self._find = columns, find
 
     def match(self, keys: Words, at: int | None) -> Matches:
-        """See :class:`~..kernels.join.Side`; any ``at`` but None means before the current change."""
+        """Find the rows with these keys. Unless ``at`` is None, the current change is left out.
+
+        See :meth:`~..kernels.join.Side.match`.
+        """
         return self._find(keys, at is not None)
 
 
@@ -92,10 +98,10 @@ def fetch(
     strings: Dictionary,
     view: str,
 ) -> Matches:
-    """Rows of a stateless operator by any of its columns, read from the base tables as of position ``at``.
+    """Look up rows of a stateless operator by any of its columns, in the base tables as of position ``at``.
 
-    ``edge`` is the edge out of ``node``. Positions before the epoch ``floor`` count as ``floor``; None reads the
-    newest contents, without rule 18.
+    ``edge`` is the edge out of ``node``. If a position is before the epoch ``floor``, the table is read at ``floor``
+    instead. If ``floor`` is None, the newest contents are read, because the fix of rule 18 is switched off.
     """
     if isinstance(node, Scan):
         time = None if floor is None else max(at.get(edge.number, 0), floor)
@@ -123,7 +129,7 @@ def fetch(
     left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
     out, mine = np.concatenate([left, right]), owner[who]
     if node.outer:
-        # A partner counts if the sum of its diffs is not 0.
+        # A row has a match unless the diffs of its matches add up to 0.
         alone = add_up(who, products, len(owner)) == 0
         nulls = np.full((look.columns, int(alone.sum())), NULL, dtype=np.int64)
         out = np.concatenate([out, np.concatenate([rows.compress(alone, axis=1), nulls])], axis=1)

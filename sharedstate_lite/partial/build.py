@@ -1,7 +1,7 @@
 """Building and removing the operators of a partial graph.
 
-There is one operator for each plan node and the columns that it is asked by, so views that ask alike share it. A key
-column that does not come from a base table is refused here.
+There is one operator for each pair of a plan node and the columns by which it is asked. Views that ask by the same
+columns share the operator. A key column that does not come from a base table is rejected here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def add(flow: Services, view: View) -> None:
 
 
 def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstream:
-    """The operator of a plan node that answers upqueries by columns ``ask``; a new one, or an existing one."""
+    """Return the operator of a plan node that answers upqueries by columns ``ask``. Create it if it does not exist."""
     if isinstance(node, Scan):
         if node.relation not in flow.nodes:
             flow.nodes[node.relation] = BaseNode(flow, node.relation, node, "", ())
@@ -58,7 +58,7 @@ def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstr
         return known
     kind, what, asks = _operator(flow, node, ask, view)
     below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
-    # Inputs are named first, so the lower one of two joins has the lower number.
+    # The inputs are named first, so of two joins in a chain, the one whose output the other reads has the lower number.
     made = kind(flow, _name(flow, view, what), node, view.name, ask)
     for source, columns in zip(below, asks, strict=True):
         connect(flow, source, made, columns)
@@ -72,7 +72,10 @@ def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstr
 def _operator(
     flow: Services, node: Node, ask: tuple[int, ...], view: View
 ) -> tuple[type[InnerNode], str, list[tuple[int, ...]]]:
-    """The class of an operator, the stem of its name, and the columns that it asks each input by."""
+    """Return the class of an operator, the stem of its name, and for each input the columns by which it is asked.
+
+    Raises ViewError if a column of a join key does not come from a base table.
+    """
     if isinstance(node, Filter):
         return LinearNode, "filter", [ask]
     if isinstance(node, Map):
@@ -91,13 +94,13 @@ def _operator(
             if why is not None:
                 raise ViewError(
                     f"view {view.name} joins on column {below.schema[column].name}, which {why}, so an upquery cannot "
-                    f"reach a base table; join on base columns, or use full or shared state"
+                    f"reach a base table; join on columns of base tables, or use full or shared state"
                 )
     return flow.join_node, "join", asks
 
 
 def _prime(flow: Services, node: JoinNode) -> None:
-    """Create the indexes for the lookups of a join now, between epochs."""
+    """Create the indexes that the lookups of a join need. This must happen between epochs."""
     for side, edge in enumerate(node.inputs):
         if node.cached[side] is None:
             columns = node.keys[side]
@@ -111,7 +114,7 @@ def _name(flow: Services, view: View, what: str) -> str:
 
 
 def connect(flow: Services, source: Upstream, target: Downstream, ask: tuple[int, ...]) -> None:
-    """Add an edge. It starts at the position of its source."""
+    """Add an edge from ``source`` to ``target``. It starts at the position of its source."""
     edge = PartialEdge(flow.number(), source, target, len(target.inputs), ask)
     if isinstance(source, BaseNode):
         flow.index(source.name_of_relation, ask)
@@ -123,7 +126,7 @@ def connect(flow: Services, source: Upstream, target: Downstream, ask: tuple[int
 
 
 def remove(flow: Services, view: View) -> None:
-    """Remove the reader of a view, and every operator without an output."""
+    """Remove the reader of a view, and all operators that are left without an output."""
     unused: list[Any] = [("reader", view.name)]
     while unused:
         for name in unused:

@@ -1,4 +1,7 @@
-"""Chains of operators that are asked by the same key: filled below means filled above (rule 19)."""
+"""Chains of operators that are asked by the same key.
+
+If a key is filled in one operator of a chain, it is also filled in all operators above it (rule 19).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from .nodes import BaseNode, PartialNode, ReaderNode, UnionNode
 
 
 def same_key_above(node: PartialNode) -> PartialNode | None:
-    """The operator above that is asked by the same keys, if there is one."""
+    """Return the operator directly above that is asked by the same keys, or None."""
     if isinstance(node, JoinNode):
         return None if node.route.rest else node.inputs[node.route.primary].source
     if isinstance(node, UnionNode | BaseNode):
@@ -17,7 +20,7 @@ def same_key_above(node: PartialNode) -> PartialNode | None:
 
 
 def touch(reader: ReaderNode, keys: Words) -> None:
-    """Record the use of keys at the reader, and in the state above that has the same key."""
+    """Record that keys were used, in the reader and in the operators above that are asked by the same key."""
     strings, clock = reader.flow.strings, reader.flow.clock
     node: PartialNode | None = reader
     while node is not None:
@@ -32,7 +35,7 @@ def touch(reader: ReaderNode, keys: Words) -> None:
 
 
 def top_of_chain(reader: ReaderNode) -> PartialNode:
-    """The highest operator of the reader's view that has state by the reader's key."""
+    """Return the highest operator of the reader's view whose state is keyed by the reader's key."""
     best: PartialNode = reader
     node: PartialNode | None = reader
     while node is not None and node.view == reader.view:

@@ -1,4 +1,4 @@
-"""What ``state()``, ``filled()`` and ``graph()`` show of partial operators: names, relations, filled keys, edges."""
+"""Descriptions of partial operators for ``state()``, ``filled()`` and ``graph()``."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ from .reduce import ReduceNode
 
 
 def part_names(node: PartialNode) -> list[str]:
-    """The names of an operator's arrangements in ``state()``; the main one has the name of the operator."""
+    """Return the names of an operator's arrangements in ``state()``. The main one has the name of the operator."""
     parts = node.parts()
     main = len(parts) - 1 if node.filled is not None else -1
     return [node.name if i == main else part[0].name for i, part in enumerate(parts)]
 
 
 def filled_parts(nodes: Iterable[PartialNode]) -> dict[str, FilledKeys]:
-    """The sets of filled keys, by the names of their arrangements in ``state()``."""
+    """Return the sets of filled keys, by the names of their arrangements in ``state()``."""
     parts = ((name, part[3]) for n in nodes for name, part in zip(part_names(n), n.parts(), strict=True))
     return {name: filled for name, filled in parts if filled is not None}
 
 
 def identity(node: PartialNode, arrangement: Arrangement) -> str:
-    """A name for checkpoints that does not depend on views dropped before."""
+    """Return a name of an arrangement for checkpoints. It does not depend on views that were dropped earlier."""
     if isinstance(node, ReaderNode):
         return f"reader:{node.name}"
     return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"
 
 
 def relation_of(node: PartialNode) -> str:
-    """The label of an operator's rows."""
+    """Return the label of an operator's rows."""
     if isinstance(node, ReaderNode):
         return node.name
     return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
 
 
 def graph_frames(nodes: Iterable[PartialNode], bases: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The operators and the edges as two frames (see :mod:`..plan.graph`); ``bases`` are {relation: base table}.
+    """Return the operators and the edges as two data frames (see :mod:`..plan.graph`).
 
-    Every edge carries changes down and upqueries up.
+    ``bases`` maps each relation to the name of its base table. Each edge appears twice, once for the changes that are
+    sent down and once for the upqueries that are sent up.
     """
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []

@@ -1,8 +1,8 @@
-"""The filled keys of a partial state; every other key is a hole.
+"""The filled keys of a partial state. All other keys are holes.
 
-A filled key may have no rows: then the empty answer is known, and a lookup of it sends no upquery. Each filled key has
-the number of the last operation that used it. Operations are counted, not timed, so least-recently-used eviction is
-the same in every run.
+A filled key does not need to have any rows. If it has none, the answer is known to be empty, and a lookup does not send
+an upquery. For each filled key, the number of the last operation that used it is stored. Because this is a number and
+not a clock time, every run evicts the same least recently used keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class FilledKeys:
-    """A set of keys, words int64[len(types), n], sorted by their hash."""
+    """A set of n keys, stored as words int64[len(types), n] and sorted by their hashes."""
 
     def __init__(self, types: tuple[Type, ...]) -> None:
         self.types = types
@@ -31,11 +31,14 @@ class FilledKeys:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the three arrays."""
+        """The size of the three arrays in bytes."""
         return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
 
     def positions(self, keys: Words, strings: Dictionary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """For the keys int64[k, q] that are filled: their index in ``keys``, and their index here."""
+        """Return two arrays for those of the keys int64[k, q] that are filled.
+
+        The arrays contain the positions of these keys in ``keys`` and in this set.
+        """
         words = hash_rows(keys, self.types, strings)
         start = self._hash.searchsorted(words)
         index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)
@@ -43,14 +46,14 @@ class FilledKeys:
         return owner[good], index[good]
 
     def mask(self, keys: Words, strings: Dictionary) -> Mask:
-        """Which of keys int64[k, q] are filled; bool[q]."""
+        """Return which of the keys int64[k, q] are filled, as bool[q]."""
         out = np.zeros(keys.shape[1], dtype=bool)
         if len(self):
             out[self.positions(keys, strings)[0]] = True
         return out
 
     def add(self, keys: Words, strings: Dictionary, now: int) -> None:
-        """Add keys; keys that are filled already do not change."""
+        """Add keys, with operation ``now`` as their last use. Keys that are already filled do not change."""
         keys = keys.compress(~self.mask(keys, strings), axis=1)
         if not keys.shape[1]:
             return
@@ -65,16 +68,16 @@ class FilledKeys:
         self.used = np.insert(self.used, at, now)
 
     def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Dictionary) -> None:
-        """Replace all keys, each with the operation that last used it."""
+        """Replace the contents of the set with ``keys``. ``used`` are the operations that last used them."""
         words = hash_rows(keys, self.types, strings)
         order = np.argsort(words)
         self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
 
     def remove(self, keys: Words, strings: Dictionary) -> Words:
-        """Remove keys; returns those that were filled, int64[k, r]."""
+        """Remove keys, and return those that were filled, int64[k, r]."""
         if not len(self) or not keys.shape[1]:
             return keys[:, :0]
-        # ``keys`` may contain a key twice.
+        # ``keys`` can contain the same key twice.
         index = np.unique(self.positions(keys, strings)[1])
         removed = self.keys.take(index, axis=1)
         self.keys = np.delete(self.keys, index, axis=1)
@@ -88,13 +91,17 @@ class FilledKeys:
             self.used[self.positions(keys, strings)[1]] = now
 
     def copy(self) -> FilledKeys:
-        """A copy to restore. It shares the arrays; only ``touch`` writes to one, so eviction order may change."""
+        """Return a copy of the keys, to which they can be restored.
+
+        The copy shares the arrays. ``touch`` writes to one of them in place, so a restored copy can evict keys in a
+        different order.
+        """
         out = FilledKeys(self.types)
         out.keys, out.used, out._hash = self.keys, self.used, self._hash
         return out
 
     def recode(self, moved: Words) -> None:
-        """Replace the codes of strings; see :meth:`~..storage.arrangement.Arrangement.recode`."""
+        """Replace each string code ``c`` with ``moved[c]``; see :meth:`~..storage.arrangement.Arrangement.recode`."""
         keys = self.keys.copy()
         for i, kind in enumerate(self.types):
             if kind is Type.STRING:

@@ -1,17 +1,19 @@
-"""The join of a partial graph.
+"""The join operator of a partial graph.
 
-An upquery is answered in two steps. The *primary* side, which has the columns asked for, is asked first; its rows have
-the join keys that the other side is asked for. Both answers are stored, and changes that arrive meanwhile are added to
-them, until both are complete. Then one response goes down.
+An upquery is answered in two steps. First, the join asks its *primary* side, which has the columns of the upquery. Then
+it asks the other side for the join keys of the rows that it received. It stores both answers until they are complete,
+and adds changes that arrive in the meantime. Then it sends a single response down.
 
-A change is joined at once with the other side: with base tables, read as of what has arrived from there, or, if that
-side is itself an aggregate, with the rows of it that are cached here (kind "join" in ``state()``).
+A change is joined with the other side as soon as it arrives. If that side only reads base tables, these are read as of
+the position that the side has reached. If it contains an aggregate, the change is joined with the rows that the join
+caches for this side (kind "join" in ``state()``).
 
-A join is *incongruent* if its sides are keyed by different columns. A change of the primary side may then have a join
-key that is a hole on the other side. Here the change cannot be computed, so the keys that it would have changed are
-evicted below (rule 20). On Spark the same join (``StatefulJoinNode``) keeps the change, sends an upquery for the
-missing key, and joins the change when the response arrives. It evicts nothing, but stores rows of both sides: there
-both may be base tables, so such changes are frequent, and evictions would empty the view.
+A join is *incongruent* if its sides are keyed by different columns. A change of the primary side can then have a join
+key that is a hole on the other side. Its effect cannot be computed here, so the affected keys are evicted from the
+operators below (rule 20). The join on Spark (``StatefulJoinNode``) handles this case differently. It keeps the change,
+sends an upquery for the missing key, and joins the change when the response arrives. It does not evict any keys, but it
+stores rows of both sides. On Spark both sides can be base tables, so such changes are frequent, and evictions would
+empty the view.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from .nodes import InnerNode, PartialEdge, Position
 
 @dataclass
 class JoinUpquery:
-    """An upquery that the join is answering, with the rows of each side so far (None before its first answer)."""
+    """An upquery that the join is answering, with the rows received from each side (None before its first answer)."""
 
     edge: PartialEdge
     keys: Words
@@ -45,12 +47,12 @@ class JoinUpquery:
 
 
 class JoinNode(InnerNode):
-    """The join operator; see the module."""
+    """The join operator. The module docstring describes how it processes messages."""
 
     plan: Join
 
     def prepare(self) -> None:
-        """Create the caches, once the inputs are connected."""
+        """Create the caches. The inputs must be connected already."""
         self.route = plan_upquery(self.plan, self.ask)
         self.keys = (self.plan.left_keys, self.plan.right_keys)
         self.types = tuple(self.plan.left.schema[i].type for i in self.plan.left_keys)
@@ -67,7 +69,7 @@ class JoinNode(InnerNode):
         self.open_upqueries: dict[int, JoinUpquery] = {}
 
     def caches(self, side: int) -> bool:
-        """Whether rows of a side are cached here. A side of base tables alone is looked up there."""
+        """Return whether the join caches rows of a side. If the side only reads base tables, they are read instead."""
         return not stateless(self.plan.inputs[side])
 
     # --- upqueries --------------------------------------------------------------
@@ -91,7 +93,7 @@ class JoinNode(InnerNode):
             self._ask(upquery, side, keys)
 
     def _local(self, side: int, keys: Words) -> Delta | None:
-        """The cached rows of keys of a side; None if the side is not cached or a key is a hole."""
+        """Return the cached rows of a side for these keys, or None if the side is not cached or a key is a hole."""
         cache = self.cached[side]
         if cache is None:
             return None
@@ -141,7 +143,7 @@ class JoinNode(InnerNode):
         self.flow.wrote(self, delta)
 
     def _missing(self, upquery: JoinUpquery) -> Words:
-        """The join keys of the primary rows that the other side has not been asked for."""
+        """Return the join keys of the primary side's rows for which the other side has not been asked yet."""
         side = self.route.primary
         assert upquery.primary is not None
         keys = upquery.primary.rows[list(self.keys[side])]
@@ -154,7 +156,7 @@ class JoinNode(InnerNode):
         return keys
 
     def _go_on(self, name: int, upquery: JoinUpquery) -> None:
-        """Ask the other side for missing keys, or answer."""
+        """Continue with an upquery: ask the other side for missing keys, or send the response if there are none."""
         if upquery.tags or upquery.primary is None:
             return
         other = 1 - self.route.primary
@@ -173,7 +175,7 @@ class JoinNode(InnerNode):
         self.flow.send("response", upquery.edge, keys=upquery.keys, delta=answer, tag=name, at=self.at())
 
     def _joined(self, primary: Delta, other: Delta) -> Delta:
-        """The join of rows of the two sides."""
+        """Return the join of rows from the two sides."""
         side = self.route.primary
         keys, strings = self.keys, self.flow.strings
         layout = Layout(tuple(c.type for c in self.plan.inputs[1 - side].schema), keys[1 - side])
@@ -217,7 +219,7 @@ class JoinNode(InnerNode):
                 self._go_on(name, upquery)
 
     def _keep_current(self, upquery: JoinUpquery, side: int, delta: Delta) -> None:
-        """Add a change to the half of an upquery that is already answered, and only to that."""
+        """Add a change of a side to the rows of an upquery if this side has already sent its answer."""
         if "rule18" in self.flow.without or "rule22" in self.flow.without or not len(delta.diffs):
             return
         schema = self.plan.inputs[side].schema
@@ -230,7 +232,10 @@ class JoinNode(InnerNode):
             upquery.other = concat([upquery.other, delta.take(wanted)], len(schema))
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
-        """Split a primary change: the part that can be joined, and the keys to evict for the rest (None: all)."""
+        """Split a change of the primary side into the part that can be joined and the keys to evict for the rest.
+
+        The keys are None if all keys must be evicted. Returns None if the entire change can be joined.
+        """
         cache = self.cached[1 - side]
         if cache is None or side != self.route.primary:
             return None
@@ -275,12 +280,12 @@ class JoinNode(InnerNode):
             self._forget(side, keys)
         self.pass_evict(below)
         for name, upquery in list(self.open_upqueries.items()):
-            # A stored half may miss changes from now on, so start again.
+            # A stored answer can miss changes after this eviction, so start again.
             self._ask_primary(upquery)
             self._go_on(name, upquery)
 
     def _dependants(self, side: int, keys: Words) -> Words:
-        """The keys below whose rows have a partner among ``keys`` of side ``side``."""
+        """Return the output keys whose rows are joined with rows that have one of ``keys`` on side ``side``."""
         primary = self.route.primary
         _, rows, _ = self._side(primary, -1, {}).match(keys, None)
         found = rows[list(self.route.columns)]
@@ -295,11 +300,11 @@ class JoinNode(InnerNode):
             _, old, diffs = rows.match(evicted, self.flow.strings)
             self._write(rows, by, Delta(old, -diffs[0]))
             if evicted.shape[1]:
-                # The two sides have different key columns, so each is reported by its own name.
+                # The two sides have different key columns, so each is reported under its own name.
                 self.flow.evicted(self, evicted, rows.name)
 
     def evict_side(self, side: int, keys: Words) -> None:
-        """Evict keys of a cached side, and the keys below that depend on them."""
+        """Evict keys of a cached side, and the keys of the operators below that depend on them."""
         self.on_evict(self.inputs[side], keys)
 
     # --- state ------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""The messages of a partial graph, in flight on its edges.
+"""The messages that are in flight on the edges of a partial graph.
 
-There are four kinds. Down: a *change* (rows with diffs), a *response* (all rows of the keys asked for), an *evict*
-(keys that are no longer maintained). Up: an *upquery* (keys). Each edge is first in, first out. Between edges any
-order may occur, and the engine is right in each of them (rule 18).
+There are four kinds. Three of them are sent down: a *change* (rows with diffs), a *response* (all rows of the keys in
+an upquery), and an *evict* (keys that are no longer maintained). An *upquery* (keys) is sent up. Each edge is first in,
+first out. Messages on different edges can arrive in any order, and the engine's results are correct in all of these
+orders (rule 18).
 
-A message down carries the position of its sender: for every edge out of a base table, the last epoch received. A join
-reads its other side as of that position. So a change that is still in flight there meets this one when it arrives,
-exactly once.
+Each message that is sent down contains the position of its sender. This is the last epoch received on every edge out of
+a base table. A join reads its other side as of the position last received from that side. So if a change is still in
+flight on the other side, it is joined with this change when it arrives, and two changes are joined exactly once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .nodes import PartialEdge, PartialNode, Position
 
 @dataclass(eq=False)
 class Message:
-    """A message in flight. ``tag`` connects a response with its upquery, ``op`` with the call that caused it."""
+    """A message in flight. ``tag`` links a response to its upquery, and ``op`` links a message to its cause, a call."""
 
     number: int
     kind: str
@@ -35,22 +36,22 @@ class Message:
     tag: int = 0
     at: Position = field(default_factory=dict)
     asked: int = 0
-    """For an upquery, the epoch in which its read started."""
+    """For an upquery, the epoch in which the read that caused it started."""
 
     @property
     def ends(self) -> tuple[str, str]:
-        """(sender, receiver)."""
+        """The names of the sender and the receiver, as a pair."""
         down = (self.edge.source.name, self.edge.target.name)
         return down[::-1] if self.kind == "upquery" else down
 
     @property
     def lane(self) -> tuple[int, bool]:
-        """The queue that it waits in: (edge, whether it goes up)."""
+        """The queue in which the message waits: the number of its edge, and whether it is sent up."""
         return self.edge.number, self.kind == "upquery"
 
 
 class InFlight:
-    """All messages in flight, in the order sent."""
+    """All messages in flight, in the order in which they were sent."""
 
     def __init__(self) -> None:
         self.queue: list[Message] = []
@@ -63,20 +64,20 @@ class InFlight:
         self.queue.append(message)
 
     def blocked_by(self, message: Message) -> Message | None:
-        """The message that must be delivered before this one, if there is one."""
+        """Return the message that must be delivered before this one, or None."""
         first = next(m for m in self.queue if m.lane == message.lane)
         return None if first is message else first
 
     def joined(self) -> tuple[list[Message], Message]:
-        """The next message, if an operator must see all changes of an epoch on an edge as one.
+        """Return the next message, in which all changes that wait on an edge are combined.
 
-        Edges nearest to the base tables come first. Returns the changes that were combined, and the message that
-        replaces them.
+        Messages on the edges nearest to the base tables are returned first. Returns a list of the earlier changes that
+        are now part of the message, and the message.
         """
         # Edges into an operator have lower numbers than those out of it.
         lane = min(self.queue, key=lambda m: m.edge.number).lane
         down = list(takewhile(lambda m: m.kind in ("change", "evict"), (m for m in self.queue if m.lane == lane)))
-        # Changes for evicted keys would be dropped, so evictions go first.
+        # Changes for evicted keys would be dropped, so evictions are delivered first.
         evict = next((m for m in down if m.kind == "evict"), None)
         if evict is not None or len(down) < 2:
             return [], evict or next(m for m in self.queue if m.lane == lane)
@@ -95,7 +96,7 @@ class InFlight:
 
 @dataclass(frozen=True)
 class MessageInfo:
-    """A message in flight as a caller sees it: ``edge`` is (sender, receiver), ``key`` a list of keys or None."""
+    """The public form of a message in flight. ``edge`` is (sender, receiver), and ``key`` is a list of keys or None."""
 
     edge: tuple[str, str]
     kind: str
@@ -105,14 +106,17 @@ class MessageInfo:
 
     @classmethod
     def of(cls, message: Message, decode: Callable[[Words, PartialEdge], list[tuple[Any, ...]]]) -> MessageInfo:
-        """The public form of a message; ``decode`` turns keys into values."""
+        """Return the public form of a message. ``decode`` converts keys to values."""
         key = None if message.keys is None else decode(message.keys, message.edge)
         rows = 0 if message.delta is None else len(message.delta.diffs)
         return cls(message.ends, message.kind, message.edge.target.view, key, rows)
 
 
 class PendingResult:
-    """The result of a call on a paused engine. ``done`` once its messages are delivered; then :meth:`result`."""
+    """The result of a call on a paused engine.
+
+    When all messages that the call caused are delivered, ``done`` is true and :meth:`result` returns the result.
+    """
 
     def __init__(
         self,
@@ -127,19 +131,19 @@ class PendingResult:
         self._why: Error | None = None
 
     def answer(self, result: Any) -> None:
-        """Set the result; later changes do not alter it."""
+        """Set the result. Later changes do not affect it."""
         self._result, self.answered = result, True
 
     def refuse(self, why: Error) -> None:
-        """Set an error as the result: the call was rolled back, or the engine closed."""
+        """Set an error as the result, because the call was rolled back or the engine was closed."""
         self._why, self._make, self.answered = why, None, False
 
     def mark(self) -> tuple[Any, bool]:
-        """The state for :meth:`restore`."""
+        """Return the state, for :meth:`restore`."""
         return self._result, self.answered
 
     def restore(self, mark: tuple[Any, bool]) -> None:
-        """Go back to a mark: the messages delivered since are in flight again."""
+        """Restore the state of a mark, because the messages delivered since then are in flight again."""
         self._result, self.answered = mark
 
     @property
@@ -150,13 +154,13 @@ class PendingResult:
         return self.answered or all(m.op != self._op for m in self._in_flight)
 
     def result(self) -> Any:
-        """The result. Raises Error if it is not available yet, RowError if the call was rolled back."""
+        """Return the result. Raises Error if it is not available yet, and RowError if the call was rolled back."""
         if self._why is not None:
             raise type(self._why)(str(self._why))
         if not self.done:
             left = sum(m.op == self._op for m in self._in_flight)
             raise Error(
-                f"the result is not available: {left} of its messages are in flight; deliver them, or call resume()"
+                f"the result is not available yet: {left} of its messages are in flight; deliver them or call resume()"
             )
         if self._make is not None and not self.answered:
             self.answer(self._make())

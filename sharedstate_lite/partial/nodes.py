@@ -1,14 +1,15 @@
-"""The operators of a partial graph: changes go down, upqueries go up, responses come down.
+"""The operators of a partial graph. Changes and responses are sent down, and upqueries are sent up.
 
-An *upquery* asks an operator for the rows of some keys of its output; the operator sends one response. A reduce, a
-reader, and a join side that is itself an aggregate cache rows for the *filled* keys, those asked for before. A change
-for any other key (a *hole*) is dropped, because the response that fills the key later contains it. This relies on one
-invariant that every operator keeps:
+An *upquery* asks an operator for the rows of some keys of its output, and the operator sends one response. A reduce and
+a reader cache rows for their *filled* keys, which are the keys asked for before. So does a join, for a side that
+contains an aggregate. A change for any other key (a *hole*) is dropped, because the response that fills the key later
+will include the change. This relies on an invariant that every operator maintains:
 
     a response on an edge equals the sum of all changes sent on that edge before it.
 
-Base tables keep it, as they store all rows. The two halves of a union or a join are answered at different times. They
-keep it by adding each change to the half that is already answered, if it arrives on that half's edge (rule 22).
+Base tables maintain the invariant because they store all rows. The inputs of a union or a join answer at different
+times. If a change arrives from an input that has already answered, the operator adds the change to this answer, which
+maintains the invariant (rule 22).
 
 Source: Gjengset et al., Noria, OSDI 2018; Gjengset, Partial State in Dataflow-Based Materialized Views, MIT 2021.
 """
@@ -34,14 +35,15 @@ from ..storage.encoding import Dictionary, Words
 from .filled_keys import FilledKeys, Mask
 
 Position = dict[int, int]
-"""How far an operator has got: number of an edge out of a base table -> last epoch received on it."""
+"""The progress of an operator. It maps the number of each edge out of a base table to the last epoch received on it."""
 
 
 @dataclass(eq=False)
 class PartialEdge:
     """An edge from ``source`` down to input ``slot`` of ``target``.
 
-    ``ask`` are the columns of the source that the target asks by. ``at`` is the position of the last message received.
+    ``ask`` are the columns of the source by which the target asks for rows. ``at`` is the position of the last message
+    that the target received.
     """
 
     number: int
@@ -53,7 +55,7 @@ class PartialEdge:
 
 
 class Services(Protocol):
-    """What an operator may use of the engine, a :class:`~.scheduler.MessageScheduler`."""
+    """The part of the engine, a :class:`~.scheduler.MessageScheduler`, that operators can use."""
 
     now: int
     op: int
@@ -82,7 +84,10 @@ class Services(Protocol):
 
 
 class PartialNode:
-    """An operator. ``view`` is the view that it was built for, ``ask`` the output columns that it is asked by."""
+    """The base class of operators.
+
+    ``view`` is the view that the operator was built for, and ``ask`` are the output columns by which it is asked.
+    """
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         self.flow, self.name, self.plan, self.view, self.ask = flow, name, plan, view, ask
@@ -93,30 +98,30 @@ class PartialNode:
     # State.
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
-        """The state: (arrangement, kind, column names, filled keys of it or None)."""
+        """Return the parts of the state, each as (arrangement, kind, column names, its filled keys or None)."""
         return []
 
     def save(self) -> Any:
-        """The state for :meth:`restore`, arrangements aside."""
+        """Return the state for :meth:`restore`. It does not include the arrangements."""
         return None if self.filled is None else self.filled.copy()
 
     def restore(self, saved: Any) -> None:
-        """Go back to a saved state."""
+        """Restore a state that :meth:`save` returned."""
         self.filled = saved
 
     def drop(self, keys: Words) -> Words:
-        """Make keys holes and delete their rows; returns the keys that were filled."""
+        """Turn keys into holes and delete their rows. Return the keys that were filled."""
         return keys[:, :0]
 
     def recode(self, moved: Words) -> None:
-        """Replace string codes."""
+        """Replace each string code ``c`` in the filled keys with ``moved[c]``."""
         if self.filled is not None:
             self.filled.recode(moved)
 
     # Messages.
 
     def at(self) -> Position:
-        """The position of this operator."""
+        """Return the position of this operator."""
         return {number: epoch for edge in self.inputs for number, epoch in edge.at.items()}
 
     def send_change(self, delta: Delta) -> None:
@@ -126,20 +131,20 @@ class PartialNode:
                 self.flow.send("change", edge, delta=delta, at=self.at())
 
     def pass_evict(self, keys: Words | None) -> None:
-        """Tell the operators below that keys of ``ask`` (None: all) are no longer maintained."""
+        """Notify the operators below that keys of ``ask`` (None: all keys) are no longer maintained."""
         if keys is None or keys.shape[1]:
             for edge in self.outputs:
                 self.flow.send("evict", edge, keys=keys, at=self.at())
 
     def evict(self, keys: Words) -> None:
-        """Make keys holes here and below."""
+        """Turn keys into holes in this operator and in the operators below."""
         evicted = self.drop(keys)
         if evicted.shape[1]:
             self.flow.evicted(self, evicted, self.name)
         self.pass_evict(keys)
 
     def keep_filled(self, filled: FilledKeys, delta: Delta, edge: PartialEdge) -> Delta:
-        """The rows of a change whose key is filled. The others are dropped."""
+        """Return the rows of a change whose keys are filled. All other rows are dropped."""
         kept = filled.mask(delta.rows[list(edge.ask)], self.flow.strings)
         dropped = int((~kept).sum())
         if dropped:
@@ -149,11 +154,11 @@ class PartialNode:
 
 
 class Upstream(PartialNode, ABC):
-    """An operator that answers upqueries. ``tag`` names an upquery; ``keys`` are words int64[len(ask), q]."""
+    """An operator that answers upqueries. ``tag`` identifies an upquery, and ``keys`` are words int64[len(ask), q]."""
 
     @abstractmethod
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
-        """Receive an upquery from below; ``asked`` is the epoch in which the read that caused it started."""
+        """Receive an upquery from below. ``asked`` is the epoch in which the read that caused it started."""
 
 
 class Downstream(PartialNode, ABC):
@@ -161,14 +166,14 @@ class Downstream(PartialNode, ABC):
 
     @abstractmethod
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
-        """Receive a change from above; ``before`` is the position of the edge before it."""
+        """Receive a change from above. ``before`` is the position of the edge before this change."""
 
     @abstractmethod
     def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         """Receive the response to an upquery of this operator."""
 
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
-        """Receive the keys that the operator above no longer maintains; None for all."""
+        """Receive the keys that the operator above no longer maintains (None: all keys)."""
         self.pass_evict(keys)
 
 
@@ -177,10 +182,10 @@ class InnerNode(Upstream, Downstream):
 
 
 class BaseNode(Upstream):
-    """A base table: full, with an index for each set of columns that it is asked by."""
+    """A base table. It stores all rows, with an index for each set of columns by which it is asked."""
 
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
-        # The table stores every change sent on this edge. Without rule 18 it answers as of the read instead.
+        # The table contains every change sent on this edge. Without the fix of rule 18, it is read as of epoch asked.
         at = asked if "rule18" in self.flow.without else None
         _, rows, diffs = self.flow.index(self.name_of_relation, edge.ask).match(keys, self.flow.strings, at)
         self.flow.send(
@@ -199,7 +204,7 @@ class BaseNode(Upstream):
 
 
 class LinearNode(InnerNode):
-    """Filter or Map. No state."""
+    """A Filter or a Map. It does not cache any rows."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -225,7 +230,7 @@ class LinearNode(InnerNode):
 
 @dataclass
 class UnionUpquery:
-    """An upquery that a union is answering, with one answer for each input (None: not yet received)."""
+    """An upquery that a union is answering, with one answer for each input (None if it has not been received)."""
 
     edge: PartialEdge
     keys: Words
@@ -235,7 +240,7 @@ class UnionUpquery:
 
 
 class UnionNode(InnerNode):
-    """UNION ALL: asks every input, and sends one combined response (rule 22)."""
+    """A UNION ALL. It sends an upquery to every input, and combines the answers into one response (rule 22)."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -276,7 +281,7 @@ class UnionNode(InnerNode):
 
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
         for upquery in self.open_upqueries.values():
-            # The stored half will miss changes from now on, so ask for it again.
+            # The stored answer can miss changes after this eviction, so ask this input again.
             if upquery.answers[edge.slot] is not None:
                 self._ask(upquery, edge.slot)
         self.pass_evict(keys)
@@ -292,7 +297,7 @@ class UnionNode(InnerNode):
 
 
 class ReaderNode(Downstream):
-    """Where a view is read: caches the rows of the keys that were read before."""
+    """The operator from which a view is read. It caches the rows of keys that have been read before."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -336,7 +341,7 @@ class ReaderNode(Downstream):
 
 
 def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
-    """The input columns that output columns ``ask`` of a Map copy. Raises ViewError if one is computed."""
+    """Return the input columns that a Map copies to its output columns ``ask``. Raises ViewError if one is computed."""
     columns = input_columns(plan, ask)
     if columns is None:
         raise untraceable(view, plan.schema, next(c for c in ask if not copied_from(plan, c)), "is computed")
@@ -344,8 +349,8 @@ def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
 
 
 def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
-    """The error for a key column that does not come from a base table."""
+    """Return the error for a key column that does not come from a base table. ``why`` completes the sentence."""
     return ViewError(
         f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot reach a base "
-        f"table; partial state needs a key of base columns: give the view key=[...], or use full or shared state"
+        f"table; declare the view with a key=[...] of base-table columns, or use full or shared state"
     )

@@ -1,7 +1,8 @@
-"""Partial state: rows are computed when a key is read, and cached until they are evicted.
+"""The engine for partial state: rows are computed when a key is read, and cached until the key is evicted.
 
-This is the engine: it builds the graph, reads, evicts and keeps the budget. :mod:`.scheduler` delivers the messages.
-Base tables are full, with an index for each set of columns that they are asked by; only the state above is partial.
+This module builds the graph, reads and evicts keys, and enforces the budget. :mod:`.scheduler` delivers the messages.
+Base tables store all rows, with an index for each set of columns by which they are asked. Only the state of the
+operators below them is partial.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ FIXES = ("rule18", "rule20", "rule22")
 
 
 class Partial(MessageScheduler):
-    """The partial engine.
+    """The engine for partial state.
 
-    ``max_rows`` and ``max_bytes`` limit the state beside the base tables. ``seed`` is for :meth:`evict` with ``n``.
-    ``without`` switches off the fixes of rules 18, 20 or 22, to show what they prevent.
+    ``max_rows`` and ``max_bytes`` limit the size of the state, not including base tables. ``seed`` determines the
+    random keys that :meth:`evict` chooses if ``n`` is given. ``without`` switches off the fixes of rules 18, 20 or 22,
+    to show the wrong results that they prevent.
     """
 
     kind = "partial"
@@ -58,9 +60,9 @@ class Partial(MessageScheduler):
     ) -> None:
         named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
         if not all(fix in FIXES for fix in named):
-            raise ViewError(f"without={shorten(without)}: only the fixes {', '.join(FIXES)} can be switched off")
+            raise ViewError(f"without={shorten(without)} is not valid; it can contain {', '.join(FIXES)}")
         if not is_integer(seed) or seed < 0:
-            raise ViewError(f"seed={shorten(seed)}: a seed is an integer, 0 or more")
+            raise ViewError(f"seed={shorten(seed)} is not valid; a seed must be an integer of at least 0")
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
         self.seed = int(seed)
@@ -72,7 +74,10 @@ class Partial(MessageScheduler):
     # --- the protocol -----------------------------------------------------------
 
     def step(self, inputs: EpochInput) -> Any:
-        """See :meth:`~..engine.engine.Engine.step`; while paused, a :class:`~.messages.PendingResult` of it."""
+        """Apply one epoch; see :meth:`~..engine.engine.Engine.step`.
+
+        While the engine is paused, this returns a :class:`~.messages.PendingResult`.
+        """
         self._check_open()
         op, again = self._begin(), dict[str, Any]()
         try:
@@ -80,11 +85,11 @@ class Partial(MessageScheduler):
         except RowError:
             if not again:
                 raise
-        # An intermediate result overflowed. Run the epoch again with combined changes: the whole may not overflow.
+        # An intermediate result overflowed. Run the epoch again with combined changes, which may not overflow.
         return self._step(op, again, self._advance, {})
 
     def _step(self, op: int, inputs: EpochInput, carry: Callable[[], None], again: dict[str, Any]) -> Any:
-        """Run one epoch. If delivering its messages raises RowError, its input is left in ``again``."""
+        """Run one epoch; ``carry`` delivers its messages. If that raises RowError, save the input in ``again``."""
         with self._atomic():
             deltas = self._read_epoch(inputs)
             self.now = self.epoch + 1
@@ -109,9 +114,10 @@ class Partial(MessageScheduler):
         return out
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
-        """See :meth:`~..engine.engine.Engine.read`. Without a key: the rows of the filled keys.
+        """Return the rows of one key, or of all filled keys if ``key`` is None.
 
-        While paused, a read of a hole returns a :class:`~.messages.PendingResult`.
+        While the engine is paused, a read of a hole returns a :class:`~.messages.PendingResult`. See also
+        :meth:`~..engine.engine.Engine.read`.
         """
         if key is None:
             return super().read(view, None, at)
@@ -137,17 +143,17 @@ class Partial(MessageScheduler):
             return out
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict one key of a view, all keys, or ``n`` keys drawn by the seed; returns {operator: [keys]}.
+        """Evict one key of a view, ``n`` random keys, or all keys. Return the evicted keys of each operator.
 
-        The result includes the keys evicted downstream. Operators have their names of ``state()``; a join has one for
-        each cached side. Raises ViewError or RowError.
+        The result includes the keys that were evicted from operators below. Operators are named as in ``state()``,
+        where a join has one name for each cached side. Raises ViewError or RowError.
         """
         self._check_open()
         shown = self._view(view)
         if key is not None and n is not None:
-            raise ViewError(f"evict({view!r}): give a key or n, not both")
+            raise ViewError(f"evict({view!r}): pass either key or n, not both")
         if n is not None and (not is_integer(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
+            raise ViewError(f"evict({view!r}, n={shorten(n)}): n must be an integer of at least 0")
         reader = self.reader(shown)
         self._begin()
         with self._atomic(structure=True):
@@ -168,30 +174,33 @@ class Partial(MessageScheduler):
             return evicted
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """The filled keys, sorted, of a view, an aggregate, or a side of a join. Raises ViewError."""
+        """Return the sorted filled keys of a view, an aggregate, or a side of a join. Raises ViewError."""
         self._check_open()
         known = describe.filled_parts(self.nodes.values())
         if not isinstance(operator, str) or operator not in known:
-            raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
+            raise ViewError(f"there is no partial operator named {operator}; partial operators: {', '.join(known)}")
         return self._tuples(known[operator].keys, known[operator])
 
     def compact(self) -> None:
-        """See :meth:`~..engine.engine.Engine.compact`. Raises Error while paused."""
+        """Merge batches; see :meth:`~..engine.engine.Engine.compact`. Raises Error if the engine is paused."""
         self._check_idle("compact")
         super().compact()
 
     def install(self, view: View) -> Changes:
-        """See :meth:`~..engine.engine.Engine.install`. No key is filled, so no rows are returned."""
+        """Install a view; see :meth:`~..engine.engine.Engine.install`. Raises Error if the engine is paused.
+
+        The returned change is empty, because none of the view's keys are filled yet.
+        """
         self._check_idle("install")
         return super().install(view)
 
     def drop(self, view: str | View) -> None:
-        """See :meth:`~..engine.engine.Engine.drop`."""
+        """Remove a view; see :meth:`~..engine.engine.Engine.drop`. Raises Error if the engine is paused."""
         self._check_idle("drop")
         super().drop(view)
 
     def checkpoint(self, path: Any) -> None:
-        """See :meth:`~..engine.engine.Engine.checkpoint`. Raises Error while paused."""
+        """Write a checkpoint; see :meth:`~..engine.engine.Engine.checkpoint`. Raises Error if the engine is paused."""
         self._check_idle("checkpoint")
         super().checkpoint(path)
 
@@ -289,7 +298,7 @@ class Partial(MessageScheduler):
         return describe.graph_frames(self.nodes.values(), bases)
 
     def epoch_arrangements(self) -> list[Arrangement]:
-        # Partial state counts messages, not epochs.
+        # The times of all other arrangements count messages and not epochs.
         return list(dict.fromkeys([*self.bases.values(), *self.indexes.values()]))
 
     def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
@@ -315,7 +324,7 @@ class Partial(MessageScheduler):
             self.now,
             self.random.bit_generator.state,
         )
-        # Not a closure, so that a deep copy of a paused engine restores its own state.
+        # This is not a closure, because a deep copy of a paused engine must restore its own state.
         return partial(self._restore_all, super()._save(), nodes, pending, rest)
 
     def _restore_all(

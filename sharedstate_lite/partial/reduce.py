@@ -18,7 +18,7 @@ from .nodes import InnerNode, PartialEdge, Position, Services
 
 @dataclass
 class ReduceUpquery:
-    """An upquery that waits until its holes are filled."""
+    """An upquery that waits until those of its keys that are holes are filled."""
 
     edge: PartialEdge
     keys: Words
@@ -26,11 +26,11 @@ class ReduceUpquery:
 
 
 class ReduceNode(InnerNode):
-    """GROUP BY and DISTINCT: state for the filled keys.
+    """A GROUP BY or a DISTINCT, which has state only for the filled keys.
 
-    A change alone cannot update MAX or MIN after the extremum was deleted. The key then becomes a hole and is read
-    again from above (rule 21). The rows emitted for it are kept in ``rereads`` until then, so that the correction can
-    be sent as a change.
+    If the current MAX or MIN is retracted, the new one cannot be computed from the change alone. In this case, the key
+    becomes a hole and is read again from above (rule 21). Until the response arrives, ``rereads`` contains the rows
+    that were emitted for the key, so that the correction can be sent as a change.
     """
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -53,7 +53,7 @@ class ReduceNode(InnerNode):
         self._answer(tag)
 
     def _answer(self, tag: int) -> None:
-        """Answer an upquery if all its keys are filled, otherwise ask above for the holes."""
+        """Answer an upquery if all its keys are filled. Otherwise, ask the operator above for the holes."""
         upquery = self.open_upqueries[tag]
         holes = upquery.keys.compress(~self.filled.mask(upquery.keys, self.flow.strings), axis=1)
         if holes.shape[1]:
@@ -65,7 +65,7 @@ class ReduceNode(InnerNode):
         )
 
     def _output(self, keys: Words) -> Delta:
-        """The consolidated output rows of keys."""
+        """Return the consolidated output rows of these keys."""
         _, rows, diffs = self._rows.match(keys, self.flow.strings)
         return self._net(Delta(rows, diffs[0]))
 
@@ -88,7 +88,7 @@ class ReduceNode(InnerNode):
         out, lost = self._reduce(delta)
         self.send_change(out)
         if lost.shape[1]:
-            # The output starts with the group columns, so key columns have the same numbers among them.
+            # The output starts with the group columns, so a key column has the same number in both.
             self._read_again(lost[list(self.ask)])
 
     def _read_again(self, keys: Words) -> None:
@@ -112,7 +112,7 @@ class ReduceNode(InnerNode):
             self._answer(tag)
 
     def _correct(self, fresh: Words) -> None:
-        """For keys that were read again, send the difference from the rows emitted before."""
+        """Send the difference between the current rows and those emitted before, for keys that were read again."""
         rest = []
         for keys, known in self.rereads:
             back = self.flow.among(keys, fresh, self.plan.schema, self.ask)

@@ -1,11 +1,12 @@
-"""Delivering the messages of a partial graph: automatically, or one at a time by hand.
+"""Delivering the messages of a partial graph, either automatically or one at a time.
 
-Normally a call delivers every message, oldest first, before it returns. Between :meth:`MessageScheduler.pause` and
-:meth:`MessageScheduler.resume` messages wait. :meth:`MessageScheduler.deliver` then delivers one, in any order that
-keeps each edge first in, first out. Races become tests in this way.
+Normally, a call delivers all messages, oldest first, before it returns. Between :meth:`MessageScheduler.pause` and
+:meth:`MessageScheduler.resume`, messages wait, and :meth:`MessageScheduler.deliver` delivers one of them. Any order is
+possible that keeps each edge first in, first out. This makes it possible to reproduce race conditions in tests.
 
-A paused step writes its rows to the base tables before the graph computes with them. If a row then overflows, its
-message could never be delivered. So the call that sent the message is rolled back, with everything after it.
+On a paused engine, a step writes its rows to the base tables before the operators process them. If a row then causes an
+overflow in an operator, its message cannot be delivered. For this reason, the call that sent the message is rolled back
+together with all calls after it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .nodes import PartialEdge, PartialNode, Position, ReaderNode
 
 
 class MessageScheduler(Engine):
-    """An engine whose operators exchange messages; provides :class:`~.nodes.Services`."""
+    """An engine whose operators exchange messages. It implements :class:`~.nodes.Services` for them."""
 
     def _start(self, without: Iterable[str]) -> None:
         self.without = frozenset(without)
@@ -53,35 +54,35 @@ class MessageScheduler(Engine):
 
     @abstractmethod
     def _within_budget(self) -> None:
-        """Evict until the state is within the budget."""
+        """Evict keys until the state is within the budget."""
 
     @abstractmethod
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
-        """The rows of a key of a view."""
+        """Return the rows of a view that have one key, as a data frame."""
 
     # --- message by message -----------------------------------------------------
 
     @property
     def paused(self) -> bool:
-        """Whether messages wait for :meth:`deliver`."""
+        """Whether messages wait until :meth:`deliver` or :meth:`resume` is called."""
         return self._paused_at is not None
 
     def pause(self) -> None:
-        """Let messages wait from now on. A second call does nothing."""
+        """Make messages wait until :meth:`deliver` or :meth:`resume` is called. Pausing again has no effect."""
         self._check_open()
         if self._paused_at is None:
             self._paused_at = self.epoch
             self._holds = [a.handle(self.epoch) for a in self.indexes.values()]
 
     def messages(self) -> list[MessageInfo]:
-        """The messages in flight, in the order sent; see :class:`~.messages.MessageInfo`."""
+        """Return the messages in flight, in the order in which they were sent."""
         self._check_open()
         return [MessageInfo.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.in_flight]
 
     def deliver(self, i: int) -> None:
         """Deliver message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
 
-        Raises RowError as :meth:`resume` does.
+        Raises RowError in the same case as :meth:`resume`.
         """
         self._check_open()
         if not self.paused:
@@ -94,15 +95,16 @@ class MessageScheduler(Engine):
             at = self.in_flight.queue.index(first)
             raise Error(
                 f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
-                f"message {at} comes before it"
+                f"deliver message {at} first"
             )
         with self._rolling_back(), self._atomic(structure=True):
             self._deliver(message)
 
     def resume(self) -> None:
-        """Deliver all messages, oldest first, and stop pausing.
+        """Deliver all messages, oldest first, and end the pause.
 
-        Raises RowError if a row overflows. The engine is then as before the call that brought the row, and paused.
+        Raises RowError if a row causes an overflow. The call that inserted the row and all calls after it are then
+        rolled back, and the engine stays paused.
         """
         self._check_open()
         with self._rolling_back(), self._atomic(structure=True):
@@ -115,7 +117,7 @@ class MessageScheduler(Engine):
 
     @contextmanager
     def _rolling_back(self) -> Iterator[None]:
-        """On a RowError, roll back the call whose message was being delivered, and all calls after it."""
+        """If a RowError is raised, roll back the call whose message was being delivered, and all calls after it."""
         try:
             yield
         except RowError as error:
@@ -127,17 +129,20 @@ class MessageScheduler(Engine):
             for arrangement in self.epoch_arrangements():
                 for handle in arrangement.handles:
                     handle.time = min(handle.time, self.epoch)
-            # New strings stay until compact(), because a result that was returned may contain them.
+            # New strings stay in the dictionary until compact(), because a result that was returned may contain them.
             why = (
-                f"{error}; the call with this row and all calls after it are rolled back, and the engine is paused at "
-                f"epoch {self.epoch}: step without the row, or call resume() again"
+                f"{error}; the call with this row and all calls after it were rolled back, and the engine is paused at "
+                f"epoch {self.epoch}; step without the row, or call resume() again"
             )
             for pending in lost:
                 pending.refuse(RowError(why))
             raise RowError(why) from error
 
     def close(self) -> None:
-        """See :meth:`~..engine.engine.Engine.close`. Results that are not available yet raise Error."""
+        """Release all state; see :meth:`~..engine.engine.Engine.close`.
+
+        Results that are not available yet then raise Error.
+        """
         super().close()
         for pending in self._pending.values():
             if not pending.answered:
@@ -149,19 +154,19 @@ class MessageScheduler(Engine):
 
     @property
     def strings(self) -> Dictionary:
-        """The strings of the engine."""
+        """The current string dictionary of the engine."""
         return self.dictionary.strings
 
     now = 0
-    """The last epoch in the base tables, the current one included."""
+    """The last epoch whose rows are in the base tables. This can be an epoch in progress."""
 
     def number(self) -> int:
-        """A new number for an edge."""
+        """Return a new number for an edge."""
         self._edges += 1
         return self._edges
 
     def tag(self) -> int:
-        """A new tag for an upquery."""
+        """Return a new tag for an upquery."""
         self.tag_count += 1
         return self.tag_count
 
@@ -182,13 +187,13 @@ class MessageScheduler(Engine):
         )
 
     def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any:
-        """Which of keys int64[k, n] are in ``wanted`` int64[k, q]; bool[n]."""
+        """Return which of the keys int64[k, n] are in ``wanted``, int64[k, q], as bool[n]."""
         known = FilledKeys(tuple(schema[i].type for i in columns))
         known.add(wanted, self.strings, 0)
         return known.mask(keys, self.strings)
 
     def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement:
-        """The index of a base table by columns, created on first use."""
+        """Return the index of a base table by these columns. It is created on first use."""
         found = self.indexes.get((relation, columns))
         if found is None:
             _, schema = self._relation(relation)
@@ -207,12 +212,12 @@ class MessageScheduler(Engine):
         return found
 
     def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
-        """Rows of a stateless operator by any columns, as of a position; see :func:`~.base_reads.fetch`."""
+        """Look up rows of a stateless operator by any columns, as of a position; see :func:`~.base_reads.fetch`."""
         floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
         return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
 
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
-        """A function that makes Changes of some rows of a delta, for the trace."""
+        """Return a function that converts some rows of a delta to Changes, for the trace."""
         return lambda: Changes.consolidated(schema, delta.take(some), self.trace.epoch, self.strings)
 
     def wrote(self, node: PartialNode, delta: Delta) -> None:
@@ -227,7 +232,7 @@ class MessageScheduler(Engine):
             self._evicted.setdefault(part, []).append(keys)
 
     def answered(self, reader: ReaderNode, keys: Words) -> None:
-        """Keys of a reader are filled, so set the results of the reads that wait for them."""
+        """Set the results of all pending reads whose keys are now filled in ``reader``."""
         for pending in self._pending.values():
             if pending.reader is reader and pending.keys is not None and not pending.answered:
                 if reader.filled.mask(pending.keys, self.strings).all():
@@ -236,7 +241,7 @@ class MessageScheduler(Engine):
     # --- of an epoch ------------------------------------------------------------
 
     def reader(self, view: View) -> ReaderNode:
-        """The reader of a view."""
+        """Return the reader of a view."""
         node = self.nodes["reader", view.name]
         assert isinstance(node, ReaderNode)
         return node
@@ -247,13 +252,13 @@ class MessageScheduler(Engine):
             reader = self.reader(view)
             parts = reader.emitted.pop(op, [])
             delta, layout = concat(parts, len(view.schema)), reader.rows.layout
-            if len(parts) > 1:  # each is consolidated; one may retract rows of another
+            if len(parts) > 1:  # each part is consolidated, but one can retract rows of another
                 delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
             out[name] = self._changes(view, delta)
         return out
 
     def _tables(self, deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        """The changes of an epoch as tables, because a rollback removes the codes of its strings."""
+        """Return the changes of an epoch as Arrow tables, which stay valid if a rollback removes new string codes."""
         return {
             relation: Changes(self.catalog.schema(relation), delta, self.now, self.strings).to_arrow()
             for relation, delta in deltas.items()
@@ -275,8 +280,9 @@ class MessageScheduler(Engine):
     def _advance(self) -> None:
         """Deliver the changes of an epoch so that each operator receives one combined change for each edge.
 
-        Delivered one by one, changes of two base tables form pairs of rows that never existed together, and sums of
-        inserted rows with rows not yet retracted. Those may overflow although the whole epoch does not.
+        If the changes of two base tables are delivered one by one, a join can form pairs of rows that never existed at
+        the same time, and a sum can include both inserted rows and rows that are not retracted yet. Such intermediate
+        results can overflow even if the result of the entire epoch does not.
         """
         while len(self.in_flight):
             before, message = self.in_flight.joined()
@@ -310,7 +316,7 @@ class MessageScheduler(Engine):
             self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
 
     def settle(self, node: PartialNode) -> None:
-        """Close the batches that a message wrote, so that the next message writes new ones."""
+        """Complete the batches that a message wrote to a node's state, so that the next message writes new batches."""
         for arrangement, _, _, _ in node.parts():
             if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
                 arrangement.commit(arrangement.upper + 1)

@@ -30,7 +30,7 @@ def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
     with make(label, [it]) as engine:
         engine.step({"r": [(("a", 1), 1)]})
         for odd in (it, None, 3):
-            with pytest.raises(ss.ViewError, match="^no view is called .*; installed are: v$"):
+            with pytest.raises(ss.ViewError, match="^there is no view named .*; installed views: v$"):
                 engine.read(odd, key="a")
         for at in (np.array([0, 1]), "1", 1.0, [1], True):
             with pytest.raises(ss.TimeError) as caught:
@@ -53,5 +53,5 @@ def test_more_rows_than_a_frame_holds(label: str) -> None:
 def test_the_filled_keys_of_no_operator(odd: Any) -> None:
     """An unknown operator raises ViewError with the list of operators."""
     engine = make("partial", [view()])
-    with pytest.raises(ss.ViewError, match="^no partial operator is called .*; there are: v.group1, v$"):
+    with pytest.raises(ss.ViewError, match="^there is no partial operator named .*; partial operators: v.group1, v$"):
         engine.filled(odd)

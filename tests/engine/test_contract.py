@@ -251,7 +251,7 @@ def test_install_and_drop(kind: str) -> None:
     assert set(engine.step({})) == set(engine.views)
     with pytest.raises(ss.ViewError, match="above"):
         engine.drop("below")
-    with pytest.raises(ss.ViewError, match="installed already"):
+    with pytest.raises(ss.ViewError, match="already installed"):
         engine.install(below)
     engine.drop("above")
     engine.drop(below)

@@ -124,7 +124,7 @@ def test_a_view_of_another_catalog_is_not_dropped(label: str) -> None:
     """A view of another catalog with the same name is not dropped."""
     mine, other = ss.Catalog(**RELATIONS), ss.Catalog(**RELATIONS)
     with make(label, [mine.view(sql) for sql in SQL]) as engine:
-        with pytest.raises(ss.ViewError, match="view w is of another catalog"):
+        with pytest.raises(ss.ViewError, match="view w belongs to another catalog"):
             engine.drop(other.view(SQL[1]))
         assert list(engine.views) == ["v", "w"]
         engine.drop(mine.views["w"])

@@ -72,7 +72,7 @@ def test_an_edge_is_first_in_first_out() -> None:
         engine.step({"visit": [(("a", length), 1)]})
     first, second = [n for n, m in enumerate(engine.messages()) if m.edge[0] == "visit"]
     before = engine.messages()
-    with pytest.raises(ss.Error, match=f"deliver\\({second}\\): the edge visit -> .* message {first} comes before it"):
+    with pytest.raises(ss.Error, match=f"deliver\\({second}\\): the edge visit -> .* deliver message {first} first"):
         engine.deliver(second)
     for wrong in (-1, len(before), True, "0"):
         with pytest.raises(ss.Error, match="messages are in flight, numbered from 0"):
@@ -117,7 +117,7 @@ def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
     for odd in (True, np.bool_(False), 0.0):
         with pytest.raises(ss.Error, match="numbered from 0"):
             engine.deliver(odd)
-        with pytest.raises(ss.ViewError, match="number of keys"):
+        with pytest.raises(ss.ViewError, match="at least 0"):
             engine.evict("v", n=odd)
 
 
@@ -223,7 +223,7 @@ def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
     unread = engine.read("v", key="c")
     hold = engine.handle(3)
     copied = copy.deepcopy(engine)
-    with pytest.raises(ss.RowError, match="2147483647 .* rolled back.* paused at epoch 2: step without"):
+    with pytest.raises(ss.RowError, match="2147483647 .* rolled back.* paused at epoch 2; step without"):
         while by_hand:
             engine.deliver(0)
         engine.resume()

@@ -197,7 +197,7 @@ def test_views_that_come_and_go() -> None:
     assert all(out[name] == want[name] for name in ("joined", "late"))
     there.drop("joined")
     assert list(there.views) == ["late"] and there.filled("late") == [("b",)]
-    with pytest.raises(ss.ViewError, match="installed already"):
+    with pytest.raises(ss.ViewError, match="already installed"):
         there.install(late)
 
 
