@@ -193,7 +193,7 @@ class FromClause:
             order.append(found)
 
     def _keys(self, source: int, order: list[int]) -> list[Equality]:
-        """Return the equalities that join ``source`` with the tables in ``order``, or [] if it cannot be joined yet."""
+        """Return the equalities that join ``source`` with the tables in ``order``, or [] if ``source`` must wait."""
         reach = [e for e in self.equalities if (ends := e.ends_at(source)) and ends[0].source in order]
         if source not in self.outer:
             return reach

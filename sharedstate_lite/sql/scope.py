@@ -96,7 +96,7 @@ class Scope:
         """Return a reference to the column ``name``.
 
         If ``table`` is given, only that table is searched. If ``among`` is not None, only the tables with these numbers
-        are searched. Raises SqlError if no column has that name, or more than one.
+        are searched. Raises SqlError if no column or several columns have that name.
         """
         numbers = range(len(self.sources)) if among is None else list(among)
         if table:
