@@ -118,7 +118,7 @@ class Disk:
 
 
 def _lacks() -> str:
-    """Return what the machine lacks, as far as can be told without mounting; "" if nothing."""
+    """Return what the machine lacks, as far as this can be checked without mounting; "" if nothing."""
     if not Path("/dev/fuse").exists():
         return (
             "this machine has no /dev/fuse; load the kernel module (modprobe fuse), or start the container with "

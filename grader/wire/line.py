@@ -74,7 +74,7 @@ class Line:
         return self.served == 1 and now - self.at < 100_000_000
 
     def more(self, data: bytes) -> Answer | None:
-        """Add received bytes. Returns the answer once it is complete. b"" means that the other side has closed the line.
+        """Add received bytes. Returns the answer once it is complete. b"" means that the other side closed the line.
 
         Raises Malformed, and ConnectionResetError if the answer can no longer be completed.
         """
