@@ -140,5 +140,8 @@ def find_name(name: str, names: Iterable[str]) -> str | None:
 
 
 def node_name(node: Node, view: View | None, name: str) -> str:
-    """Return the name of a view or relation in its declared spelling. ``name`` is returned if neither is known."""
+    """Return the declared name of ``view``, or of the relation that ``node`` scans if ``view`` is None.
+
+    Return ``name`` if ``node`` is not a scan either.
+    """
     return view.name if view is not None else node.relation if isinstance(node, Scan) else name

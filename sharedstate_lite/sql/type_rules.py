@@ -22,7 +22,10 @@ WIDENING = (Type.INT, Type.BIGINT, Type.DOUBLE)
 
 
 def common(args: Sequence[Expr]) -> Type | None:
-    """Return the common type of ``args`` after widening, or None if there is none. Without any typed argument, it is INT."""
+    """Return the common type of ``args`` after widening, or None if there is none.
+
+    If all ``args`` are NULL without a type, the result is INT.
+    """
     known = [a for a in args if a is not NULL_LITERAL]
     types = {a.type for a in known}
     if len(types) <= 1:
