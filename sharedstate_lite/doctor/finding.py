@@ -13,7 +13,7 @@ class Level(IntEnum):
     NOTE = 1
     """Something optional is missing; everything else works."""
     WARN = 2
-    """The kit works, but slowly, with little memory or disk space, or with package versions that are not locked."""
+    """The kit works, but it is slow, has little memory or disk space, or has other package versions than locked."""
     FAIL = 3
     """A part of the kit does not work."""
 

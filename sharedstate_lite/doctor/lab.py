@@ -2,8 +2,9 @@
 
     python -m sharedstate_lite.doctor.lab [--no-browser] [--watch-parent]
 
-The last line that it prints is JupyterLab's address. Ctrl-C, SIGTERM and SIGHUP stop JupyterLab, its kernels, and every
-process that they started. All of these also stop if this process dies, even from SIGKILL. Two mechanisms ensure this:
+When JupyterLab is ready, its address is printed on the last line. Ctrl-C, SIGTERM and SIGHUP stop JupyterLab, its
+kernels, and every process that they started. All of these also stop if this process dies, even from SIGKILL. Two
+mechanisms ensure this:
 
 - JupyterLab's standard input is a pipe that this process keeps open. When this process exits, the pipe closes, and a
   thread in JupyterLab's process shuts JupyterLab down.
@@ -89,7 +90,7 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
         print(flush=True)
         server = JupyterServer(root, page)  # it starts while the example runs
         if status := run_module("sharedstate_lite.lessons.demo"):
-            raise Error(f"the example exited with status {status}; see its output above, then run make clean, make lab")
+            raise Error(f"the example exited with status {status}; see its output, then run make clean and make lab")
         address = server.ready()
         if browser:
             open_browser(address)
@@ -204,7 +205,7 @@ class JupyterServer:
         file = self._runtime / f"jpserver-{self._process.pid}.json"  # JupyterLab writes it once it is listening
         while time.monotonic() < deadline:
             if not self.running():
-                raise Error(f"JupyterLab did not start; see its log, {self.log}, then run make lab again")
+                raise Error(f"JupyterLab did not start; see {self.log}, then run make lab again")
             with contextlib.suppress(OSError, ValueError):
                 return f"{json.loads(file.read_text())['url']}{self._page}?token={self._token}"
             time.sleep(0.1)

@@ -86,7 +86,7 @@ def pins() -> tuple[dict[str, set[str]], set[str]]:
 
 
 def normalized(name: str) -> str:
-    """Return a package name in the normal form that PyPI compares, such as ``typing-extensions``."""
+    """Return a package name as PyPI normalizes it: in lower case, and with single hyphens as separators."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

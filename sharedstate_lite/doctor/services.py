@@ -74,8 +74,8 @@ def rocksdb_library() -> str:
 def execute_failure(folder: Path) -> str:
     """Return the reason why native code cannot be loaded from the folder, or an empty string if it can.
 
-    This maps a page of a new file as executable. A file system mounted noexec rejects that, as it would reject a
-    native library.
+    To find out, the function maps a page of a new file as executable. A file system that is mounted noexec rejects this
+    mapping, as it would reject a native library.
     """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

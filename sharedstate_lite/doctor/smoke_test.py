@@ -1,6 +1,6 @@
 """A small stateful Spark query over two micro-batches, for ``python -m sharedstate_lite.doctor --spark``.
 
-The query works only if Java, protobuf, Arrow, Python workers, RocksDB's native library and a checkpoint folder all
+The query succeeds only if Java, protobuf, Arrow, Python workers, RocksDB's native library and a checkpoint folder all
 work together. The doctor runs this module in a separate process with a time limit, and reports the last line that it
 prints.
 """

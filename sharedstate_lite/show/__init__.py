@@ -1,8 +1,8 @@
 """Charts of state and time, pictures of an engine's graph, and the stepper, all drawn without a browser.
 
-Pictures are drawn from data frames and recordings (such as ``engine.graph()`` and ``engine.state()``), and never use an
-engine's internals. A picture can be displayed as HTML, SVG or text. A chart is a plotly figure together with a picture
-of the same numbers, for pages that cannot run plotly.
+Pictures are drawn from recordings and from data frames, such as those that ``engine.graph()`` returns. They never use
+an engine's internals. A picture can be displayed as HTML, SVG or text. A chart is a plotly figure together with a
+picture of the same numbers, for pages that cannot run plotly.
 
     graph            operators with their state tables, from left to right
     held, held_chart, operators_chart    rows or bytes by kind of state, and by operator

@@ -143,7 +143,7 @@ def _logarithmic(amounts: list[float]) -> bool:
 
 
 def _share(value: float, amounts: list[float], log: bool) -> float:
-    """Return the length of a value's bar as a fraction of the longest bar."""
+    """Return the length of a value's bar, relative to the length of the longest bar."""
     if not log:
         return value / (max(amounts) or 1)
     low = math.floor(math.log10(min(amounts)) - 1e-9)

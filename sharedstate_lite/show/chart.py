@@ -116,7 +116,7 @@ def mapped(given: Any, what: str) -> Mapping[Any, Any]:
 def coloured(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the colour and the mark of each series. Raises Error if there are more than `MOST` series."""
     if len(names) > MOST:
-        raise Error(f"{len(names)} series in one chart cannot be distinguished; draw at most {MOST}, or two charts")
+        raise Error(f"{len(names)} series in one chart cannot be distinguished; draw at most {MOST} per chart")
     taken = {OWN[n] for n in names if n in OWN}
     left = [h for h in HUES if h not in taken]
     hues = {n: OWN[n] if n in OWN else left.pop(0) for n in names}

@@ -1,4 +1,4 @@
-"""Reads what an engine stores, each state table once, and shows it as one panel per operator of an outline."""
+"""Reads what an engine stores, and makes one panel for each operator of an outline. Each state table is read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .table import DrawnTable, Limits, counted, cut, grouped, shown
 from .text import wrap
 
 State = Callable[..., pd.DataFrame]
-"""The method ``engine.state``: without arguments it returns the table of all state, with a name that table's rows."""
+"""The method ``engine.state``. Without arguments, it returns a table of all state; with a name, it returns rows."""
 READ_AT_MOST = 20_000
 """Tables with more rows are counted but not read, because a picture shows at most eight rows."""
 

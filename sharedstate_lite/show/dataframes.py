@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api import types
 
 WIDEST = 120
-"""The largest number of characters that are shown of a string."""
+"""The largest number of characters that are shown for a string."""
 _HEADING = re.compile(r"<th[^>]*>[^<]+")
 _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 

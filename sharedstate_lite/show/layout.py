@@ -255,7 +255,7 @@ def _chain(number: int, link: Link, level: dict[str, int], size: dict[str, Box])
 
 
 def ordered(order: list[list[str]], links: Sequence[Link], size: Mapping[str, Box]) -> list[list[str]]:
-    """Return the columns with their boxes reordered; of the orders tried, this one has the fewest crossings."""
+    """Return each column in a new order. Of all orders that were tried, this one has the fewest crossings."""
     order = [list(c) for c in order]
     best, least = [list(c) for c in order], crossings(order, links, size)
     for sweep in range(8):

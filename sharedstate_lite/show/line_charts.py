@@ -76,7 +76,8 @@ def hits_chart(
 ) -> Chart:
     """Return a chart of hit rate by budget, from {name: {budget: hit rate from 0 to 1}}, with budgets in ``unit``.
 
-    The hit rate is the share of reads whose key was filled. Raises Error if one is above 1 or is not a valid number.
+    The hit rate is the share of reads whose key was filled. Raises Error if a hit rate is above 1, or if a value is not
+    a valid number.
     """
     tried = {n: mapped(r, "hit rate") for n, r in mapped(rates, "{budget: hit rate}").items()}
     budgets = {n: values(n, r.keys(), "budgets") for n, r in tried.items() if len(r)}

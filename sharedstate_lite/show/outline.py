@@ -38,7 +38,7 @@ class OutlineEdge:
     target: str
     kind: str
     trace_edge: tuple[str, str]
-    """The edge's source and target in the trace. They differ if an operator at this edge was left out."""
+    """The edge's source and target in the trace, which differ from the fields if an operator was left out."""
 
 
 def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEdge]]:

@@ -18,7 +18,7 @@ from .text import fit, width
 MARGIN = 14.0
 HEAD = 46.0
 STRETCH = 46.0
-"""The most px by which a gap grows if there is room."""
+"""The largest number of px by which a gap grows if there is room."""
 
 
 class Scene:

@@ -37,7 +37,7 @@ MEANING = {
 UNITS = ("rows", "bytes")
 COLUMNS = ("operator", "kind", "base", *UNITS)
 FILL = {kind: LIGHT[hue] for kind, hue in KINDS.items()}
-"""The colour of each kind of state in a plotly figure. Because bars contain numbers, it is the same in every theme."""
+"""The colour of each kind of state in a plotly figure. Bars contain numbers, so their colours are always light ones."""
 
 
 @dataclass(frozen=True)

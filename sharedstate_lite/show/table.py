@@ -1,4 +1,4 @@
-"""State tables that are cut to the room in a picture, measured and drawn.
+"""Cuts state tables to the size for which a picture has room, measures them and draws them.
 
 A long value is cut with an ellipsis, and its full text is in a tooltip. Rows and columns that are left out are counted.
 """
@@ -24,7 +24,7 @@ BETWEEN = 14
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a table is drawn: at most how many rows and columns, and how many px of a value and of the title."""
+    """How much of a table is drawn: the number of rows and columns, and the width of values and of the title in px."""
 
     rows: int = 8
     columns: int = 5
@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class DrawnTable:
-    """A table that is cut and ready to be drawn. ``cells`` has the shown values, ``whole`` their full text."""
+    """A table that is cut and ready to be drawn. ``cells`` are the values as drawn, ``whole`` is their full text."""
 
     caption: str
     head: list[str]
@@ -117,7 +117,7 @@ def slot(x: float, y: float, wide: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the text of a value in a cell: NULL for a missing value, and quotes around a string of only blanks."""
+    """Return the text of a value in a cell: NULL for a missing value, and quotes around a blank string."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value) or value is pd.NaT:
         return "NULL"
     if isinstance(value, bool):
@@ -173,7 +173,7 @@ def cut(
 def grouped(frame: pd.DataFrame, key: int) -> pd.DataFrame:
     """Return the values of each group under MAX or MIN, one row per group: its key, then its values in order.
 
-    ``frame`` has as many key columns as ``key`` says, then the value and its ``diff``. If a group has more than four
+    The first ``key`` columns of ``frame`` are the key; the value and its ``diff`` follow. If a group has more than four
     values, only the first two and the last two are shown.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}

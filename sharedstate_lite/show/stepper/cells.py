@@ -16,7 +16,7 @@ from .glyphs import minus, plus, stroke
 
 ARROW = "→"
 ITEM = 10.0
-"""How much wider than its text the box of an item in a bag is, in px."""
+"""The number of px by which the box of a bag's item is wider than its text."""
 
 
 class Field(Protocol):

@@ -28,9 +28,9 @@ NOW, WAITS, PAST, DROPPED = "now", "waits", "past", "dropped"
 
 @dataclass(frozen=True)
 class Chip:
-    """The badge of a message, and the values of its row or a count of its rows.
+    """The badge of a message, and the values of its row or the number of its rows.
 
-    A chip without a badge is for a batch that a reader reads through its trace handle. It shows the span of the batch.
+    A chip without a badge shows the span of a batch that a reader reads through its trace handle.
     """
 
     badge: str
@@ -160,7 +160,7 @@ class EdgeMessage:
     status: str
     step: int
     word: str = ""
-    """More text next to the step number, such as "dropped at the hole"."""
+    """Additional text next to the step number, such as "dropped at the hole"."""
     fresh: bool = False
     """Whether the message was dropped in this step."""
 

@@ -1,8 +1,8 @@
 """Turns a recording into what is drawn: the nodes that all steps share, and each step's contents and messages.
 
 A *lane* is an edge together with a direction. Changes, reads and responses move forward, and upqueries move back. Each
-lane shows its newest message. This is one that is sent in this step, that is waiting, or that was received in an
-earlier step of the current input message.
+lane shows its newest message, which was sent in this step, is waiting, or was received in an earlier step of the
+current input message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .table_blocks import StepperLimits, TableBlock, TableLayout, TableTraits, b
 Lane = tuple[int, bool]
 """The number of an edge, and whether the lane runs in the opposite direction."""
 SHOWN = 160
-"""The largest number of steps of which all are measured. In a longer recording, only every nth step is measured."""
+"""If a recording has more steps than this, only every nth step is measured."""
 GONE = "dropped at the hole"
 COUNTED = 50
 """The largest number of a message's rows that are read to choose its badge."""
@@ -34,7 +34,7 @@ COUNTED = 50
 class DiagramEdge:
     """An edge to draw. ``two`` says whether upqueries go back along it.
 
-    If it is a read, ``table`` is the number of the source's table from whose time axis the edge starts.
+    If the edge is a read, it starts at the time axis of the source's table number ``table``.
     """
 
     source: str

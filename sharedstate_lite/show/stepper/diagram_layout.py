@@ -23,7 +23,7 @@ SHIFT = 14.0
 """The distance from the middle of an edge to each of its two lanes, in px."""
 LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 7.0, 8.0
 STRETCH = 46.0
-"""The most px by which a gap grows if there is room."""
+"""The largest number of px by which a gap grows if there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
 
 Area = tuple[float, float, float, float]

@@ -2,7 +2,7 @@
 
 1. Messages show one value per line, gap by gap from the right.
 2. Tables use their narrow form.
-3. Messages that are neither moving nor waiting shrink to numbers.
+3. Messages shrink to numbers, except for those that move, wait, or were dropped in this step.
 4. Columns fold to plates, starting with the column farthest from the acting operator.
 5. Operators that are not neighbours of the acting one are summarized as ``upstream`` and ``downstream``, views last.
 
@@ -42,7 +42,7 @@ class Fit:
     layout: DiagramLayout
     limits: StepperLimits
     drawn: Mapping[str, str]
-    """The node that shows each operator, by name. The two names differ for summarized operators."""
+    """The name of the node that shows each operator. It differs from the operator's name for summarized operators."""
 
 
 class Fitting:

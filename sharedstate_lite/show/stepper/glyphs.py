@@ -59,7 +59,7 @@ def mark(kind: str, x: float, y: float) -> str:
 
 
 def band(kind: str, x: float, y: float, wide: float, high: float) -> str:
-    """Return the background of a row that changed in this step: a tint, and a bar that is dashed if it was deleted."""
+    """Return the SVG behind a row that changed in this step: a tint, and a bar that is dashed for a deleted row."""
     if kind not in ("inserted", "deleted"):
         return ""
     n = number

@@ -23,9 +23,9 @@ class Stepper(StepperSession):
     """Steps through what messages do to an engine. Notebooks call this class ``show.stepper``.
 
     ``replay`` is a function that makes a recording from messages (``ss.replay(kind, views)``). It is called again for
-    each fork. ``at`` is the initial position: the number of a message, for its last step, or a pair (message, step).
-    ``width`` is the width in px of pictures outside the widget. If ``predict`` is True, questions are asked before
-    steps. Raises Error if the initial position does not exist.
+    each fork. ``at`` is the initial position: a message number, which means the last step of that message, or a pair
+    (message, step). ``width`` is the width in px of pictures outside the widget. If ``predict`` is True, questions are
+    asked before steps. Raises Error if the initial position does not exist.
     """
 
     def __init__(

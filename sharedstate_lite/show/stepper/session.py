@@ -183,7 +183,7 @@ class StepperSession:
     def predict(self, text: str) -> Verdict:
         """Answer the question about the next step, and return the verdict.
 
-        The first answer that can be parsed counts for the score. Later answers are judged but do not change the score.
+        The first answer that can be parsed counts toward the score. Later answers are judged but do not change it.
         Raises Error if there is no question.
         """
         if self.question is None:

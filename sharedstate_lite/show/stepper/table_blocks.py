@@ -284,7 +284,7 @@ def _looked(each: Field, line: TableLine) -> Field:
 
 @dataclass(frozen=True)
 class StepperLimits:
-    """How much of a table is drawn: the width of a value in px, the number of columns, and the items of a bag.
+    """How much of a table is drawn: the width of a value in px, the number of columns, and of items in a bag.
 
     ``tight`` selects the narrow form of tables.
     """
@@ -300,7 +300,7 @@ ROOMY, NARROW, TIGHT = StepperLimits(), StepperLimits(96, 4, 3, True), StepperLi
 
 @dataclass(frozen=True)
 class TableTraits:
-    """Properties of a table over all steps: whether any needs a column of multiplicities, and which are numeric."""
+    """Properties of a table over all steps: if it has a column of multiplicities, and which columns are numeric."""
 
     times: bool
     numbers: tuple[bool, ...]

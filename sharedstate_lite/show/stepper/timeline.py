@@ -20,7 +20,7 @@ from .glyphs import shape
 SIDE, PITCH = 10.0, 7.0
 LABELS, TRACK, FORK = 14.0, 30.0, 24.0
 UNDER = 20.0
-"""The distance from a line to the words below it, in px, with room for the mark."""
+"""The distance from a line to the text below it, in px. It leaves room for the mark."""
 AGAINST = ("upquery", "response")
 """The kinds of steps that go against the stream, or answer such a step."""
 
@@ -44,7 +44,7 @@ class Timeline:
     xs: list[list[float]]
     ys: list[float]
     begins: list[float]
-    """The x at which each row branches off the one above it."""
+    """The x at which each row branches off from the one above it."""
 
     @property
     def svg(self) -> str:
