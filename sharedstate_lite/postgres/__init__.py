@@ -10,7 +10,7 @@
 
 The owner is the process that creates the `Server`. The server listens only on 127.0.0.1, and requires the random
 password in ``server.dsn`` for every connection. It never runs as root. If the environment variable
-SHAREDSTATE_LITE_POSTGRES_DSN is set, `Server` does not start a server but connects to the one in the variable.
+SHAREDSTATE_LITE_POSTGRES_DSN is set, `Server` connects to the server with that DSN instead of starting one.
 
 Modules, from the bottom:
 

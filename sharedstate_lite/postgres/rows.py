@@ -78,7 +78,7 @@ def connected(where: Server | str, **options: Any) -> psycopg.Connection[tuple[A
 
 
 def identifier(table: str) -> sql.Identifier:
-    """Return a table name, or a ``schema.name``, as an SQL identifier that is quoted when it is used."""
+    """Return the SQL identifier for a table name or a ``schema.name``, which psycopg quotes."""
     return sql.Identifier(*table.split(".", 1))
 
 
@@ -151,7 +151,7 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type as which a column is written.
+    """Return the type in which a column is written.
 
     Dictionaries are written as their values, timestamps in microseconds, and null columns as strings.
     """

@@ -1,4 +1,4 @@
-"""Server: a PostgreSQL server that stops with this process, or the running server in the environment variable.
+"""Server: a PostgreSQL server that stops with this process, or a running server whose DSN is in the environment.
 
 This module runs in the process that owns the server. :mod:`.supervisor` starts and stops it in a separate process.
 """
@@ -38,7 +38,7 @@ SETTINGS: dict[str, str] = {
     "jit": "off",
     # Keep shared memory in files in the data folder, so that it is deleted with the folder.
     "dynamic_shared_memory_type": "mmap",
-    # Without replicas, bulk loads into new tables need no WAL.
+    # Without replicas, bulk loads into new tables do not need WAL.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_wal_size": "4GB",
@@ -103,7 +103,7 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether the server is running. If its DSN is in the environment variable, always True before `close`."""
+        """Whether the server is running. For a server from the environment, this is True until `close` is called."""
         return not self._closed and (self._supervisor is None or self._supervisor.poll() is None)
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
@@ -137,7 +137,7 @@ class Server:
         return f"Server(PostgreSQL {self.version} at {address}{state})"
 
     def __reduce__(self) -> NoReturn:
-        raise Error(f"{self!r}: a server cannot be pickled. Send its dsn, and connect to the dsn in the other process.")
+        raise Error(f"{self!r}: a server cannot be pickled. Send its dsn to the other process, and connect there.")
 
     def _version_of(self, named: str) -> str:
         """Return the version of the running server with the DSN ``named``."""

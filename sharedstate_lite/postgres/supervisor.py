@@ -35,7 +35,7 @@ from typing import Any
 PREFIX = "sharedstate-postgres-"
 LOCK = ".held"
 START_SECONDS, FAST_SECONDS, QUIT_SECONDS = 60, 60, 10
-"""Time limits for a server to start, to shut down in an orderly way, and to quit immediately."""
+"""Time limits for starting a server, for an orderly shutdown, and for an immediate exit."""
 PORT_TRIES = 5
 PR_SET_PDEATHSIG = 1
 """The constant from Linux's sys/prctl.h."""
@@ -151,7 +151,7 @@ class Supervisor:
             os.chown(new, self.user["user"], self.user["group"])
             os.chown(given, self.user["user"], self.user["group"])
         options = ["-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
-        options += ["--auth=scram-sha-256", f"--pwfile={given}"]  # a password for every connection
+        options += ["--auth=scram-sha-256", f"--pwfile={given}"]  # require a password for every connection
         initdb = self._run(["initdb", "-D", str(new), *options], signal.SIGKILL)
         try:
             self._await(initdb, lambda: initdb.poll() is not None, "initdb")
@@ -215,7 +215,7 @@ class Supervisor:
             self.owner.wait(60 if watched else 0.5, *watched)
 
     def _stop(self, server: subprocess.Popen[bytes]) -> None:
-        """Stop the server. Shut it down in an orderly way only if its data is kept."""
+        """Stop the server, with an orderly shutdown if its data is kept, and immediately if the data is deleted."""
         stays = self.base != self.scratch
         for number, seconds in [(signal.SIGINT, FAST_SECONDS)][:stays] + [(signal.SIGQUIT, QUIT_SECONDS)]:
             if server.poll() is None:

@@ -36,7 +36,7 @@ from .strings import worker_strings
 
 @dataclass
 class BinFactory:
-    """The data from which a worker builds the bins of an engine. All workers have the same.
+    """The data from which a worker builds the bins of an engine. It is the same in all workers.
 
     If ``checked`` is false, a worker trusts its memory without comparing tokens. Tests and lessons use this to show the
     wrong answers that the token prevents.

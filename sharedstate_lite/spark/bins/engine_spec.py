@@ -83,7 +83,7 @@ class EngineSpec:
             return self.route()
         if self.kind not in STRATEGIES:
             kinds = ", ".join([*STRATEGIES, "partial"])
-            raise ViewError(f"engine {self.kind!r}: on Spark, the engine must be one of {kinds}")
+            raise ViewError(f"engine {self.kind!r}: on Spark, the strategy must be one of {kinds}")
         joins = STRATEGIES[self.kind][1]
         if self.join not in joins:
             raise ViewError(
@@ -128,7 +128,7 @@ def read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise CheckpointError(f"{file} is not in format {FORMAT}; restore it with the kit's version that wrote it")
+        raise CheckpointError(f"{file} is not in format {FORMAT}; use the version of the kit that wrote it")
     return found
 
 

@@ -121,10 +121,11 @@ def read_file(file: Path, schema: Schema) -> pa.Table:
 
 
 def _repeated(about: Any, names: Sequence[str]) -> list[str]:
-    """Return the text columns that are probably dictionary-encoded in the file. Each distinct text is looked up once.
+    """Return the text columns that are probably dictionary-encoded in the file.
 
-    The file's metadata does not contain the encoding of each page. A text in plain encoding takes its own bytes and
-    four more, so a small average size indicates dictionary encoding.
+    If these columns are read as dictionaries, each distinct text is looked up only once. The file's metadata does not
+    contain the encoding of each page. A text in plain encoding takes its own bytes and four more, so a small average
+    size indicates dictionary encoding.
     """
     size, values = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for group in range(about.num_row_groups):

@@ -20,10 +20,10 @@ from .messages import BinId, BinMessage, BinResult, Store, WorkerRpc, WriteBuffe
 from .strings import worker_strings
 
 CACHED_BINS = 64
-"""The maximum number of bins, of all engines together, in a process's memory. The least recently used is evicted."""
+"""The maximum number of bins that a process keeps in memory. The least recently used bins are dropped first."""
 
 lock = threading.Lock()
-"""Held while bins run or strings are added, by the thread of Spark's task or of a call from another worker."""
+"""Held by a thread while it runs bins or adds strings, for Spark's task or for a call from another worker."""
 
 _cached: OrderedDict[BinId, Bin] = OrderedDict()
 

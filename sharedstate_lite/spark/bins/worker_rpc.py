@@ -10,8 +10,8 @@ The token is random and stored only in the state store, so it also authenticates
 blobs, and is never executed as code. If a call fails for any reason, for example because the process has exited or runs
 on another host, the caller reads the bin from the store.
 
-A frame consists of the size of its head in 8 bytes, the head in JSON, which contains the sizes of the blobs, and the
-blobs.
+A frame starts with the size of its head, in 8 bytes. The head follows as JSON. It contains the sizes of the blobs,
+which are last in the frame.
 """
 
 from __future__ import annotations

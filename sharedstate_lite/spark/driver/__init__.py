@@ -25,8 +25,8 @@ Modules, from the bottom:
     change_views      computes a new set of views from the existing base tables
     engine            SparkEngine: an EngineDriver that runs one streaming query
 
-Source: the state reader is Spark's ``statestore`` data source (Spark 4). A checkpoint is consistent because state and
-input are committed together, micro-batch by micro-batch (Armbrust et al., Structured Streaming, SIGMOD 2018).
+Source: state is read with Spark's ``statestore`` data source (Spark 4). A checkpoint is consistent because each
+micro-batch commits its input and its state together (Armbrust et al., Structured Streaming, SIGMOD 2018).
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def check_home(where: Path, options: dict[str, Any]) -> None:
 
 
 def remove_generations(where: Path, keep: str) -> None:
-    """Remove all generations except ``keep``. Others are left over from an install or a rescaling that was killed."""
+    """Remove all generations except ``keep``. The others are left over from an install or rescaling that was killed."""
     for other in where.glob("g-*"):
         if other.name != keep:
             shutil.rmtree(other, ignore_errors=True)

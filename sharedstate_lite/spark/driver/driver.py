@@ -69,7 +69,10 @@ class EngineDriver(ABC):
         # The strings of recent epochs. Looking up a string takes a tenth of the time of adding it to a new dictionary.
         self._dictionary = ProcessStrings()
         self._late_views: set[str] = set()
-        """Views that were installed later. `install` has already returned their rows, so step 1 must not."""
+        """The names of views that were installed after the engine was created.
+
+        `install` has already returned their rows, so step 1 must not return them again.
+        """
         self._use(plan, plan.checked_route())
 
     def _use(self, plan: EngineSpec, route: Route) -> None:
@@ -294,7 +297,7 @@ class EngineDriver(ABC):
     def _first_rows(self) -> list[BinMessage]:
         """Return messages with the views' initial rows if step 1 must emit them itself, or an empty list.
 
-        This is necessary if views were installed or dropped before step 1, because the bins sent these rows then.
+        This is necessary if views were installed or dropped before step 1, because the bins have already sent the rows.
         """
         if self.epoch or not self._initialized:
             return []

@@ -112,7 +112,7 @@ def partitions(reader: StateReader) -> pd.DataFrame:
 
 
 def _check_at_rest(generation: Path) -> None:
-    """Raise CheckpointError if no micro-batch was committed yet, or if one has started but is not committed.
+    """Raise CheckpointError if no micro-batch has been committed yet, or if one has started but is not committed.
 
     The rescaling runs as the next micro-batch, so the previous one must be complete.
     """
@@ -132,7 +132,7 @@ def _check_at_rest(generation: Path) -> None:
 
 
 def _log_rescaling(generation: Path, began: int) -> None:
-    """Record Spark's rescaling micro-batch in the engine's log, so that both number the micro-batches alike.
+    """Record Spark's rescaling micro-batch in the engine's log, so that both assign the same numbers to micro-batches.
 
     The output of the micro-batch before it is copied under the new number, because in partial state some of these
     messages may still have to be sent on.

@@ -39,7 +39,7 @@ class BaseTables(ABC):
 
     @abstractmethod
     def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
-        """Return those of the given rows that are in the table after ``epoch``, with their multiplicities as diffs."""
+        """Return those of ``rows`` that are in the table after ``epoch``, with their multiplicities as diffs."""
 
     @abstractmethod
     def answer(

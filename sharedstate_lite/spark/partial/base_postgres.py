@@ -7,9 +7,9 @@ of the change. The engine creates the table if it does not exist, and appends ea
 engine's first epoch must have batch 0.
 
 With ``append=False``, other programs write the table. They first write the changes of epoch e with ``batch`` set to e,
-and then call ``step`` with the same changes. A table without the column ``batch`` is rejected. Otherwise, a response
-could include changes that the asking operator has not received yet, or omit changes that it has received. These changes
-would then be applied twice or not at all (rule 18).
+and then call ``step`` with the same changes. A table without the column ``batch`` is rejected. Without this column, a
+response could include changes that the asking operator has not received yet, or omit changes that it has received. Such
+changes would be applied twice or not at all (rule 18).
 
 A checkpoint does not contain the rows. A restored engine uses the same table.
 """
@@ -78,7 +78,9 @@ class PostgresTable(BaseTable):
                 f"row, because an upquery must not see changes of later epochs (rule 18)"
             )
         if missing:
-            raise RelationError(f"{relation}: table {place.table} has no column {', '.join(missing)}; add it")
+            raise RelationError(
+                f"{relation}: table {place.table} does not have {', '.join(missing)}; add the missing columns"
+            )
         if new and place.append and (last := self._last()) > 0:
             # The rows belong to another engine. A new engine would delete them, because their epochs are after its own.
             raise RelationError(

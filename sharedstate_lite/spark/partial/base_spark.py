@@ -106,10 +106,7 @@ class SparkBaseTables(BaseTables):
     # --- reading ------------------------------------------------------------------
 
     def rows(self, relation: str, columns: tuple[int, ...], keys: Words, epoch: int, strings: Dictionary) -> DataFrame:
-        """Return the changes up to ``epoch`` of the rows with some keys.
-
-        ``keys``, words int64[len(columns), q], are q combinations of values of ``columns``.
-        """
+        """Return the changes up to ``epoch`` to rows whose ``columns`` have one of ``keys``, words int64[k, q]."""
         from pyspark.sql import functions as f
 
         frame = self.table(relation).frame().where(f.col("batch") <= epoch)
@@ -143,7 +140,7 @@ class SparkBaseTables(BaseTables):
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        from ..query.processor import WIRE  # imported here, because tasks import this module and do not need it
+        from ..query.processor import WIRE  # imported late, because tasks import this module but do not need WIRE
 
         strings = upqueries[0].strings
         known = [*messages, *response_heads(upqueries, placement, strings)]

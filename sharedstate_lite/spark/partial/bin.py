@@ -347,7 +347,7 @@ class PartialBin(Bin):
     # --- use and eviction ---------------------------------------------------------
 
     def _touch(self, node: PartialNode, keys: Words) -> None:
-        """Record that keys of an operator were used, and so was the state above from which they were computed."""
+        """Record the use of an operator's keys, and of the state above it from which they were computed."""
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
         clock = self.graph.clock

@@ -287,7 +287,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage]
     ) -> list[BinMessage] | Path:
         if "rule18" in self._route.engine.without:
-            # Deliberately wrong: answer as of the epoch in which the first upquery was asked, and omit later changes.
+            # Deliberately wrong: answer as of the epoch in which the first upquery was sent, and omit later changes.
             epoch = min(upquery.asked for upquery in upqueries)
         return self.base_tables.answer(upqueries, epoch, messages, self._route)
 

@@ -84,7 +84,7 @@ class PartialStreamEngine(PartialSparkEngine):
         super()._check_open()
 
     def last(self) -> dict[str, Changes]:
-        """Return the changes of the last epoch, as ``step`` returned them unless its process was killed first."""
+        """Return the changes of the last epoch. ``step`` returned the same unless its process was killed first."""
         first = self._query.keep_from()
         assert first is not None, f"the micro-batch of epoch {self.epoch} is committed in {self._job._spark}"
         entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]

@@ -85,7 +85,7 @@ def decode_message(message: BinMessage, strings: Dictionary) -> DecodedMessage:
     first, second = message.blob[_SIZE.size : _SIZE.size + size], message.blob[_SIZE.size + size :]
     keys = None
     if "q" in head:
-        # If the key has no columns, there are no words from which the number of keys follows.
+        # If the key has no columns, there are no words, so the number of keys is read from the head.
         keys = wire.decode(first, strings)
         keys = keys if len(keys) else np.empty((0, head["q"]), dtype=np.int64)
     return DecodedMessage(head, keys, wire.unpack(second, strings) if second else None)

@@ -61,7 +61,7 @@ class Placement:
         return same and not isinstance(source, BaseNode) and self._stays(source, self.route(edge))
 
     def is_keyed(self, node: PartialNode) -> bool:
-        """Return whether all rows with a key by which ``node`` is asked are in the bin that the key's hash selects."""
+        """Return whether all rows of a key in an upquery to ``node`` are in the bin that the key's hash selects."""
         return self._stays(node, node.ask)
 
     def at(self, stage: int) -> list[PartialNode]:

@@ -32,7 +32,7 @@ MAX_RESTARTS = 2
 
 @dataclass
 class Request:
-    """A call that a caller waits for. ``out`` contains the messages that have arrived for it."""
+    """A call whose caller waits until it is ``done``. ``out`` contains the messages that have arrived for it."""
 
     out: list[BinMessage] = field(default_factory=list)
     error: BaseException | None = None
