@@ -45,7 +45,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class User:
-    """The user that runs a server that root starts. ``reads`` is whether this user can enter the programs' folder."""
+    """The user that runs the server if root starts it. ``reads`` is whether the user can enter the programs' folder."""
 
     name: str
     uid: int

@@ -171,7 +171,7 @@ class Bin:
             out.append(BinMessage(0, self.number, OUT, name, wire.pack(delta, types, self.strings)))
 
     def _read_view(self, message: BinMessage) -> list[BinMessage]:
-        """Return this bin's rows of the view, or of the key, that ``message`` asks for, as at most one message."""
+        """Return this bin's rows of the view or key that ``message`` asks for, as a list of messages to the driver."""
         name = json.loads(message.what)["view"]
         number = self.route.views.index(name)
         if self.route.reader_stage[number] != self.stage:

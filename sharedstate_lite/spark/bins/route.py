@@ -343,7 +343,7 @@ def _keys(operator: Operator) -> Sequence[int]:
 
 
 def _partitioned_by(operator: Operator) -> list[tuple[int, ...]]:
-    """Return tuples of output columns. The hash of each tuple alone selects the bin that computed a row."""
+    """Return tuples of output columns, each of which determines the bin in which a row was computed."""
     node = operator.node
     if isinstance(operator, ReduceCore) and isinstance(node, Reduce):
         return [tuple(range(len(node.keys)))]

@@ -78,7 +78,7 @@ def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
 
 
 def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[BinMessage]:
-    """Return the messages that send one bin's rows of the base table ``place`` to the bins of the route ``to``."""
+    """Return messages that send one bin's rows of the base table ``place`` to the bins of another route, ``to``."""
     strings = Dictionary()
     layout = place.arrangement.layout
     body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)

@@ -74,8 +74,8 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
-                f"{self.location}: this checkpoint has base= for {', '.join(options['base']) or 'no relation'}, but "
-                f"this call has it for {', '.join(sorted(self._given)) or 'none'}; pass base= for the same relations"
+                f"{self.location}: this checkpoint was created with base= for {', '.join(options['base']) or 'none'}, "
+                f"not for {', '.join(sorted(self._given)) or 'none'}; pass base= for the same relations"
             )
         given: dict[str, Postgres] = {}
         for name, table in self._given.items():

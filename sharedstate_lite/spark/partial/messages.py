@@ -143,9 +143,9 @@ def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strin
 def response_rows(
     upqueries: Iterable[BaseUpquery], rows: Delta, placement: Placement, bins: int, strings: Dictionary
 ) -> list[BinMessage]:
-    """Return messages with the rows of a base table that each upquery asks for and that belong to its bin.
+    """Return a message for each upquery, with the rows of a base table that match its keys and belong to its bin.
 
-    On Spark, this function runs in the tasks that read the base table.
+    Upqueries without such rows get no message. On Spark, this function runs in the tasks that read the base table.
     """
     out = []
     for upquery in upqueries:
