@@ -106,7 +106,7 @@ def rungs_chart(
     amounts = mapped(amounts, "amount")
     shown = dict(zip(amounts, values("ladder", amounts.values(), "amounts").tolist(), strict=True))
     if not shown:
-        return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rung ran."))
+        return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rungs ran."))
     log = _logarithmic(list(shown.values()))
     figure = go.Figure()
     names = [*shown, *missing]

@@ -27,7 +27,7 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
     """
     given = _given(seconds, "seconds")
     if not given:
-        return _empty(title, "No epoch was timed.")
+        return _empty(title, "No epochs were timed.")
     factor, unit = scaled(given)
     looks, made, size = coloured(list(given)), [], 1
     for name, found in given.items():
@@ -40,8 +40,8 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
     note = ""
     if size > 1:
         note = (
-            f"Each point summarizes up to {size} epochs: "
-            "the line is their median, the dotted line their 99th percentile."
+            f"Each point summarizes up to {size} epochs. "
+            "The line shows the median, and the dotted line shows the 99th percentile."
         )
     return _chart(
         Lines(title, x_axis, y, tuple(made), _with_axis(note, y), _words(title, given, factor, unit, "epochs"))
@@ -55,7 +55,7 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
     """
     given = _given(seconds, "seconds")
     if not given:
-        return _empty(title, "No read was timed.")
+        return _empty(title, "No reads were timed.")
     factor, unit = scaled(given)
     looks, made = coloured(list(given)), []
     for name, found in given.items():
@@ -65,7 +65,7 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
         made.append(Series(name, tuple(map(float, at)), tuple(map(float, shares * 100)), *looks[name]))
     x = fitted(Axis("time", unit), [v for s in made for v in s.x], worth=5)
     y = Axis("reads answered within that time", "%", 0.0, 100.0)
-    note = "At 90 %, nine of ten reads took that time or less."
+    note = "At 90 %, nine out of ten reads took that time or less."
     return _chart(
         Lines(title, x, y, tuple(made), _with_axis(note, x), _words(title, given, factor, unit, "reads"), False)
     )
@@ -88,7 +88,7 @@ def hits_chart(
     if wrong:
         raise Error(wrong)
     if not budgets:
-        return _empty(title, "No budget was tried.")
+        return _empty(title, "No budgets were tried.")
     looks, made = coloured(list(budgets)), []
     for name, found in budgets.items():
         order = np.argsort(found, kind="stable")
@@ -112,7 +112,7 @@ def _with_axis(note: str, axis: Axis) -> str:
     """Return the note, followed by a warning if the axis is logarithmic."""
     parts = [note] if note else []
     if axis.log:
-        parts.append(f"The {axis.title} axis is logarithmic: equal distances are equal ratios.")
+        parts.append(f"The {axis.title} axis is logarithmic: equal distances mean equal ratios.")
     if axis.floored:
         parts.append(f"It cannot show values at or near 0. Values drawn at its lower end instead: {axis.floored}.")
     return " ".join(parts)

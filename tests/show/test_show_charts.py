@@ -182,9 +182,9 @@ def test_operators_have_their_numbers(unit: str) -> None:
 def test_nothing_to_draw_is_a_plain_word() -> None:
     """Without data a chart says so, as picture and as figure."""
     for chart, said in (
-        (show.time_chart({}), "No epoch was timed."),
-        (show.latency_chart({"full": []}), "No read was timed."),
-        (show.hits_chart({"full": {}}), "No budget was tried."),
+        (show.time_chart({}), "No epochs were timed."),
+        (show.latency_chart({"full": []}), "No reads were timed."),
+        (show.hits_chart({"full": {}}), "No budgets were tried."),
         (show.held_chart({}), "No engine was passed."),
         (show.operators_chart({}), "None of the operators stores state."),
     ):

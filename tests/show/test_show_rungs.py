@@ -31,6 +31,6 @@ def test_lengths_are_logarithmic_where_hairlines_would_be() -> None:
     wide = show.rungs_chart({"a": 1.0, "b": 100.0}, "records")
     assert LOGARITHMIC in str(wide._repr_mimebundle_()) and wide.figure.layout.xaxis.type == "log"
     assert show.rungs_chart({"a": 0.0, "b": 100.0}, "records").figure.layout.xaxis.type is None
-    assert "No rung ran" in str(show.rungs_chart({}, "records")._repr_mimebundle_())
+    assert "No rungs ran" in str(show.rungs_chart({}, "records")._repr_mimebundle_())
     with pytest.raises(Error, match="cannot draw -1.0"):
         show.rungs_chart({"a": -1.0}, "records")

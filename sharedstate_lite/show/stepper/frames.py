@@ -30,7 +30,7 @@ LEGENDS = {
     "shared": ("inserted", "deleted", "looked up", "handle", "folded"),
     "partial": ("inserted", "deleted", "hole", "upquery", "dropped"),
 }
-NAMES = {"folded": "before since, folded", "handle": "trace handle"}
+NAMES = {"folded": "compacted epochs", "handle": "trace handle"}
 
 
 @dataclass(frozen=True)

@@ -307,7 +307,7 @@ class TableTraits:
 
 
 def few(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that can be shown: all that are marked, and the first ones of the others."""
+    """Return the rows that can be shown: all marked rows, and the first `MOST` of the others."""
     out, plain = [], 0
     for row in rows:
         if row.looked_up or row.count != row.before or row.old is not None:
@@ -416,7 +416,7 @@ def _line(row: Row, at: Sequence[int], cut: bool, limits: StepperLimits, times: 
 
 
 def _key(key: Key, table: Table, at: Sequence[int], limits: StepperLimits) -> TableLine:
-    """Return the line of a key without rows, which is either filled with no rows or a hole."""
+    """Return the line of a key that has no rows. Such a key is either filled or a hole."""
     names = [shown(v) for v in key.key]
     leading = table.columns[: len(names)] == table.key and len(names) < len(at)
     what: Field
@@ -447,7 +447,7 @@ def _groups(table: Table, limits: StepperLimits, smallest: bool) -> TableBlock:
 
 
 def _few_groups(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that can be shown: all that are marked, and the first ones of the others."""
+    """Return the groups that can be shown: all groups with a mark, and the first `MOST` of the others."""
     out, plain = [], 0
     for group in groups:
         rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
