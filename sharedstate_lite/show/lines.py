@@ -1,8 +1,8 @@
 """Line charts with two axes, as a picture and as a plotly figure.
 
 If there is room next to the plot, each line's name is at the end of the line. If there is not, or if all lines end at
-the same point, the marks and names are above the plot. `spread` keeps names at least one line of text apart, and a thin
-line connects a name that had to move to the end of its line. A long series is thinned: each bucket of consecutive
+the same point, the marks and names are above the plot. `spread` keeps names at least one line of text apart. If that
+moves a name, a thin line connects it with the end of its line. A long series is thinned: each bucket of consecutive
 points is replaced by its median and its 99th percentile, which are drawn as two lines.
 """
 

@@ -64,7 +64,7 @@ def text(
 
 
 def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "", radius: float = 0) -> str:
-    """Return the SVG of a rectangle. Colours are names from the palette; ``fill`` can also be none."""
+    """Return the SVG of a rectangle. Colours are names from the palette; ``fill`` can also be ``"none"``."""
     lines = f' stroke="{colour(stroke)}"' if stroke else ""
     inside = "none" if fill == "none" else colour(fill)
     corner = f' rx="{number(radius)}"' if radius else ""

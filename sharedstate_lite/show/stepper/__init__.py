@@ -1,4 +1,4 @@
-"""The stepper: it shows, step by step, what one message does to the state of every operator.
+"""The stepper, which shows, step by step, what one message does to the state of every operator.
 
 A reader can predict a step, take it, go back, or edit a message and follow the fork. The input is a recording
 (`replay.recording`) and the function that made it. The stepper never uses an engine directly.
