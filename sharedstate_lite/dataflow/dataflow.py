@@ -140,14 +140,14 @@ class Dataflow(Engine):
         return all_back
 
     def close(self) -> None:
-        """See :meth:`~..engine.engine.Engine.close`."""
+        """Release all state; see :meth:`~..engine.engine.Engine.close`."""
         super().close()
         self.operators, self.readers, self._fresh = [], {}, []
 
     # --- running ----------------------------------------------------------------
 
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
-        """See :meth:`~..engine.engine.Engine.step`."""
+        """Apply one epoch; see :meth:`~..engine.engine.Engine.step`."""
         self._check_open()
         with self._atomic():
             deltas = self._read_epoch(inputs)
@@ -210,11 +210,11 @@ class Dataflow(Engine):
     _base_kind = "base"
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
-        """See :class:`~..engine.state_tables.StatePart`."""
+        """Return the ``identity`` of an arrangement; see :class:`~..engine.state_tables.StatePart`."""
         return arrangement.name
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """See :meth:`~..engine.engine.Engine.graph`."""
+        """Return the operators and the edges between them; see :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
         names = {id(p.arrangement): p.operator for p in self.state_parts()}
         return describe.graph_frames(self.operators, self.readers, names)

@@ -4,8 +4,8 @@ In each epoch, an operator receives the changes of its inputs and returns the ch
 in arrangements. The strategy decides which ones when it builds the graph (:mod:`.full`, :mod:`.shared`). For example, a
 join receives two :class:`Lookup` sides, and the arrangements of those inputs that it must write itself.
 
-A view that is installed later is loaded with :meth:`Operator.contents`, which computes the sum of all changes that an
-operator has emitted so far from the current state.
+The state of a view that is installed later is loaded with :meth:`Operator.contents`. From the current state of an
+operator, this method computes the sum of all changes that the operator has emitted.
 """
 
 from __future__ import annotations

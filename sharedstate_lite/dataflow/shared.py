@@ -41,7 +41,7 @@ class LookupSource:
         self.lookup, self.column, self.kind = lookup, column, kind
 
     def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """See :meth:`~..kernels.minmax.Source.extremes`."""
+        """Return the extreme value of each group; see :meth:`~..kernels.minmax.Source.extremes`."""
         owner, rows, diffs = self.lookup.match(groups, None)
         order, live = _survivors(owner, rows[self.column], diffs[0], self.kind, least, strings)
         rank = np.full(groups.shape[1], NULL, dtype=np.int64)
@@ -140,7 +140,7 @@ class Shared(Dataflow):
         return self._new(JoinCore(name, node, inputs, self.dictionary, sides=(sides[0][0], sides[1][0])))
 
     def _streams(self, nodes: Sequence[Node], arranges: Sequence[Arrange], view: View) -> list[Operator]:
-        """Return the operators that emit the changes of ``nodes``, followed by the ``arranges`` not among them."""
+        """Return the operators that emit the changes of ``nodes``, then those of ``arranges`` not among them."""
         streams: list[Operator] = []
         for node in nodes:
             same = next((a for a in arranges if a.node == node), None)
@@ -163,7 +163,7 @@ class Shared(Dataflow):
         return choice
 
     def settings(self) -> dict[str, Any]:
-        """See :meth:`~..engine.engine.Engine.settings`."""
+        """Return the options and choices for a checkpoint; see :meth:`~..engine.engine.Engine.settings`."""
         return super().settings() | {"chosen": self.chosen}
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:

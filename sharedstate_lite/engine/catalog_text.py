@@ -46,7 +46,7 @@ def read_catalog(text: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
 
 
 def _view_text(view: View) -> dict[str, Any]:
-    # The key of an aggregate without GROUP BY does not have any columns. It is the default, and key=[] is not allowed.
+    # The key of an aggregate without GROUP BY is empty by default. It is stored as None, because key=[] is not allowed.
     key = [view.schema[i].name for i in view.key] or None
     return {"name": view.name, "sql": view.sql, "key": key}
 

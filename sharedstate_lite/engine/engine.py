@@ -101,7 +101,7 @@ class Engine(ABC):
             self.dictionary.strings.truncate(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """Return the stored state as a data frame with operator, relation, key, rows, bytes, kind and base.
+        """Return the stored state as a data frame with columns operator, relation, key, rows, bytes, kind and base.
 
         If ``operator`` is given, return the rows and diffs of this operator instead.
         """
@@ -112,7 +112,7 @@ class Engine(ABC):
     def install(self, view: View) -> Changes:
         """Install a view and the views that it reads, and return its rows. Raises ViewError.
 
-        A partial engine does not return any rows.
+        A partial engine returns an empty change, because the view does not have any filled keys yet.
         """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
@@ -241,7 +241,7 @@ class Engine(ABC):
         """Return the arrangements by name. All engines with the same views use the same names. Raises ViewError."""
         parts = list(self.state_parts())
         named = {p.identity or p.operator: p.arrangement for p in parts}
-        if len(named) < len(parts):  # only in an engine restored from an older checkpoint
+        if len(named) < len(parts):  # can only happen in an engine restored from an older checkpoint
             check_names(parts, {})
         return named
 

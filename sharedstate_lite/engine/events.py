@@ -1,4 +1,4 @@
-"""The trace of an engine, which is a list of the events inside the engine.
+"""The trace of an engine: a log of the events that happened inside it.
 
 These are the names of the events (``Event.name``), with the meaning of their fields:
 
@@ -50,7 +50,7 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """The newest ``limit`` events of an engine. Iterating over it returns the oldest event first."""
+    """The newest ``limit`` events of an engine. Iteration starts with the oldest event."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self.keep_rows = False
@@ -85,9 +85,9 @@ class EventLog:
         return [e for e in self._events if e.name == name]
 
     def rows_by_edge(self, *names: str) -> Counter[tuple[str, str]]:
-        """Return the total number of rows sent along each edge, as (source, target), by events with these names.
+        """Return, for each edge (source, target), the total number of rows in the events with these names.
 
-        The default is to count messages, upqueries and responses.
+        By default, messages, responses and upqueries are counted.
         """
         wanted = names or ("message", "response", "upquery")
         total: Counter[tuple[str, str]] = Counter()
@@ -97,7 +97,7 @@ class EventLog:
         return total
 
     def frame(self) -> pd.DataFrame:
-        """Return the events as a data frame with number, name, epoch, source, target, rows and note."""
+        """Return the events as a data frame with columns number, name, epoch, source, target, rows and note."""
         columns = ["number", "name", "epoch", "source", "target", "rows", "note"]
         return pd.DataFrame([[getattr(e, c) for c in columns] for e in self._events], columns=columns)
 

@@ -15,9 +15,10 @@ from ..storage.encoding import Dictionary, Words
 
 
 def missing_views(views: Sequence[View], installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
-    """Return ``views`` and the views that they read, except those that are installed already. Raises ViewError.
+    """Return ``views`` and the views that they read, except those that are installed already.
 
-    Each view is listed after the views that it reads.
+    Each view is listed after the views that it reads. Raises ViewError if ``views`` contains a view twice, or a view of
+    another catalog.
     """
     out: list[View] = []
 

@@ -60,7 +60,7 @@ _FORM = {
 
 
 def parse(text: str, target: Type) -> int | float:
-    """Parse text as a value of type ``target``. Raises RowError if it is not one.
+    """Parse text as a value of type ``target``. Raises RowError if the text is not valid or the value is out of range.
 
     A DATE is returned in days and a TIMESTAMP in microseconds since 1970-01-01, and a BOOLEAN as 0 or 1.
     """

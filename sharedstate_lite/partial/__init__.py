@@ -26,7 +26,7 @@ Modules, from the bottom:
     base_reads     lookups in base tables as of a position
     join           the join operator
     reduce         the operator for GROUP BY and DISTINCT
-    chains         chains of operators that are asked by the same key
+    chains         chains of operators that are queried by the same key
     describe       names, filled keys and the graph, for ``state()`` and pictures
     budget         evicting the least recently used keys to stay within a budget
     build          building and removing operators

@@ -29,7 +29,7 @@ def stateless(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class UpqueryRoute:
-    """How a join answers an upquery by columns ``ask``: it asks side ``primary`` first, by this side's ``columns``.
+    """How a join answers an upquery by columns ``ask``. It first asks side ``primary`` by this side's ``columns``.
 
     ``answers`` are the positions in ``ask`` that correspond to ``columns``.
     """
@@ -48,7 +48,7 @@ class UpqueryRoute:
 
 
 def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
-    """Choose the side that has the most of the columns ``ask``. Both sides have the columns of the join key."""
+    """Choose the primary side, which has more of the columns ``ask``. The columns of the join key are on both sides."""
     wide = len(node.left.schema)
     options = []
     for side in (0, 1):

@@ -1,8 +1,8 @@
 """A limit on the size of partial state, which is enforced by evicting the least recently used keys.
 
 The size is the number of rows or bytes that ``state()`` shows for all parts except the base tables. The last use of a
-key is the number of an operation. If several operators used their keys last in the same operation, the operator nearest
-to the base tables evicts its keys first, because evictions propagate down from there.
+key is the number of an operation. If the same operation last used keys in several operators, the operator nearest to
+the base tables evicts its keys first, because evictions propagate down from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Building and removing the operators of a partial graph.
 
-There is one operator for each pair of a plan node and the columns by which it is asked. Views that ask by the same
-columns share the operator. A key column that does not come from a base table is rejected here.
+There is one operator for each plan node and each set of columns by which the node is queried. Views that query a node
+by the same columns share the operator. A key column that does not come from a base table is rejected here.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstr
 def _operator(
     flow: Services, node: Node, ask: tuple[int, ...], view: View
 ) -> tuple[type[InnerNode], str, list[tuple[int, ...]]]:
-    """Return the class of an operator, the stem of its name, and for each input the columns by which it is asked.
+    """Return the class of an operator, the stem of its name, and for each input the columns by which it is queried.
 
     Raises ViewError if a column of a join key does not come from a base table.
     """

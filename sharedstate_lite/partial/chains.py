@@ -1,4 +1,4 @@
-"""Chains of operators that are asked by the same key.
+"""Chains of operators that are queried by the same key.
 
 If a key is filled in one operator of a chain, it is also filled in all operators above it (rule 19).
 """
@@ -11,7 +11,7 @@ from .nodes import BaseNode, PartialNode, ReaderNode, UnionNode
 
 
 def same_key_above(node: PartialNode) -> PartialNode | None:
-    """Return the operator directly above that is asked by the same keys, or None."""
+    """Return the operator directly above if it is queried by the same key, or None otherwise."""
     if isinstance(node, JoinNode):
         return None if node.route.rest else node.inputs[node.route.primary].source
     if isinstance(node, UnionNode | BaseNode):
@@ -20,7 +20,7 @@ def same_key_above(node: PartialNode) -> PartialNode | None:
 
 
 def touch(reader: ReaderNode, keys: Words) -> None:
-    """Record that keys were used, in the reader and in the operators above that are asked by the same key."""
+    """Record that keys were used, in the reader and in the operators above that are queried by the same key."""
     strings, clock = reader.flow.strings, reader.flow.clock
     node: PartialNode | None = reader
     while node is not None:

@@ -29,7 +29,7 @@ def filled_parts(nodes: Iterable[PartialNode]) -> dict[str, FilledKeys]:
 
 
 def identity(node: PartialNode, arrangement: Arrangement) -> str:
-    """Return a name of an arrangement for checkpoints. It does not depend on views that were dropped earlier."""
+    """Return the name of an arrangement in checkpoints. It does not depend on views that were dropped earlier."""
     if isinstance(node, ReaderNode):
         return f"reader:{node.name}"
     return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"

@@ -1,8 +1,8 @@
 """The filled keys of a partial state. All other keys are holes.
 
-A filled key does not need to have any rows. If it has none, the answer is known to be empty, and a lookup does not send
-an upquery. For each filled key, the number of the last operation that used it is stored. Because this is a number and
-not a clock time, every run evicts the same least recently used keys.
+A key can be filled even if it has no rows. In that case, the answer is known to be empty, and a lookup does not send an
+upquery. For each filled key, the number of the last operation that used it is stored. Because this is a number and not
+a clock time, every run evicts the same keys.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class FilledKeys:
             self.used[self.positions(keys, strings)[1]] = now
 
     def copy(self) -> FilledKeys:
-        """Return a copy of the keys, to which they can be restored.
+        """Return a copy that can be restored later.
 
         The copy shares the arrays. ``touch`` writes to one of them in place, so a restored copy can evict keys in a
         different order.

@@ -2,10 +2,10 @@
 
 An upquery is answered in two steps. First, the join asks its *primary* side, which has the columns of the upquery. Then
 it asks the other side for the join keys of the rows that it received. It stores both answers until they are complete,
-and adds changes that arrive in the meantime. Then it sends a single response down.
+and adds changes that arrive in the meantime to them. Then it sends a single response down.
 
-A change is joined with the other side as soon as it arrives. If that side only reads base tables, these are read as of
-the position that the side has reached. If it contains an aggregate, the change is joined with the rows that the join
+A change is joined with the other side as soon as it arrives. If that side depends only on base tables, they are read as
+of the position that the side has reached. If it contains an aggregate, the change is joined with the rows that the join
 caches for this side (kind "join" in ``state()``).
 
 A join is *incongruent* if its sides are keyed by different columns. A change of the primary side can then have a join
@@ -69,7 +69,7 @@ class JoinNode(InnerNode):
         self.open_upqueries: dict[int, JoinUpquery] = {}
 
     def caches(self, side: int) -> bool:
-        """Return whether the join caches rows of a side. If the side only reads base tables, they are read instead."""
+        """Return whether the join caches rows of a side. It does not if it can read the side from base tables."""
         return not stateless(self.plan.inputs[side])
 
     # --- upqueries --------------------------------------------------------------
@@ -285,7 +285,7 @@ class JoinNode(InnerNode):
             self._go_on(name, upquery)
 
     def _dependants(self, side: int, keys: Words) -> Words:
-        """Return the output keys whose rows are joined with rows that have one of ``keys`` on side ``side``."""
+        """Return the output keys that have rows which depend on one of ``keys`` on side ``side``."""
         primary = self.route.primary
         _, rows, _ = self._side(primary, -1, {}).match(keys, None)
         found = rows[list(self.route.columns)]

@@ -5,9 +5,10 @@ an upquery), and an *evict* (keys that are no longer maintained). An *upquery* (
 first out. Messages on different edges can arrive in any order, and the engine's results are correct in all of these
 orders (rule 18).
 
-Each message that is sent down contains the position of its sender. This is the last epoch received on every edge out of
-a base table. A join reads its other side as of the position last received from that side. So if a change is still in
-flight on the other side, it is joined with this change when it arrives, and two changes are joined exactly once.
+Each message that is sent down contains the position of its sender, which is the last epoch received on each edge out of
+a base table. When a change arrives at a join, the other side is read as of the position last received from that side. A
+change that is still in flight there is not included. It is joined with this change when it arrives, so each pair of
+changes is joined exactly once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .nodes import PartialEdge, PartialNode, Position
 
 @dataclass(eq=False)
 class Message:
-    """A message in flight. ``tag`` links a response to its upquery, and ``op`` links a message to its cause, a call."""
+    """A message in flight. ``tag`` links a response to its upquery. ``op`` is the number of the call that caused it."""
 
     number: int
     kind: str
@@ -69,10 +70,10 @@ class InFlight:
         return None if first is message else first
 
     def joined(self) -> tuple[list[Message], Message]:
-        """Return the next message, in which all changes that wait on an edge are combined.
+        """Return the next message to deliver. If it is a change, all changes that wait on its edge are combined in it.
 
-        Messages on the edges nearest to the base tables are returned first. Returns a list of the earlier changes that
-        are now part of the message, and the message.
+        Edges nearest to the base tables come first. Returns a list of the other changes that were combined, and the
+        message.
         """
         # Edges into an operator have lower numbers than those out of it.
         lane = min(self.queue, key=lambda m: m.edge.number).lane
@@ -139,11 +140,11 @@ class PendingResult:
         self._why, self._make, self.answered = why, None, False
 
     def mark(self) -> tuple[Any, bool]:
-        """Return the state, for :meth:`restore`."""
+        """Return the current state, for :meth:`restore`."""
         return self._result, self.answered
 
     def restore(self, mark: tuple[Any, bool]) -> None:
-        """Restore the state of a mark, because the messages delivered since then are in flight again."""
+        """Restore the state at a mark. The messages delivered since then are in flight again."""
         self._result, self.answered = mark
 
     @property

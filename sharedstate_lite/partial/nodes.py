@@ -55,7 +55,7 @@ class PartialEdge:
 
 
 class Services(Protocol):
-    """The part of the engine, a :class:`~.scheduler.MessageScheduler`, that operators can use."""
+    """The part of the engine that operators can use. :class:`~.scheduler.MessageScheduler` implements it."""
 
     now: int
     op: int
@@ -86,7 +86,7 @@ class Services(Protocol):
 class PartialNode:
     """The base class of operators.
 
-    ``view`` is the view that the operator was built for, and ``ask`` are the output columns by which it is asked.
+    ``view`` is the view that the operator was built for, and ``ask`` are the output columns by which it is queried.
     """
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -182,7 +182,7 @@ class InnerNode(Upstream, Downstream):
 
 
 class BaseNode(Upstream):
-    """A base table. It stores all rows, with an index for each set of columns by which it is asked."""
+    """A base table. It stores all rows, with an index for each set of columns by which it is queried."""
 
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
         # The table contains every change sent on this edge. Without the fix of rule 18, it is read as of epoch asked.
@@ -349,7 +349,10 @@ def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
 
 
 def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
-    """Return the error for a key column that does not come from a base table. ``why`` completes the sentence."""
+    """Return the error for a key column that does not come from a base table.
+
+    ``why`` is the part of the message after the column's name, such as "is computed".
+    """
     return ViewError(
         f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot reach a base "
         f"table; declare the view with a key=[...] of base-table columns, or use full or shared state"

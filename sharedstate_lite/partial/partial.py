@@ -1,7 +1,7 @@
 """The engine for partial state: rows are computed when a key is read, and cached until the key is evicted.
 
 This module builds the graph, reads and evicts keys, and enforces the budget. :mod:`.scheduler` delivers the messages.
-Base tables store all rows, with an index for each set of columns by which they are asked. Only the state of the
+Base tables store all rows, with an index for each set of columns by which they are queried. Only the state of the
 operators below them is partial.
 """
 
@@ -230,7 +230,7 @@ class Partial(MessageScheduler):
         build.remove(self, view)
 
     def settings(self) -> dict[str, Any]:
-        """See :meth:`~..engine.engine.Engine.settings`."""
+        """Return the options and choices for a checkpoint; see :meth:`~..engine.engine.Engine.settings`."""
         options = {
             "max_rows": self.budget.rows,
             "max_bytes": self.budget.bytes,
@@ -245,7 +245,7 @@ class Partial(MessageScheduler):
         }
 
     def filled_sets(self) -> dict[str, FilledKeys]:
-        """See :meth:`~..engine.engine.Engine.filled_sets`."""
+        """Return the sets of filled keys by name; see :meth:`~..engine.engine.Engine.filled_sets`."""
         return {
             describe.identity(node, part[0]): part[3]
             for node in self.nodes.values()
@@ -254,7 +254,7 @@ class Partial(MessageScheduler):
         }
 
     def resume_at(self, epoch: int) -> None:
-        """See :meth:`~..engine.engine.Engine.resume_at`."""
+        """Set the current epoch after a checkpoint has been loaded; see :meth:`~..engine.engine.Engine.resume_at`."""
         for (relation, _), index in self.indexes.items():
             base = self.bases[relation]
             if index is not base:
@@ -292,7 +292,7 @@ class Partial(MessageScheduler):
         return self._arrangements
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """See :meth:`~..engine.engine.Engine.graph`."""
+        """Return the operators and the edges between them; see :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
         bases = {p.relation: p.operator for p in self.state_parts() if p.base}
         return describe.graph_frames(self.nodes.values(), bases)

@@ -18,7 +18,7 @@ from .nodes import InnerNode, PartialEdge, Position, Services
 
 @dataclass
 class ReduceUpquery:
-    """An upquery that waits until those of its keys that are holes are filled."""
+    """An upquery that waits until all of its keys are filled."""
 
     edge: PartialEdge
     keys: Words

@@ -1,8 +1,8 @@
 """Delivering the messages of a partial graph, either automatically or one at a time.
 
 Normally, a call delivers all messages, oldest first, before it returns. Between :meth:`MessageScheduler.pause` and
-:meth:`MessageScheduler.resume`, messages wait, and :meth:`MessageScheduler.deliver` delivers one of them. Any order is
-possible that keeps each edge first in, first out. This makes it possible to reproduce race conditions in tests.
+:meth:`MessageScheduler.resume`, messages wait, and :meth:`MessageScheduler.deliver` delivers one of them. They can be
+delivered in any order that keeps each edge first in, first out. In this way, tests can reproduce race conditions.
 
 On a paused engine, a step writes its rows to the base tables before the operators process them. If a row then causes an
 overflow in an operator, its message cannot be delivered. For this reason, the call that sent the message is rolled back
@@ -58,7 +58,7 @@ class MessageScheduler(Engine):
 
     @abstractmethod
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
-        """Return the rows of a view that have one key, as a data frame."""
+        """Return the rows of one key of a view as a data frame."""
 
     # --- message by message -----------------------------------------------------
 

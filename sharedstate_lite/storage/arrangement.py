@@ -54,7 +54,7 @@ class TraceHandle:
         arrangement.handles.append(self)
 
     def advance(self, time: int) -> None:
-        """Move the handle forward to ``time``, which releases earlier epochs. Raises TimeError if `check` does."""
+        """Move the handle forward to ``time``, which releases earlier epochs. Raises the same errors as `check`."""
         self.check(time)
         # Later merges fold the released times, so this call does not have to scan the state.
         self.time = time
@@ -143,7 +143,7 @@ class Arrangement:
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:
-        """Open a handle at ``time``, by default the last complete epoch. Raises TimeError if `check` does."""
+        """Open a handle at ``time`` (default: the last complete epoch). Raises TimeError if that is not readable."""
         return TraceHandle(self, self.upper - 1 if time is None else time)
 
     def contents(self, at: int | None = None, strings: Dictionary | None = None) -> Delta:
@@ -186,7 +186,8 @@ class Arrangement:
     ) -> tuple[Words, npt.NDArray[np.intp]]:
         """Return the rows at ``index`` of a batch, together with their owners, which are positions in ``keys``.
 
-        Leaves out rows whose key merely has the same hash as their owner, and rows with times after ``at``.
+        Leaves out rows whose key has the same hash as the owner's key but is different, and rows with times after
+        ``at``.
         """
         part = gather(batch.body, index)
         good = (part[self.layout.key_rows] == keys.take(owner, axis=1)).all(axis=0)
@@ -288,7 +289,7 @@ class Arrangement:
             self.runs[at] = Batch(body, batch.lower, batch.timed)
 
     def fold_times(self) -> None:
-        """Replace times before ``since`` with ``since``, so that rows that now have equal times can cancel."""
+        """Replace all times before ``since`` with ``since``. Rows that then have equal times can cancel."""
         spine.fold_times(self)
 
     def __repr__(self) -> str:

@@ -41,7 +41,7 @@ _LOW, _HIGH = np.uint64(LOW_BITS), np.uint64(LOW_BITS << 32)
 
 
 def _odd(i: int) -> int:
-    """Return the i-th odd constant, from splitmix64 (Steele et al., OOPSLA 2014)."""
+    """Return the i-th number of a sequence of odd constants, from splitmix64 (Steele et al., OOPSLA 2014)."""
     mask = (1 << 64) - 1
     z = (i + 1) * 0x9E3779B97F4A7C15 & mask
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
@@ -72,7 +72,7 @@ class Delta(NamedTuple):
 
 
 def concat(parts: list[Delta], columns: int) -> Delta:
-    """Concatenate deltas with this number of columns into one."""
+    """Concatenate deltas, which have ``columns`` columns each, into one delta."""
     parts = [p for p in parts if len(p.diffs)]
     if not parts:
         return Delta.empty(columns)
@@ -102,12 +102,12 @@ class Layout:
 
     @cached_property
     def key_rows(self) -> npt.NDArray[np.int64]:
-        """The numbers of the lines of a body that contain the key."""
+        """The numbers of the body lines that contain the key."""
         return np.array(self.key, dtype=np.int64) + 1
 
     @cached_property
     def diff_rows(self) -> slice:
-        """The slice of the lines of a body that contain the diffs."""
+        """The numbers of the body lines that contain the diffs, as a slice."""
         return slice(1 + self.columns, 1 + self.columns + self.width)
 
     def delta(self, body: Words) -> Delta:
@@ -115,9 +115,9 @@ class Layout:
         return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
     def key_words(self, keys: Words, strings: Dictionary) -> Words:
-        """Return the smallest sort word that a row with each of the keys, int64[len(key), q], can have.
+        """Return, for each key of int64[len(key), q], the smallest sort word that a row with this key can have.
 
-        The largest is that word ``| LOW_BITS``.
+        The largest such word is the smallest one ``| LOW_BITS``.
         """
         return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
 
@@ -135,7 +135,7 @@ class Layout:
         return ((high & _HIGH) | low).view(np.int64)
 
     def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
-        """Return the sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n], n < 2**31."""
+        """Return the sorted, consolidated body for n < 2**31 rows int64[k, n] with diffs int64[n] or int64[w, n]."""
         n = rows.shape[1]
         if not n:
             return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
@@ -149,7 +149,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch of sorted rows, which never changes. The module docstring describes the format of ``body``.
+    """An immutable batch of sorted rows. The module docstring describes the format of ``body``.
 
     If ``timed`` is true, the last line of the body contains the times. Otherwise, every row has the time ``lower``.
     """
@@ -182,7 +182,7 @@ class Batch:
 def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of each row of int64[k, n], as uint64[n].
 
-    It is computed from the strings and not from their codes, so it is the same in every process.
+    The hash depends on strings and not on their codes, so it is the same in every process.
     """
     h = np.zeros(rows.shape[1], dtype=np.uint64)
     for row, kind, odd in zip(rows, types, _ODD, strict=False):
@@ -218,7 +218,7 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
 def consolidate(
     lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
 ) -> tuple[npt.NDArray[np.intp], Diffs]:
-    """Add up the diffs of equal rows (with equal times), and drop rows whose total is 0.
+    """Add up the diffs of rows with equal columns and times, and drop rows whose diffs add up to 0.
 
     ``lines`` are the lines of a body with unsorted rows, and ``order`` sorts the rows by sort word. Returns the
     positions of the m remaining rows, in sorted order, and their diffs, int64[w, m]. `write_rows` then copies the rows.
@@ -303,7 +303,8 @@ def distinct(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Find the m distinct rows of int64[k, n].
 
-    Returns m positions, one for each distinct row, and n numbers below m, which assign each row to its distinct row.
+    Returns the position of one representative of each distinct row, intp[m], and for each of the n rows the index of
+    its representative in that array, intp[n].
     """
     n = rows.shape[1]
     if not len(types) or n <= 1:

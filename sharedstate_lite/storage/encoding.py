@@ -125,7 +125,10 @@ class Dictionary:
         return np.arange(first, last)
 
     def truncate(self, length: int) -> None:
-        """Remove the codes from ``length`` on. An engine does this when it rejects a step that added new strings."""
+        """Remove the strings whose codes are at least ``length``.
+
+        An engine does this when it rejects a step that added new strings.
+        """
         gone = self._text[length:]
         if not gone:
             return
@@ -177,7 +180,7 @@ class Dictionary:
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
         """Return the first 4 UTF-8 bytes of each string as a number, uint64[n].
 
-        These numbers are in the order of the strings, because UTF-8 bytes sort in the order of code points.
+        The numbers have the same order as the strings (with ties), because UTF-8 bytes sort in code-point order.
         """
         first, last = self._prefixed, len(self._text)
         if first < last and int(words.max(initial=0)) >= first:
@@ -189,9 +192,9 @@ class Dictionary:
         return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
-        """Return a new dictionary with only the strings whose codes are in ``used``, and their new codes.
+        """Return a new dictionary that contains only the strings whose codes are in ``used``.
 
-        The new codes are an array that contains, at the index of each old code, the new code, or -1 if it was removed.
+        Also returns an array that maps each old code to its new code, or to -1 if the code was removed.
         """
         live = np.zeros(len(self._text), dtype=bool)
         for words in used:

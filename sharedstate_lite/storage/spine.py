@@ -203,7 +203,7 @@ def finish_merges(arrangement: Spine) -> None:
 
 
 def compact(arrangement: Spine) -> None:
-    """Merge all batches into one, which keeps the epochs from ``since`` on readable."""
+    """Merge all batches into one. Epochs from ``since`` on stay readable."""
     finish_merges(arrangement)
     fold_times(arrangement)
     if len(arrangement.runs) > 1:

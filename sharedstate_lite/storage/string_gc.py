@@ -18,9 +18,9 @@ from .encoding import DictionaryRef, Words
 def sweep(dictionary: DictionaryRef, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
     """Replace the dictionary with one that contains only the strings in use, and recode the arrangements.
 
-    ``elsewhere`` contains the codes that are stored outside the arrangements, which the caller must recode. For this
-    purpose, the function returns an array that contains the new code of each old code, or -1 if it was removed. Returns
-    None if every string is in use, because then codes do not change.
+    ``elsewhere`` contains the codes that are stored outside the arrangements. The caller must recode them with the
+    array that this function returns. It maps each old code to its new code, or to -1 if the code was removed. If every
+    string is in use, codes do not change, and the function returns None.
     """
     arrangements = list(arrangements)
     used = [
