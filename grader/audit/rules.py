@@ -53,7 +53,7 @@ def clean(view: View) -> bool:
 
 
 def audit(view: View) -> list[Finding]:
-    """Return all broken rules: first those of orders, then unreadable and negative balances, then wrong sums."""
+    """Return all broken rules: first those of orders, then unreadable and negative balances, then wrong balances."""
     findings = []
     words = {
         "ok_not_paid": "a checkout was answered 2xx, but the order is unpaid or unknown",
@@ -120,7 +120,7 @@ def _balances(view: View) -> tuple[_Balances, _Balances]:
         _sums(users, view.user[paid], view.cost[paid]),
         _sums(items, view.line_item[line_paid], view.line_quantity[line_paid]),
     )
-    dim = np.zeros(users, bool), np.zeros(items, bool)  # balances cannot be judged if one of their orders was not read
+    dim = np.zeros(users, bool), np.zeros(items, bool)  # a balance cannot be judged if one of its orders was not read
     dim[0][view.user[blind]] = True
     dim[1][view.line_item[line_blind]] = True
     columns = (
@@ -196,7 +196,8 @@ def _named(
         subject = int(subjects[row])
         addition = _addition(view, entity, subject, balances)
         detail = f"{_total(verb, balances, subject)}; {addition or 'the wrong orders cannot be identified'}"
-        # Too little can also be an order that took effect 9 times. Nothing but an addition makes a balance so large.
+        # A balance that is too small can also be due to an order that took effect 9 times. Only an addition can make it
+        # so large.
         more = balances.effect[subject] < balances.expected[subject]
         named = () if addition and more else tuple(orders[row][known[row]].tolist())
         findings.append(Finding(rule, -1, named, entity, subject, detail))

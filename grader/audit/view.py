@@ -23,7 +23,7 @@ class View:
     order_in: NDArray[np.bool_]
     order_state: NDArray[Any]
     paid: Longs
-    """0 or 1."""
+    """1 if the snapshot shows the order as paid, otherwise 0."""
     cost: Longs
     user: Longs
     slot: NDArray[Any]
@@ -42,7 +42,7 @@ class View:
     stock_initial: Longs
     item_price: Longs
     funds: dict[Entity, tuple[Longs, Longs]] = field(default_factory=dict)
-    """The acknowledged additions of credit and stock: their users or items (rows, ascending), and their amounts."""
+    """The acknowledged additions of credit and stock: the rows of the users or items, ascending, and the amounts."""
 
 
 def view_of(record: Record, shot: Shot) -> View:

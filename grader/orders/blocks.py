@@ -19,10 +19,10 @@ Longs = NDArray[np.int64]
 
 SIDE = 6
 BLOCK = SIDE * SIDE
-"""Orders in a block."""
+"""The number of orders in a block."""
 BASE = 8
 UNITS: Longs = BASE ** np.arange(SIDE, dtype=np.int64)
-"""Units of the cold item, by slot."""
+"""The units of the cold item that an order takes, by slot."""
 COLD_PRICE, HOT_PRICE = 1000, 1
 HOT_ITEMS = 20
 HOT_MOST = 20

@@ -134,7 +134,7 @@ class _Questions:
         return _Answer(body, kept["agreed"])
 
     def _read(self, asked: _Question) -> tuple[int, bytes]:
-        """Send a question and record the answer. Returns status and body."""
+        """Send a request and record the answer. Returns its status and its body."""
         answer = self._send(asked.title, asked.kind, [asked.end])
         status, body = int(answer.status[0]), answer.bodies[0]
         said = status // 100 == 2 and asked.expect != REFUSED or status // 100 == 4 and asked.expect != DONE
@@ -146,7 +146,7 @@ class _Questions:
         return status, body
 
     def _bad_fields(self, asked: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
-        """The malformed fields of an answer that had none before. They are not judged again."""
+        """Return the fields that are malformed for the first time in this answer. They will not be judged again."""
         bad = {
             (asked.kind, name)
             for name, value in asked.wanted.items()
@@ -157,7 +157,7 @@ class _Questions:
         return new
 
     def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
-        """Drop the reads to repeat of everything that ``changed`` names, and of what ``kind`` and ``end`` read now."""
+        """Do not repeat earlier reads of the users, items and orders in ``changed``, or the read that is sent now."""
         names = {middle(one) for one in changed}
         for known in [one for one in self._known if one == (kind, end) or one[1] in names]:
             del self._known[known]
@@ -238,7 +238,7 @@ def _word(value: Any) -> str:
 
 
 def _malformed(body: bytes, name: str, value: Any) -> str:
-    """Why a field does not have the form of the expected value; "" if it has."""
+    """Return why a field does not have the form of the expected value; "" if it does."""
     had = fields(body)
     if name not in had:
         return f"it has no field {name}"
@@ -253,7 +253,7 @@ def _malformed(body: bytes, name: str, value: Any) -> str:
 
 
 def _is(body: bytes, name: str, value: Any) -> bool:
-    """Whether a field that is not malformed has the expected value."""
+    """Return whether a field that is not malformed has the expected value."""
     if name == "paid":
         return bool(read_paid(body) == int(value))
     if name == "items":
@@ -289,7 +289,7 @@ def _ask_all(ask: Any) -> None:
 
 
 def _batches(ask: Any) -> None:
-    """The three batch_init, and one checkout of an order that they made."""
+    """Call batch_init of all three services, and check out one of the orders that it created."""
     users = ask("create users with batch_init", Kind.BATCH_USERS, [30, 500], DONE).right
     items = ask("create items with batch_init", Kind.BATCH_ITEMS, [30, 40, 7], DONE).right
     orders = ask("create orders with batch_init", Kind.BATCH_ORDERS, [10, 30, 30, 7], DONE).right
@@ -325,7 +325,7 @@ def _item(ask: Any, price: int, stock: int) -> str | None:
 
 
 def _users(ask: Any) -> str | None:
-    """All routes of the payment service. Returns a user with 70 of credit."""
+    """Call all routes of the payment service. Returns a user with a credit of 70."""
     user = read_id(ask("create a user", Kind.CREATE_USER, [], DONE, user_id=...).body, "user_id")
     ask("a new user has no credit", Kind.FIND_USER, [user], DONE, credit=0)
     good = ask("add credit", Kind.ADD_FUNDS, [user, 100], DONE).right
@@ -341,7 +341,7 @@ def _users(ask: Any) -> str | None:
 
 
 def _items_of_stock(ask: Any) -> str | None:
-    """All routes of the stock service. Returns an item with price 5 and a stock of 6."""
+    """Call all routes of the stock service. Returns an item with a price of 5 and a stock of 6."""
     item = read_id(ask("create an item", Kind.CREATE_ITEM, [5], DONE, item_id=...).body, "item_id")
     ask("a new item has no stock", Kind.FIND_ITEM, [item], DONE, stock=0, price=5)
     good = ask("add stock", Kind.ADD_STOCK, [item, 10], DONE).right
@@ -357,7 +357,7 @@ def _items_of_stock(ask: Any) -> str | None:
 
 
 def _orders(ask: Any, user: str | None, item: str | None) -> None:
-    """All routes of the order service, and checkouts that have enough credit and stock."""
+    """Call all routes of the order service. Its checkouts have enough credit and stock."""
     order = read_id(ask("create an order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
     ask("an empty order", Kind.FIND_ORDER, [order], DONE, paid=False, items={}, user_id=user, total_cost=0)
     added = ask("add a line", Kind.ADD_ITEM, [order, item, 2], DONE).right
@@ -382,7 +382,7 @@ def _orders(ask: Any, user: str | None, item: str | None) -> None:
 
 
 def _too_much(ask: Any) -> None:
-    """Check out one order that exceeds the stock and one that exceeds the credit. Both must be refused, unpaid."""
+    """Check out one order that exceeds the stock and one that exceeds the credit. Both must be refused."""
     user, item = _user(ask, 60), _item(ask, 5, 4)
     order = read_id(ask("create a second order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
     added = ask("add a line that exceeds the stock", Kind.ADD_ITEM, [order, item, 5], DONE).right

@@ -25,8 +25,8 @@ AT_ONCE = 40
 _SHARE = 0.35
 """The share of the phase's time for the setup. The concurrent checkouts get the same share."""
 _LEAST, _LEAST_REFUSED, _MOST = 2, 4, 24
-"""The number of orders of each kind on a slow system, the same for orders that are refused first, and the number on a
-fast system. Refused orders reveal answers that are cached for too long, so even a slow system gets more of them."""
+"""The minimum number of orders of each kind, the minimum of the kinds that are refused first, and the maximum of all
+kinds. Orders that are refused first reveal answers that are cached for too long, so their minimum is higher."""
 _GIFTS = 3
 """The number of top-ups of each user and each item during a checkout."""
 _LEFT = 4
@@ -125,7 +125,7 @@ def run(live: Live) -> None:
 
 
 def once_more(live: Live) -> None:
-    """Check out all paid orders again at the end of the run. A system that has forgotten them by then charges twice.
+    """Check out all paid orders again at the end of the run. A system that no longer remembers them charges again.
 
     Does nothing unless the phase has settled and a new snapshot is clean. The phase is then judged by the snapshots
     after these checkouts.

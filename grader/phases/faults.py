@@ -1,7 +1,7 @@
 """Phase 5: during bursts of checkouts, kill (-9) or pause (SIGSTOP) each process alone, and kill all of them together.
 
 Each fault has its own burst, which is one block of orders and a few orders with one unit too little stock or credit, so
-that the system is also undoing some orders. The fault happens at a seeded moment between 0 and the median latency,
+that the system also has orders to undo. The fault happens at a seeded moment between 0 and the median latency,
 right after an answer, or while a killed process restarts. After each restart, most orders without a definite answer and
 some acknowledged orders are sent again.
 
@@ -50,8 +50,8 @@ _AGAIN = 0.05
 _PATIENT = 4
 """One in this many orders of a burst is not sent again before the end of the phase."""
 _MORE = BASE**SIDE
-"""The stock that is added to each item right before a kill. Each user gets this times the price as credit. The amount
-exceeds the digits of a balance. Otherwise, a lost top-up would look like the effect of an order."""
+"""The stock that is added to each item right before a kill. Each user gets this amount times the price as
+credit. It exceeds the digits of a balance. Otherwise, a lost top-up would look like the effect of an order."""
 _SHARE, _SET_UP = 0.6, 0.2
 """The shares of the phase's time for setup and faults together, and for setup alone. The rest is for convergence."""
 
@@ -105,7 +105,7 @@ def run(live: Live) -> None:
         try:
             answers, under_way = _strike(live, fault, usable, float(rng.random()) * latency)
         except SubmissionError as error:
-            notes["stopped"] = f"after {fault.what} {fault.service}: {error}"
+            notes["stopped"] = f"at fault {number + 1} ({fault.what} {fault.service}): {error}"
             live.counter.finish()
             break
         latency = min(latency, _median(answers) or latency)
@@ -120,8 +120,8 @@ def run(live: Live) -> None:
         done += 1
         if not _alive(live, later):
             notes["stopped"] = (
-                f"after {fault.what} {fault.service}, none of {len(later)} new checkouts was answered 2xx or 4xx "
-                f"within {live.limits.convergence:.0f} s"
+                f"after fault {number + 1} ({fault.what} {fault.service}), none of {len(later)} new checkouts was "
+                f"answered 2xx or 4xx within {live.limits.convergence:.0f} s"
             )
             break
         longest = max(longest, live.clock() - start)
@@ -141,7 +141,7 @@ def run(live: Live) -> None:
                 patient.append((rest, answers.status))
                 _again(live, *(np.concatenate(column) for column in zip(*patient, strict=True)))
         except SubmissionError as error:
-            notes["stopped"] = f"after {KILL} {ALL}, at the end: {error}"
+            notes["stopped"] = f"at the last fault ({KILL} {ALL}): {error}"
             live.counter.finish()
     live.say("faults: waiting for a stable, clean pair of snapshots")
     if settle(live, PHASE, "audit"):
@@ -223,10 +223,10 @@ def _more(live: Live, stock: Stock) -> None:
 
 
 def _calm(live: Live, orders: Longs) -> float:
-    """Return the median latency in seconds of two bursts without a fault, the lower of the two; 0 if none is answered.
+    """Send two bursts without a fault. Returns the lower of their median latencies in seconds; 0 if none is answered.
 
-    The first burst is slow because it opens connections, starts threads and fills caches. With its latency, a fault
-    would happen after its burst has ended.
+    The first burst is slow because it opens connections, starts threads and fills caches. A fault that is timed by its
+    latency would happen after the end of the fault's own burst.
     """
     usable = orders[live.record.orders["ready"][orders] == 1]
     found = []
@@ -293,7 +293,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
 
 
 def _kill(live: Live, names: list[str], again: float = -1.0) -> None:
-    """Kill services and restart them. ``again``: seconds after which each is killed a second time; -1: it is not."""
+    """Kill services and restart them. ``again``: seconds after which each is killed a second time; -1: never."""
     supervisor = live.supervisor
     assert supervisor is not None
     for name in names:

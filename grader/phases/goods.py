@@ -13,7 +13,7 @@ from ..wire.jobs import Longs
 from .live import Live
 
 SET_UPS, BETWEEN = 3, 1.0
-"""How often a phase tries to set up its orders, and the seconds between tries. A process may be restarting."""
+"""How often a phase tries to set up its orders, and the seconds between tries, because a process may be restarting."""
 AMPLE = 100
 """Ample credit or stock, as a multiple of what an order needs."""
 
@@ -38,7 +38,7 @@ def own(
     same: bool = False,
     numbers: Longs | None = None,
 ) -> Longs:
-    """Create orders with two lines each, and a user and items for each of them. Returns the rows of the orders.
+    """Create orders with two lines each. Every order has its own user and items. Returns the rows of the orders.
 
     ``credit``, ``stock``: the amount as a multiple of what the order needs; 0: one unit less than it needs. ``same``:
     both lines have the same item, whose stock suffices for either line even if it is short. Otherwise, a short stock
@@ -60,8 +60,10 @@ def own(
 
 
 def _stocked(need: Longs, times: int, short: NDArray[np.bool_]) -> Longs:
-    """Return ``times`` times the need. If ``times`` is 0, return one unit less than the need for each ``short`` item,
-    and ample stock for the others."""
+    """Return ``times`` times the need as stock.
+
+    If ``times`` is 0, the stock is one unit less than the need where ``short`` is true, and ample elsewhere.
+    """
     return need * times if times else np.where(short, need - 1, need * AMPLE)
 
 
@@ -110,7 +112,7 @@ def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple
 
 
 def ready(live: Live, orders: Longs) -> tuple[Longs, list[bytes]]:
-    """Return the orders that are ready, and the last part of the path for the checkout of each."""
+    """Return the orders that are ready, and the last part of the path of each checkout."""
     table = live.record.orders
     usable = orders[table["ready"][orders] == 1]
     return usable, [middle(one) for one in table["id"][usable]]

@@ -34,7 +34,7 @@ def bursts(count: int, rate: float) -> Longs:
 
 
 def checkouts(live: Live, stock: Stock) -> tuple[Longs, list[bytes]]:
-    """Return the orders of some blocks that are ready, and the last part of the path for the checkout of each."""
+    """Return the ready orders of some blocks, and the last part of the path of each checkout."""
     table = live.record.orders
     ready = stock.orders[table["ready"][stock.orders] == 1]
     return ready, [middle(one) for one in table["id"][ready]]
@@ -43,8 +43,8 @@ def checkouts(live: Live, stock: Stock) -> tuple[Longs, list[bytes]]:
 def again(live: Live, status: NDArray[np.int16], shed: Longs) -> Longs:
     """Return the shed requests to send again.
 
-    Some are never sent again: if the system executed one of them although it answered 429, the audit finds it only in
-    an order that no later checkout pays. They are half of the orders that the required success rate does not need.
+    Some are never sent again. If the system executed a checkout although it answered 429, the audit notices this only
+    if no later checkout pays the order. These are half of the orders that the required success rate does not need.
     """
     done = int(((status >= 200) & (status < 300)).sum())
     spare = int(done + len(shed) - live.limits.success * len(status)) // 2

@@ -1,4 +1,4 @@
-"""Phase 4: more orders than the stock, and then the credit, suffices for. Exactly K of them must sell.
+"""Phase 4: offer stock, and later credit, that suffices for exactly K of the orders.
 
 All orders are checked out at once. After that, every unpaid order is tried again, one at a time, until a pass sells
 none. If more than K orders are paid, the system has oversold; if fewer are, it has lost stock or credit. Then a top-up
@@ -21,7 +21,7 @@ PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
 """The largest K, and the number of orders as a multiple of K."""
 _AT_LEAST = 2
-"""The number of orders that must be set up, as a multiple of K. It is lower because setup requests may fail."""
+"""The minimum number of orders that must be set up, as a multiple of K. Some setup requests may fail."""
 _LEAST = 4
 """The smallest K. The top-up is for half of K, which is still more than one order."""
 _TRIED = 4 * _TIMES - 5

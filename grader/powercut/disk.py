@@ -1,6 +1,7 @@
 """The grader's side of the file system: mount it, cut its power, mount it again, and unmount it.
 
-If the machine cannot do this, VoidError gives the reason and the remedy. The report then says "not tested".
+The methods raise VoidError with the reason and the remedy if the machine does not allow this. The report then says "not
+tested".
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Disk:
         """The last line of the process's error output."""
 
     def mount(self) -> None:
-        """Mount the folder. Raises VoidError if this machine cannot."""
+        """Mount the folder. Raises VoidError if this machine does not allow it."""
         if why := _lacks():
             raise VoidError(why)
         self._errors = tempfile.TemporaryFile()
@@ -142,7 +143,7 @@ def _explained(said: str) -> str:
 
 
 def _gone(place: Path) -> None:
-    """Wait until ``place`` is no longer mounted. Raises VoidError if it still is after the time limit."""
+    """Wait until ``place`` is no longer mounted. Raises VoidError if this takes too long."""
     until = time.monotonic() + _PATIENCE
     with open("/proc/self/mountinfo", "rb") as mounts:
         changed = select.poll()

@@ -44,7 +44,7 @@ def prove(disk: Disk, sandbox: Sandbox, scratch: Path) -> None:
         disk.close()
     found = {name: (disk.folder / "proof" / name).read_bytes() for name in _AFTER}
     if found != _AFTER:
-        raise VoidError(f"a power cut left {found}, not exactly the synced data; use another libfuse")
+        raise VoidError(f"the data after a power cut is {found}, not {_AFTER}; use another libfuse")
 
 
 def _write(sandbox: Sandbox, data: Path, scratch: Path) -> None:

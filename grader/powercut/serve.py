@@ -29,7 +29,7 @@ from mfusepy import FUSE, Operations, fuse_file_info, fuse_get_context
 from .undo import Undo
 
 _HIDDEN = ".fuse_hidden"
-"""libfuse renames an open file to a name with this prefix when it is removed. After a cut, that file must be gone."""
+"""When an open file is removed, libfuse renames it to a name with this prefix. After a cut, it must no longer exist."""
 _WANTED = os.O_NOFOLLOW | os.O_CLOEXEC
 _TIMES = ("st_atime", "st_mtime", "st_ctime")
 _FIELDS = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")
@@ -40,7 +40,7 @@ _R = TypeVar("_R")
 
 
 def _powered(method: Callable[Concatenate[Folder, str, _P], _R]) -> Callable[Concatenate[Folder, str, _P], _R]:
-    """Make requests run one at a time, receive the path below the folder, and fail after a cut."""
+    """Wrap a request handler: run one request at a time, pass its full path, and raise EIO after a cut."""
 
     @functools.wraps(method)
     def guarded(self: Folder, path: str, /, *rest: _P.args, **named: _P.kwargs) -> _R:
@@ -260,7 +260,7 @@ def _obey(folder: Folder) -> None:
         if line == "cut\n":
             print("cut", *folder.cut(), flush=True)
     folder.ended = True
-    os.kill(os.getpid(), signal.SIGTERM)  # libfuse answers by unmounting
+    os.kill(os.getpid(), signal.SIGTERM)  # libfuse reacts by unmounting
 
 
 def main(mount: str, folder: str) -> None:

@@ -103,7 +103,7 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
 
 
 def _open_up(folder: Path) -> None:
-    """Make all files and folders readable for the uid of the sandbox."""
+    """Make all files and folders readable by the uid of the sandbox."""
     for root, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             path = Path(root, name)

@@ -9,13 +9,13 @@ from ..wire.client import Generator
 from ..wire.jobs import Target
 
 _GLANCE = 0.05
-"""Seconds between two tries. A port does not send an event when a process listens on it, so it must be polled."""
+"""Seconds between two tries. There is no event when a process starts listening on a port, so it must be polled."""
 
 
 def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Callable[[], None] | None = None) -> str:
     """Wait until every address accepts connections, but at most ``seconds``.
 
-    Returns the first address that does not accept connections, "" if all do. ``tend`` is called between tries, to
+    Returns the first address that does not accept connections, or "" if all do. ``tend`` is called between tries, to
     restart processes that have exited.
     """
     until = time.monotonic() + seconds

@@ -1,6 +1,7 @@
 """Samples the CPU time of the generator, of the services, and of all programs that do not belong to the run.
 
-The times are read from /proc once per second. Steal time is foreign time, because another virtual machine used it.
+The times are read from /proc once per second. Steal time is part of the foreign time, because another
+virtual machine used it.
 """
 
 from __future__ import annotations

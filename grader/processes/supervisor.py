@@ -28,7 +28,7 @@ from .bounds import Bounds
 from .logs import Logs
 
 _GLANCE = 0.05
-"""Seconds between two checks of whether a service is ready. A port does not send an event when a process listens."""
+"""Seconds between two checks of whether a service is ready. There is no event when it starts listening on a port."""
 
 
 _NO_PROGRAM, _FIRST_EXITS = 127, 3

@@ -31,8 +31,8 @@ def _types(name: str) -> pa.Schema:
 def save(record: Record, folder: Path) -> None:
     """Save the record to a folder, and replace any earlier record in it.
 
-    run.json is removed first and written last. A folder without it does not count as a record, so an incomplete record
-    is never judged.
+    run.json is removed first and written last. A folder without it is not a record, so an incomplete record is never
+    judged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def load(folder: Path) -> Record:
         about = json.loads((folder / "run.json").read_text())
         exchanges = json.loads((folder / "exchanges.json").read_text())
     except (OSError, ValueError) as error:
-        raise RecordError(f"{folder} does not contain a record ({error}); give the folder of --report") from error
+        raise RecordError(f"{folder} does not contain a record ({error}); give the report folder of a run") from error
     if not isinstance(about, dict) or about.pop("record", None) != VERSION:
         raise RecordError(f"{folder}: the version of the record is not {VERSION}; use the grader that wrote it")
     tables = {name: _read(folder, name) for name in SCHEMA}
@@ -82,7 +82,7 @@ def _read(folder: Path, name: str) -> Table:
         said = "it is missing" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
         raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); use a complete record") from error
     if not arrow.schema.equals(_types(name)):
-        raise RecordError(f"{folder}/{name}.parquet: its columns are not those of docs/grader.md; use another record")
+        raise RecordError(f"{folder}/{name}.parquet: its columns are not those in docs/grader.md; use another record")
     columns = {}
     for column, dtype in SCHEMA[name].items():
         values = arrow.column(column)

@@ -1,6 +1,6 @@
 """The record in memory: tables of numpy columns. Rows are only added, but a few columns are filled in later.
 
-Row numbers identify things: the subject of a request is the row of an order, a user or an item.
+Row numbers are used as identifiers: the subject of a request is the row number of an order, a user or an item.
 """
 
 from __future__ import annotations
@@ -147,7 +147,10 @@ class Record:
         return self.tables[("orders", "users", "items")[entity]]
 
     def additions(self, entity: Entity, before: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the additions acknowledged up to the time ``before``: their users or items (ascending) and amounts."""
+        """Return the additions acknowledged up to ``before``.
+
+        The first column has the rows of the users or items, ascending, and the second one has the amounts.
+        """
         funds = self.tables["funds"]
         chosen = np.flatnonzero((funds["kind"] == entity) & (funds["at"] <= before))
         chosen = chosen[np.argsort(funds["subject"][chosen], kind="stable")]

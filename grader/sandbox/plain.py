@@ -1,6 +1,6 @@
 """Tier 3: resource limits, a new session, an empty environment and an empty home. All processes are killed at the end.
 
-This tier stops accidents such as endless output, a fork bomb or a leak of memory. It does not hide any files, ports or
+This tier stops accidents such as endless output, a fork bomb or a memory leak. It does not hide any files, ports or
 processes of the same user. Its verdicts are therefore for self-checks only, and no gradebook is written.
 """
 
@@ -77,7 +77,10 @@ class Plain:
         return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start a command. Returns its process and its tree of processes. Exits with 127 if the program is missing."""
+        """Start a command. Returns its process and its process tree.
+
+        The process exits with 127 if the program is missing.
+        """
         self._starts += 1
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {

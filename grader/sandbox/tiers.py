@@ -49,7 +49,7 @@ def stops(tier: int, abi: int = 0) -> set[str]:
 
 @dataclass(frozen=True)
 class Tier:
-    """The tier that was chosen, and why no better tier was."""
+    """The chosen tier, and the reason why no better tier was chosen."""
 
     number: int
     name: str
@@ -105,4 +105,4 @@ def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
             process.wait()
             return f"the probe did not end within {_PROBE:.0f} s"
         said = output.read(2000).decode(errors="replace").strip()
-    return "" if code == 0 and there.exists() else f"the probe exited with {code}, {said}"
+    return "" if code == 0 and there.exists() else f"the probe exited with {code}: {said}"

@@ -124,7 +124,7 @@ def descendants(first: int, everyone: _Everyone) -> set[int]:
 
 
 class Tree:
-    """The processes of one started service."""
+    """The processes of a service, given the pid of its first process and its mark."""
 
     def __init__(self, first: int, mark: str) -> None:
         self.first, self._mark = first, f"{MARK}={mark}".encode()

@@ -45,7 +45,7 @@ class Walls:
         self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
         self._scratch = scratch
         self._submission = submission
-        # This folder is a mount point, but only in a private mount namespace.
+        # This folder is only used as a mount point in a private mount namespace.
         self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
         etc = scratch / "etc"
         etc.mkdir()
@@ -87,7 +87,10 @@ class Walls:
         ]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start a command. Returns its process and its tree of processes. Exits with 127 if the program is missing."""
+        """Start a command. Returns its process and its process tree.
+
+        The process exits with 127 if the program is missing.
+        """
         self._starts += 1
         if self._uid >= 0:
             for path in command.writable:

@@ -20,7 +20,7 @@ CLOSED = 32
 _SILENCE = 8
 """A closed loop stops after this many timeouts in a row. Otherwise, it would take hours if the system hangs."""
 _PAUSE, _ROUNDS = 0.2, 15
-"""Seconds before shed requests are sent again; and the limit on rounds in a row in which none of them is accepted."""
+"""Seconds before shed requests are sent again, and the maximum number of rounds in a row in which none is accepted."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
 
 
 def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
-    """Return the rows that a snapshot of a phase reads, or of all phases if ``phase`` is ""."""
+    """Return the rows that a snapshot reads: those of a phase, or of all phases if ``phase`` is ""."""
     table = counter.record.rows(entity)
     ready = table["ready"] == 1
     if phase:

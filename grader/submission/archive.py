@@ -44,7 +44,7 @@ class _Room:
 
 
 class _Counted:
-    """A stream that counts the bytes read from it. Otherwise, a large tar header would fill the memory."""
+    """A stream that limits the bytes read from it, because a large tar header would otherwise fill the memory."""
 
     def __init__(self, stream: IO[bytes], room: _Room) -> None:
         self._stream, self._room = stream, room
@@ -69,9 +69,9 @@ class _Member(tarfile.TarInfo):
 
 
 def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Path:
-    """Unpack an archive into an empty folder. Returns this folder or, if the archive has one top folder, that one.
+    """Unpack an archive into an empty folder. Returns this folder or, if it contains only one folder, that folder.
 
-    Raises SubmissionError.
+    Raises SubmissionError if the archive is damaged, too large or has members that are not allowed.
     """
     room = _Room(most_bytes, most_files)
     if path.stat().st_size > most_bytes:

@@ -1,6 +1,6 @@
 """The four placeholders {port}, {port:NAME}, {data} and {submission}. ``{{`` and ``}}`` are literal braces.
 
-Any other name and any single brace are errors, so that a typing error never reaches a command.
+Any other name and any single brace are errors, so that a typo never reaches a command.
 """
 
 from __future__ import annotations

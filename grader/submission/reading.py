@@ -148,7 +148,7 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
 
 
 def _with_ports(text: str) -> str:
-    """Replace each placeholder in a string by the highest port, which is also the longest."""
+    """Replace each placeholder in a string with the highest port, which is also the longest."""
     return re.sub(r"\{[^{}]*\}", "65535", text)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 
 ROOM, EACH = 64 << 20, 1024
-"""The bytes of bodies that a job keeps: ROOM plus EACH per request. Without this limit, they could fill the memory."""
+"""A job keeps at most ROOM bytes of bodies, plus EACH bytes per request. Otherwise, they could fill the memory."""
 
 
 @dataclass(frozen=True)

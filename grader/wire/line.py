@@ -40,7 +40,7 @@ class Line:
     )
 
     def __init__(self, target: int, where: Target) -> None:
-        """Start connecting. Raises Refused if the connection is refused, or OSError if it is impossible."""
+        """Start connecting. Raises Refused if the connection is refused, and OSError if connecting fails otherwise."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self.target, self.where, self.request = target, where, IDLE
@@ -70,7 +70,7 @@ class Line:
         self.connecting = False
 
     def closes_always(self, now: int) -> bool:
-        """Return whether the server closed the line right after its first answer. It will then close every line."""
+        """Return whether the server closed the line right after its first answer, and so closes every line."""
         return self.served == 1 and now - self.at < 100_000_000
 
     def more(self, data: bytes) -> Answer | None:
