@@ -1,9 +1,9 @@
-"""A run of an engine as data: messages in, a recording of every step out.
+"""Replays a history of messages on an engine and records every step of the run as data.
 
-A `Replay` plays a history of messages on a new engine and returns a `Recording`: for each message
-its steps. A step is one operator handling one message: its input, its output, and the state after it. A run is
-repeatable because it is replayed from the log of its messages, as in event sourcing. An edited history is replayed, and
-forks from the old one. The stepper in `show` draws recordings.
+A `Replay` plays a history of messages on a new engine and returns a `Recording` with the steps of each message.
+A step is one operator handling one message: its input, its output, and the state after it. A run is repeatable
+because it is replayed from the log of its messages, as in event sourcing. An edited history is replayed from the
+beginning and forks from the original. The stepper in `show` draws recordings.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -20,20 +20,20 @@ True
 
 Modules, from the bottom:
 
-    messages     what a user sends to an engine
-    parse        messages from text
-    questions    questions about the next step, and the judge of answers
-    recording    the data of a run
+    messages     the messages that a user can send to an engine
+    parse        parses messages from text and from tuples
+    questions    asks about the next step and judges the answers
+    recording    the data classes of a recording
     forks        a tree of edited histories
-    structure    the operators of an engine, and the parts of its state
-    observer     reads an engine without changing it
+    structure    the operators of an engine and the pieces of its state
+    observer     observes an engine without changing it
     steps        splits the events of a message into steps
     state        the state after each step
-    rows         stored rows, decoded and ordered
-    tables       state tables of a recording
-    captions     a step in one sentence
+    rows         decodes and sorts stored rows
+    tables       the state tables of a recording
+    captions     describes a step in one sentence
     recorder     builds the recording
-    play         Replay: runs an engine and records it
+    play         Replay, which runs an engine and records it
 
 Source: Fowler, Event Sourcing, 2005; the steps are those of dataflow operators in Flink and Noria.
 """
@@ -50,7 +50,8 @@ _HOME = {
     "Replay": "play",
     "Verdict": "questions",
 }
-"""Name -> its module, imported on first access: `show` reads recordings and needs no engine."""
+"""Public name -> the module that defines it. Modules are imported on first access, because `show` reads recordings
+and does not need an engine."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A caption for each step, in one sentence, and the question that asks for its outcome beforehand."""
+"""Writes a one-sentence caption for each step, and the question that asks for the step's outcome in advance."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from .questions import Question
 from .recording import Move, RecordedOperator, RecordedStep, RowChange
 
 MOST = 6
-"""The number of rows that a question may ask for."""
+"""The maximum number of rows that a question asks for."""
 LONG = 28
-"""The number of characters of a title that fit into a sentence."""
+"""The maximum length, in characters, of a title that is used in a sentence."""
 
 
 @dataclass(frozen=True)
 class StepFacts:
-    """A step without caption and question, and the facts that they need.
+    """A step that does not have its caption and question yet, and the facts needed to write them.
 
-    ``held``: the operator stores rows of its own. ``partial``: its keys may be holes.
-    ``looked_up``: its lookups as (table, keys).
+    ``held`` is True if the operator stores its own rows, and ``partial`` if its keys can be holes. ``refused`` is the
+    engine's error, and ``text`` is the message as typed. ``looked_up`` lists the operator's lookups as (table, keys),
+    ``merged`` the titles of arrangements whose batches merged, and ``evicted`` the keys that were evicted.
     """
 
     step: RecordedStep
@@ -36,16 +37,17 @@ class StepFacts:
     key: tuple[Values, ...] | None = None
     """The key of a read, or None for all keys."""
     since: int | None = None
+    """The epoch to which since advanced in every arrangement, or None."""
     slow: tuple[str, int] | None = None
     """The reader with the oldest trace handle, and its epoch."""
 
     @property
     def name(self) -> str:
-        """The title of the operator."""
+        """The title of the step's operator."""
         return self.title(self.step.operator)
 
     def title(self, operator: str) -> str:
-        """The title of an operator; GROUP BY for a long list of aggregates."""
+        """Return the title of an operator, or GROUP BY if the title is a long list of aggregates."""
         found = self.operators.get(operator)
         if found is None:
             return operator
@@ -53,18 +55,18 @@ class StepFacts:
 
     @property
     def what(self) -> str:
-        """The kind of the operator."""
+        """The kind of the step's operator, or '' if the step does not have one."""
         found = self.operators.get(self.step.operator)
         return "" if found is None else found.kind
 
 
 def caption(f: StepFacts) -> str:
-    """The caption of a step."""
+    """Return the caption of a step."""
     return _WRITERS[f.step.kind](f)
 
 
 def question(f: StepFacts) -> Question | None:
-    """The question before a step, or None if the outcome is obvious."""
+    """Return the question to ask before a step, or None if its outcome is obvious or too long to type."""
     step = f.step
     if step.kind == "read" and f.partial and len(step.hits) + len(step.holes) == 1:
         keys = _keys(step.hits or step.holes)
@@ -120,7 +122,7 @@ def _sign(change: RowChange) -> str:
 
 
 def _rows(rows: Sequence[RowChange], most: int = 2) -> str:
-    """``+1 Potato, Eve, 60``, or the number of rows."""
+    """Return the rows as text, such as ``+1 (Potato, Eve, 60)``, or their number if there are more than ``most``."""
     if len(rows) > most:
         return f"{len(rows):,} rows"
     if not len(rows):
@@ -137,7 +139,7 @@ def _keys(keys: Sequence[Values] | None, most: int = 3) -> str:
 
 
 def _and(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
+    """Join the parts as in ``a, b and c``."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
@@ -147,7 +149,7 @@ def _arrive(f: StepFacts) -> str:
 
 
 def _sent(moves: Sequence[Move]) -> str:
-    """What is sent on. A message to several receivers counts once."""
+    """Return the changes sent, as text. A change sent to several receivers is described once."""
     changes = [m for m in moves if m.kind == "change"]
     if not changes:
         return "nothing"
@@ -157,13 +159,13 @@ def _sent(moves: Sequence[Move]) -> str:
 def _change(f: StepFacts) -> str:
     step = f.step
     if step.dropped:
-        met = "that key is a hole" if len(step.dropped) == 1 else "their keys are holes"
+        met = "its key is a hole" if len(step.dropped) == 1 else "their keys are holes"
         rest = f" It sends {_sent(step.sent)}." if step.sent else ""
         return f"{f.name} drops {_rows(step.dropped)}: {met}.{rest}"
     if f.what == "view":
         return f"{f.name} applies {_rows(step.emitted)}." if len(step.emitted) else f"{f.name} does not change."
     if f.what == "filter":
-        return f"{f.name} passes {_sent(step.sent)} on." if step.sent else f"{f.name} passes nothing on."
+        return f"{f.name} forwards {_sent(step.sent)}." if step.sent else f"{f.name} does not forward the change."
     if f.what == "arrange" or f.what == "source":
         took = step.taken[0].rows if step.taken else ()
         return f"{f.name} appends a batch with {_rows(took)}."
@@ -173,7 +175,7 @@ def _change(f: StepFacts) -> str:
     evicts = [m for m in step.sent if m.kind == "evict"]
     if f.what == "join" and evicts:
         moved = _rows(step.taken[0].rows)
-        return f"{f.name} cannot join {moved}: the partner is a hole, so it evicts {_keys(evicts[0].keys)} downstream."
+        return f"{f.name} cannot join {moved}: the match is a hole, so it evicts {_keys(evicts[0].keys)} downstream."
     if f.what == "join":
         return _joined(f)
     if f.what in ("reduce", "distinct"):
@@ -185,10 +187,10 @@ def _joined(f: StepFacts) -> str:
     step = f.step
     looked = _and([f"{_keys(keys)} in {where}" for where, keys in f.looked_up if keys])
     stores = f"stores {_rows(step.taken[0].rows)}" if step.taken else "acts"
-    did = f"{f.name} {stores}" if f.held else f"{f.name} stores no rows"
+    did = f"{f.name} {stores}" if f.held else f"{f.name} does not store rows"
     looks = f", looks up {looked}," if looked else ""
     if not any(m.kind == "change" for m in step.sent):
-        return f"{did}{looks} and finds no partner, so it sends nothing."
+        return f"{did}{looks} and finds no match, so it sends nothing."
     return f"{did}{looks} and sends {_sent(step.sent)}."
 
 
@@ -196,12 +198,12 @@ def _reduced(f: StepFacts) -> str:
     step = f.step
     sent = [m for m in step.sent if m.kind == "change"]
     if not step.taken:
-        return f"{f.name} has a result before the first row: {_sent(sent)}."
+        return f"{f.name} emits a result before any row arrives: {_sent(sent)}."
     took = _rows(step.taken[0].rows)
     if not sent or not len(sent[0].rows):
         same = "the result stays the same"
         if f.what == "distinct" and len(step.taken[0].rows) == 1:
-            same = "another copy remains" if step.taken[0].rows[0].diff < 0 else "it has a copy already"
+            same = "another copy remains" if step.taken[0].rows[0].diff < 0 else "it already has a copy"
         return f"{f.name} receives {took}; {same}, so it sends nothing."
     kinds = {c.kind for c in sent[0].rows.first(MOST)}
     if kinds == {"-U", "+U"}:
@@ -221,10 +223,10 @@ def _upquery(f: StepFacts) -> str:
     if answers and f.what == "source":
         return f"{f.name} looks up {keys} and answers with {len(answers[0].rows):,} {_plural(answers[0].rows)}."
     if answers:
-        return f"{f.name} has {keys} filled and answers."
+        return f"{f.name} has the rows for {keys} and answers."
     if asks and f.partial:
         holes = _keys(step.holes or step.taken[0].keys)
-        return f"{f.name} has a hole for {holes} too and asks {f.title(asks[0].target)}."
+        return f"{f.name} also has a hole for {holes}, so it asks {f.title(asks[0].target)}."
     if asks:
         to = " and ".join(dict.fromkeys(f.title(m.target) for m in asks))
         return f"{f.name} does not store {keys}, so it asks {to} for {_keys(asks[0].keys)}."
@@ -257,10 +259,10 @@ def _plural(rows: Sequence[object]) -> str:
 
 def _evict(f: StepFacts) -> str:
     if not f.step.operator:
-        return "No key was filled, so none is evicted."
+        return "No key was filled, so no key is evicted."
     if f.evicted:
-        return f"{f.name} evicts {_keys(f.evicted)}: a hole from now on."
-    return f"{f.name} stores no key that is evicted."
+        return f"{f.name} evicts {_keys(f.evicted)}, now {'a hole' if len(f.evicted) == 1 else 'holes'}."
+    return f"{f.name} does not store any of the evicted keys."
 
 
 def _read(f: StepFacts) -> str:
@@ -277,7 +279,7 @@ def _read(f: StepFacts) -> str:
 def _seal(f: StepFacts) -> str:
     since = f"; since advances to {f.since}" if f.since is not None else ""
     if f.slow is not None and f.slow[1] < f.step.epoch:
-        since = f"; since stays at {f.slow[1]}, where {f.slow[0]} holds a trace handle"
+        since = f"; since stays at {f.slow[1]} because {f.slow[0]} holds a trace handle there"
     merged = ""
     if f.merged:
         verb = "merges its batches" if len(f.merged) == 1 else "merge their batches"
@@ -288,10 +290,10 @@ def _seal(f: StepFacts) -> str:
 def _other(f: StepFacts) -> str:
     return {
         "install": f"{f.text}: the view is installed with its state.",
-        "drop": f"{f.text}: the view is removed, with the state that only it needed.",
-        "hold": f"{f.text}: since cannot pass a trace handle.",
-        "pause": "From here on, messages wait on their edges.",
-        "resume": "No message was waiting; messages are delivered at once again.",
+        "drop": f"{f.text}: the view is removed, along with any state that only it needed.",
+        "hold": f"{f.text}: since cannot advance past a trace handle.",
+        "pause": "Messages now wait on their edges until they are delivered.",
+        "resume": "No message was waiting. Messages are delivered immediately again.",
         "deliver": "The message was delivered.",
     }[f.step.kind]
 

@@ -1,7 +1,7 @@
 """A tree of histories that fork from each other, each with its recording.
 
 An edit replaces, inserts or removes one message. The edited history is played again from the
-beginning and becomes a new branch. Recordings never change, so an edit loses nothing.
+beginning and becomes a new branch. Recordings never change, so the original branch is kept.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .messages import Message
 from .recording import Recording
 
 Play = Callable[[Iterable[Any]], Recording]
-"""Plays messages and returns the recording; `Replay` is one such function."""
+"""A function that plays messages and returns the recording, such as a `Replay`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A history with its recording. ``parent`` is None for main.
+    """A history with its recording. ``parent`` is the branch that it forked from, or None for main.
 
-    ``forked_at`` is the number of the first message that differs from the parent's history. The
-    messages before it, and their steps, are equal.
+    ``forked_at`` is the number of the first message that differs from the parent's history. All
+    earlier messages, and their steps, are the same as in the parent.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Branch:
     parent: Branch | None = None
     forked_at: int = 1
     label: str = ""
-    """The edit: ``+1 visit Carrot, Bob, 50 → +1 visit Carrot, Bob, 45``."""
+    """The edit as text, such as ``+1 visit Carrot, Bob, 50 → +1 visit Carrot, Bob, 45``."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -41,14 +41,14 @@ class Branch:
 
 @dataclass(eq=False)
 class BranchTree:
-    """The branches of one session; ``all[0]`` is main."""
+    """The branches of one session, in the order they were made. ``all[0]`` is main."""
 
     play: Play
     all: list[Branch] = field(default_factory=list)
 
     @classmethod
     def of(cls, play: Play, messages: Iterable[Any]) -> BranchTree:
-        """A tree that has only main."""
+        """Play ``messages`` and return a tree with main as its only branch."""
         return cls(play, [Branch("main", play(messages))])
 
     @property
@@ -59,15 +59,15 @@ class BranchTree:
     def edit(self, branch: Branch, at: int, message: Any = None, insert: bool = False) -> tuple[Branch | None, str]:
         """Fork ``branch`` at message number ``at``, counted from 1.
 
-        ``message`` replaces the message there, or with ``insert`` comes before it. ``at`` one past the
-        end appends. None for ``message`` removes the message. Returns the new branch and '', or None
-        and the error if the message is refused. An edit without effect returns ``branch``. Raises
-        IndexError if there is no such message.
+        ``message`` replaces message ``at``, or is inserted before it if ``insert`` is True. If ``at`` is
+        one past the last message, ``message`` is appended. If ``message`` is None, message ``at`` is removed.
+        Returns the new branch and '', or None and the error if the engine refuses ``message``. If the
+        edit does not change the history, it returns ``branch``. Raises IndexError if ``at`` is out of range.
         """
         old = list(branch.messages)
         end = len(old) + 1
         if not 1 <= at <= end or (message is None and at == end):
-            raise IndexError(f"message {at}: this history has messages 1 to {len(old)}")
+            raise IndexError(f"message {at} does not exist; this history has messages 1 to {len(old)}")
         fresh = [] if message is None else [message]
         edited = [*old[: at - 1], *fresh, *old[at - 1 if insert and message is not None else at :]]
         recording = self.play(edited)
@@ -88,7 +88,7 @@ class BranchTree:
 
 
 def common(one: Sequence[Message], other: Sequence[Message]) -> int:
-    """The number of messages that two histories have in common at their beginning."""
+    """Return the length of the longest common prefix of two histories, in messages."""
     for number, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return number
@@ -96,7 +96,7 @@ def common(one: Sequence[Message], other: Sequence[Message]) -> int:
 
 
 def _label(branch: Branch, recording: Recording, at: int, message: Any, insert: bool) -> str:
-    """The edit as a short text."""
+    """Return a short description of an edit."""
     old = branch.recording.messages
     if message is None:
         return f"without {old[at - 1].text}"

@@ -1,4 +1,4 @@
-"""The messages of a recorded history: what a user sends to an engine, one after the other.
+"""The messages of a recorded history, which a user sends to an engine one at a time.
 
     Epoch      rows with diffs, applied together
     Read       read one key of a view, or the whole view
@@ -6,12 +6,12 @@
     Install    add a view of the catalog to the running engine
     Drop       remove a view
     Hold       open, advance or close a trace handle (shared state)
-    Pause      from here on, messages inside the engine wait (partial state)
-    Deliver    deliver the oldest message that waits on an edge
+    Pause      make messages inside the engine wait until they are delivered (partial state)
+    Deliver    deliver the oldest message that waits between two operators
     Resume     deliver all waiting messages, oldest first
 
-Plain data: compared by value, hashable, not checked against an engine. `parse` makes them from
-short forms and from typed text, and ``text`` is the typed form.
+Messages are plain data. They are hashable, are compared by value, and are not validated against an engine.
+`parse` makes them from tuples and from typed text. The ``text`` of a message is its typed form.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from typing import Any
 from .. import errors
 
 Values = tuple[Any, ...]
-"""A row or a key as Python values (str, int, float, bool, date, datetime), None for NULL."""
+"""A row or a key as Python values (str, int, float, bool, date, datetime), with None for NULL."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The changes of one epoch as (relation, row, diff), applied together. Without changes it is an empty epoch."""
+    """Applies the changes of one epoch, (relation, row, diff), together. The epoch can be empty."""
 
     changes: tuple[tuple[str, Values, int], ...] = ()
 
     @property
     def text(self) -> str:
-        """``+1 visit Potato, Eve, 60``. Several changes are joined by semicolons; more than three are counted."""
+        """The typed form, such as ``+1 visit Potato, Eve, 60``.
+
+        Two or three changes are joined by semicolons. For more changes, this is only their number.
+        """
         if len(self.changes) > 3:
             return f"{len(self.changes)} changes"
         parts = (f"{_diff(d)} {typed_name(relation)} {typed_values(row)}" for relation, row, d in self.changes)
@@ -43,70 +46,73 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Read:
-    """Reads one key of a view. ``key`` None reads the whole view; under partial state, its filled keys."""
+    """Reads one key of a view. If ``key`` is None, reads the entire view (under partial state, all filled keys)."""
 
     view: str
     key: Values | None = None
 
     @property
     def text(self) -> str:
-        """``read result Vegetable``."""
+        """The typed form, such as ``read result Vegetable``."""
         return f"read {typed_name(self.view)}" + ("" if self.key is None else f" {typed_values(self.key) or '()'}")
 
 
 @dataclass(frozen=True)
 class Evict:
-    """Makes one key of a view a hole, or all keys (``key`` None)."""
+    """Evicts one key of a view, which becomes a hole. If ``key`` is None, evicts all keys."""
 
     view: str
     key: Values | None = None
 
     @property
     def text(self) -> str:
-        """``evict result Vegetable``."""
+        """The typed form, such as ``evict result Vegetable``."""
         return f"evict {typed_name(self.view)}" + ("" if self.key is None else f" {typed_values(self.key) or '()'}")
 
 
 @dataclass(frozen=True)
 class Install:
-    """Installs a view of the engine's catalog."""
+    """Installs a view from the engine's catalog."""
 
     view: str
 
     @property
     def text(self) -> str:
-        """``install visits``."""
+        """The typed form, such as ``install visits``."""
         return f"install {typed_name(self.view)}"
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Drops a view, and the state that only this view needs."""
+    """Drops a view and the state that only this view needs."""
 
     view: str
 
     @property
     def text(self) -> str:
-        """``drop visits``."""
+        """The typed form, such as ``drop visits``."""
         return f"drop {typed_name(self.view)}"
 
 
 @dataclass(frozen=True)
 class Hold:
-    """The trace handle of ``reader`` on all arrangements: opened at ``time`` or advanced to it, closed for None."""
+    """Opens a trace handle named ``reader`` on all arrangements at ``time``, or advances an open one to ``time``.
+
+    If ``time`` is None, closes the handle.
+    """
 
     reader: str
     time: int | None = None
 
     @property
     def text(self) -> str:
-        """``hold slow 3``."""
+        """The typed form, such as ``hold slow 3``."""
         return f"hold {typed_name(self.reader)}" + ("" if self.time is None else f" {_typed(self.time)}")
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Makes the messages inside a partial engine wait."""
+    """Makes messages inside a partial engine wait until they are delivered."""
 
     text = "pause"
 
@@ -120,20 +126,20 @@ class Deliver:
 
     @property
     def text(self) -> str:
-        """``deliver result.group1 result``."""
+        """The typed form, such as ``deliver result.group1 result``."""
         return f"deliver {typed_name(self.sender)} {typed_name(self.receiver)}"
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Delivers all waiting messages, oldest first."""
+    """Delivers all waiting messages, oldest first, and stops making new messages wait."""
 
     text = "resume"
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An input that is no message, kept in its place; ``why`` is the error."""
+    """Keeps the place of an input that could not be parsed as a message. ``why`` is the error."""
 
     text: str
     why: str
@@ -143,7 +149,7 @@ Message = Epoch | Read | Evict | Install | Drop | Hold | Pause | Deliver | Resum
 
 
 def typed_name(name: str) -> str:
-    """A name as a user types it: in double quotes if it contains blanks or quotes."""
+    """Return a name as a user types it, in double quotes if it contains spaces or special characters."""
     plain = re.fullmatch(r"\w[^\s;,'\"(\[]*", name)
     return name if plain else '"' + name.replace('"', '""') + '"'
 
@@ -153,7 +159,7 @@ def _diff(diff: Any) -> str:
 
 
 def typed_values(values: Values) -> str:
-    """Values as a user types them: ``Potato, Eve, 60``, NULL for None, and quotes around ambiguous text."""
+    """Return values as a user types them, such as ``Potato, Eve, 60``, with NULL for None and quotes where needed."""
     return ", ".join(map(_typed, values))
 
 

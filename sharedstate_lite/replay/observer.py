@@ -1,8 +1,8 @@
-"""Observes an engine from outside and collects, in order, what a recording needs.
+"""Observes an engine from outside and collects, in order, the entries that a recording is built from.
 
-There are three kinds of entries: events of the trace, batches appended to arrangements, and
-reads of arrangements. The last two are seen by wrapping methods of the arrangement objects, so
-engines contain no code for it, and an engine that is not observed pays nothing.
+There are four kinds of entries: trace events, batches appended to arrangements, reads of arrangements, and probes
+of the filled keys. Appends and reads are observed by wrapping methods of the arrangement objects. The engines
+therefore do not contain any code for recording, and an engine that is not observed does not pay for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage.encoding import Words
 
 @dataclass(frozen=True, eq=False)
 class BatchInsert:
-    """A batch was appended to an arrangement."""
+    """Records that a batch was appended to an arrangement."""
 
     arrangement: Arrangement
     batch: Batch
@@ -29,14 +29,21 @@ class BatchInsert:
 
 @dataclass(frozen=True, eq=False)
 class ArrangementRead:
-    """An arrangement was searched for keys, int64[len(key), q], or (``rows``) some of its rows were read."""
+    """Records a read of an arrangement.
+
+    If ``rows`` is False, ``words`` are the keys that were looked up, int64[len(key), q]. If it is True, they are the
+    rows that were read, int64[columns, q].
+    """
 
     arrangement: Arrangement
     words: Words
     rows: bool
 
     def known(self, codes: int) -> bool:
-        """Whether each string in it has a code below ``codes``. Codes of strings that occur in no row are given up."""
+        """Return True if every string that was read has a code below ``codes``.
+
+        Higher codes belonged to strings that do not occur in any row, and the engine has removed them.
+        """
         layout = self.arrangement.layout
         types = layout.types if self.rows else layout.key_types
         return all(k is not Type.STRING or (line < codes).all() for line, k in zip(self.words, types, strict=True))
@@ -44,7 +51,7 @@ class ArrangementRead:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """The filled keys of each partial table between two messages."""
+    """Records the filled keys of each partial table between two deliveries, by table name."""
 
     filled: dict[str, Words]
 
@@ -53,7 +60,10 @@ Entry = Event | BatchInsert | ArrangementRead | Probe
 
 
 class Observer:
-    """Collects entries until `take`. ``probe`` returns the filled keys, and is called at every delivery."""
+    """Collects entries until `take` returns them.
+
+    ``probe`` returns the filled keys of each partial table. It is called at every delivery and by `take`.
+    """
 
     def __init__(self, engine: Engine, probe: Callable[[], dict[str, Words]] | None = None) -> None:
         self._entries: list[Entry] = []
@@ -72,16 +82,16 @@ class Observer:
             self._entries.append(Probe(self._probe()))
 
     def take(self, codes: int) -> list[Entry]:
-        """The entries since the last call.
+        """Return the entries since the last call.
 
-        Reads of strings with codes from ``codes`` on are left out, because no row contains such a string.
+        Reads that contain a string with code ``codes`` or higher are left out, because no row contains such a string.
         """
         self._ask()
         out, self._entries = self._entries, []
         return [e for e in out if not isinstance(e, ArrangementRead) or e.known(codes)]
 
     def follow(self, arrangements: Iterable[Arrangement]) -> None:
-        """Observe these arrangements too."""
+        """Observe these arrangements as well."""
         for arrangement in arrangements:
             if id(arrangement) not in self._followed:
                 self._followed[id(arrangement)] = arrangement

@@ -1,13 +1,13 @@
-"""Messages from short forms and from typed text. Errors are one sentence.
+"""Parses messages from tuples, dictionaries and typed text. Every error message is a single line.
 
     ("visit", ("Potato", "Eve", 60))        ("visit", ("Potato", "Eve", 60), -1)
-    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; a frame's rows are +1,
-                                                                    or have a ``diff`` column
+    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; the diffs of a frame are in
+                                                                    its ``diff`` column, or all +1
     ("read", "result", "Vegetable")         ("evict", "result", None)
     ("install", "visits")  ("drop", "visits")  ("hold", "slow", 3)  ("pause",)  ("resume",)
     "+1 visit Potato, Eve, 60; -1 visit Carrot, Bob, 50"            "read result Vegetable"
 
-Typed values are parsed by the types of the relation. Text in quotes is taken literally.
+Typed values are parsed according to the column types of the relation. Text in quotes is taken literally.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class MessageParser:
         self._relations, self._views = relations, views
 
     def message(self, given: Any) -> Message:
-        """The message. Raises RelationError, RowError, ViewError or Error."""
+        """Parse one message. A message that is already parsed is returned unchanged.
+
+        Raises RelationError, RowError, ViewError or Error if the input is not a valid message.
+        """
         if isinstance(given, MESSAGES):
             return given
         if isinstance(given, str):
@@ -67,7 +70,7 @@ class MessageParser:
             return Epoch((self._short(given),))
         if isinstance(given, Sequence) and not isinstance(given, bytes) and all(self._is_row(g) for g in given):
             return Epoch(tuple(self._short(g) for g in given))
-        raise Error(f"{shorten(given)} is not a message; pass (relation, row), (relation, row, diff) or a text")
+        raise Error(f"{shorten(given)} is not a message; pass (relation, row), (relation, row, diff) or a string")
 
     # --- rows -------------------------------------------------------------------
 
@@ -91,24 +94,27 @@ class MessageParser:
         if len(row) != len(schema):
             raise _width(name, len(row), schema)
         if isinstance(diff, bool) or not isinstance(diff, Integral):
-            raise RowError(f"{name}: {shorten(diff)} is not a diff; use a whole number, +1 or -1 for one row")
+            raise RowError(f"{name}: {shorten(diff)} is not a diff; use an integer such as +1 (insert) or -1 (delete)")
         return name, tuple(row), int(diff)
 
     def _rows(self, relation: Any, rows: Any) -> Any:
         if isinstance(rows, pd.DataFrame):
             return self._frame(relation, rows)
         if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
-            raise RowError(f"{relation}: {type(rows).__name__} has no rows; pass [((value, ...), diff), ...]")
+            raise RowError(f"{relation}: {type(rows).__name__} is not a list of rows; pass [((value, ...), diff), ...]")
         return rows
 
     def _frame(self, relation: Any, frame: pd.DataFrame) -> list[tuple[Values, Any]]:
-        """The rows of a frame, columns matched by name. Without a ``diff`` column each row is +1."""
+        """Return the rows of a frame with their diffs. Columns are matched by name.
+
+        If the frame does not have a ``diff`` column, every diff is +1.
+        """
         name, schema = self._relation(relation)
         found = {str(c).lower(): i for i, c in enumerate(frame.columns)}
         lacks = [c.name for c in schema if c.name.lower() not in found]
         if lacks:
             raise RowError(
-                f"{name}: the frame lacks {', '.join(lacks)}; it must have {', '.join(c.name for c in schema)}"
+                f"{name}: the frame lacks {', '.join(lacks)}; its columns must be {', '.join(c.name for c in schema)}"
             )
         places = [found[c.name.lower()] for c in schema]
         lines = [_cells(frame.iloc[:, i]) for i in places]
@@ -195,7 +201,7 @@ class MessageParser:
         diff, rest = 1, text.strip()
         if sign:
             rest = rest[sign.end() :]
-            # int() refuses thousands of digits, and a valid diff has at most nineteen.
+            # int() refuses strings of several thousand digits, and a valid diff has at most 19.
             diff = int((sign[2] or "1")[:40]) * (1 if (sign[1] or sign[3].lower()) in ("+", "insert") else -1)
         found = _NAME.match(rest)
         if not found:
@@ -209,12 +215,12 @@ class MessageParser:
 
 
 def _plain(found: re.Match[str]) -> str:
-    """A typed name without its quotes."""
+    """Return a typed name without its quotes."""
     return found[2] or found[1].replace('""', '"')
 
 
 def _cells(column: pd.Series[Any]) -> list[Any]:
-    """A column as Python values, None for NULL."""
+    """Return a column as Python values, with None for NULL."""
     values = column.astype(object).where(column.notna(), None).tolist()
     return [v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in values]
 
@@ -241,11 +247,11 @@ _SAMPLE = {
 def _width(name: str, given: int, schema: Schema) -> RowError:
     wanted = ", ".join(c.name for c in schema)
     many = "value" if len(schema) == 1 else "values"
-    return RowError(f"{name} takes {len(schema)} {many} ({wanted}), and here {'is' if given == 1 else 'are'} {given}")
+    return RowError(f"{name} takes {len(schema)} {many} ({wanted}), but the message has {given}")
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """The parts of a text between ``mark``, except within quotes."""
+    """Split a text at each ``mark`` that is not within quotes."""
     parts, quote = [""], ""
     for c in text:
         quote = "" if c == quote else quote or (c if c in "'\"" else "")
@@ -257,7 +263,10 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def _values(text: str, schema: Schema, name: str) -> Values:
-    """Typed values by the types of the columns, separated by commas, or by blanks if that gives the right number."""
+    """Parse typed values according to the types of the columns.
+
+    Values are separated by commas, or by spaces if splitting at spaces yields the right number of values.
+    """
     inner = text.strip()
     if inner[:1] in "([" and inner[-1:] in ")]":
         inner = inner[1:-1]
@@ -275,7 +284,7 @@ def _value(text: str, column: Column, name: str) -> Any:
     if not quoted and bare.upper() == "NULL":
         return None
     try:
-        # A copied text may have a typographic minus.
+        # Text pasted from a web page can contain a typographic minus.
         return _AS[column.type](bare if column.type is Type.STRING else bare.replace("−", "-"))
     except (ValueError, KeyError):
         raise RowError(f"{name}: {column.name} must be {_WORDS[column.type]}, not {text or 'empty'}") from None
@@ -291,7 +300,7 @@ _AS: dict[Type, Any] = {
     Type.TIMESTAMP: datetime.fromisoformat,
 }
 _WORDS = {
-    Type.STRING: "a text",
+    Type.STRING: "a string",
     Type.INT: "a whole number",
     Type.BIGINT: "a whole number",
     Type.DOUBLE: "a number",

@@ -4,10 +4,10 @@
     recording = replay([("info", ("Potato", "Vegetable")), ("visit", ("Potato", "Eve", 60))])
 
 Each call runs a new engine from the beginning, so an edited history is simply played again, and
-equal histories give equal recordings. Under partial state a race is a history too:
-``("pause",)``, then ``("deliver", sender, receiver)`` in any order that keeps each edge first in,
-first out, then ``("resume",)``. A message that the engine refuses stays in its place with the
-error, and the following messages apply as if it were not there.
+equal histories give equal recordings. Under partial state, a race can be written as a history:
+``("pause",)``, then ``("deliver", sender, receiver)`` in any order (each edge delivers its oldest message
+first), then ``("resume",)``. If the engine refuses a message, the recording keeps the message with its error,
+and the later messages are applied as if it did not exist.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .structure import Snapshot, Structure, filled_keys, snapshots, structure
 
 
 class Replay:
-    """Plays histories on engines of one kind over the same views.
+    """Plays histories on new engines of one kind with the same views.
 
-    ``engine`` is the function that makes an engine (``ss.replay`` passes ``ss.engine``); the
-    options are those of ``ss.engine``. Raises ViewError for an invalid kind, view or option.
+    ``engine`` is the function that creates an engine; ``ss.replay`` passes ``ss.engine``. The options
+    are those of ``ss.engine``. Raises ViewError for an invalid kind, view or option.
     """
 
     def __init__(
@@ -58,7 +58,9 @@ class Replay:
         if kind == "partial":
             self._options |= partial
         elif any(partial.values()):
-            raise ViewError(f"{kind} state has no options max_rows, max_bytes, seed and without; use partial state")
+            raise ViewError(
+                f"{kind} state does not support the options max_rows, max_bytes, seed and without; use partial state"
+            )
         self._make().close()
         self._catalog = self.views[0].catalog
 
@@ -66,11 +68,14 @@ class Replay:
         return self._engine(self.kind, self.views, **self._options)
 
     def message(self, given: Any) -> Message:
-        """A message from a short form or typed text; see `parse`. Raises Error."""
+        """Parse a message from a tuple, a dictionary or typed text; see `parse`. Raises Error if it is not valid."""
         return MessageParser(self._catalog.relations, self._catalog.views).message(given)
 
     def __call__(self, messages: Iterable[Any] = ()) -> Recording:
-        """Play the messages. An invalid message raises nothing; the recording has the error in its place."""
+        """Play the messages and return the recording.
+
+        An invalid message does not raise an exception. The recording contains the error in the place of the message.
+        """
         return _Run(self._make(), self._catalog, self.message).play(messages)
 
     def __repr__(self) -> str:
@@ -78,7 +83,7 @@ class Replay:
 
 
 class _Run:
-    """One observed engine while it plays one history."""
+    """Plays one history on one observed engine."""
 
     def __init__(self, engine: Engine, catalog: Any, read: Any) -> None:
         self.engine, self.catalog, self.read = engine, catalog, read
@@ -92,14 +97,14 @@ class _Run:
         self._read_structure()
 
     def _read_structure(self) -> None:
-        """Read the engine's structure and state."""
+        """Update the cached structure and state of the engine, and observe its new arrangements."""
         self.s: Structure = structure(self.engine)
         self._seen = [id(a) for a in self.engine.all_arrangements()]
         self.observer.follow(self.s.arrangements)
         self.held: dict[str, Snapshot] = snapshots(self.engine, self.s, self.handle_names)
 
     def play(self, messages: Iterable[Any]) -> Recording:
-        """Play all messages in order."""
+        """Play all messages in order and return the recording."""
         first = self.s, self.held
         self.observer.take(0)
         messages = [self._played(number, given) for number, given in enumerate(messages, 1)]
@@ -118,7 +123,7 @@ class _Run:
             refused = str(error)
         entries = self.observer.take(len(self.engine.dictionary.strings))
         if refused:
-            entries = []  # the engine rolled it back
+            entries = []  # the engine has rolled back the message
         if [id(a) for a in self.engine.all_arrangements()] != self._seen or (
             isinstance(message, Install | Drop) and not refused
         ):
@@ -137,7 +142,7 @@ class _Run:
         return played
 
     def _apply(self, number: int, message: Message) -> tuple[Values, ...] | None:
-        """Send one message to the engine. Returns the rows of a completed read."""
+        """Apply one message to the engine. Returns the rows if the message is a read that completed, otherwise None."""
         engine = self.engine
         if isinstance(message, Unreadable):
             raise Error(message.why)
@@ -172,11 +177,13 @@ class _Run:
 
     def _hold(self, message: Hold) -> None:
         if self.engine.kind != "shared":
-            raise ViewError(f"hold: {self.engine.kind} state has no trace handles; use shared state")
+            raise ViewError(f"hold: {self.engine.kind} state does not have trace handles; use shared state")
         known = self.handles.get(message.reader)
         if message.time is None:
             if known is None:
-                raise ViewError(f"hold {message.reader}: no open handle has this name; give a time to open one")
+                raise ViewError(
+                    f"hold {message.reader}: there is no open handle with this name; add an epoch to open one"
+                )
             self.handles.pop(message.reader).close()
         elif known is not None:
             known.advance(message.time)
@@ -188,7 +195,7 @@ class _Run:
     def _schedule(self, message: Pause | Deliver | Resume) -> None:
         if not isinstance(self.engine, Partial):
             raise ViewError(
-                f"{message.text.split()[0]}: a {self.engine.kind} engine has no messages in flight; use partial state"
+                f"{message.text.split()[0]}: a {self.engine.kind} engine cannot hold messages back; use partial state"
             )
         if isinstance(message, Pause):
             self.engine.pause()
@@ -198,7 +205,7 @@ class _Run:
             self._deliver(message.sender, message.receiver)
 
     def _deliver(self, sender: str, receiver: str) -> None:
-        """Deliver the oldest message between two operators, through projections between them."""
+        """Deliver the oldest message from ``sender`` to ``receiver``, through any projections between them."""
         assert isinstance(self.engine, Partial)
         engine, plain = self.engine, self.s.projections
         while True:
@@ -206,7 +213,9 @@ class _Run:
             at = next((i for i, m in enumerate(waiting) if m.edge[0] == sender and self._leads(m.edge, receiver)), None)
             if at is None:
                 ways = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in (m.edge for m in waiting)))
-                raise Error(f"no message waits from {sender} to {receiver}; messages wait on: {ways or 'no edge'}")
+                raise Error(
+                    f"no message is waiting from {sender} to {receiver}; edges with waiting messages: {ways or 'none'}"
+                )
             to = waiting[at].edge[1]
             engine.deliver(at)
             if to not in plain:
@@ -214,7 +223,7 @@ class _Run:
             sender = to
 
     def _leads(self, edge: tuple[str, str], receiver: str) -> bool:
-        """Whether an edge leads to a receiver, directly or through projections."""
+        """Return True if an edge leads to ``receiver``, directly or through projections."""
         here, before = edge[1], edge[0]
         while here in self.s.projections and here != receiver:
             nexts = [b for a, b, _ in self.s.edges if a == here and b != before]
@@ -227,7 +236,7 @@ class _Run:
 
 
 def _rows(frame: pd.DataFrame) -> tuple[Values, ...]:
-    """The rows of a frame as tuples of Python values, None for NULL."""
+    """Return the rows of a frame as tuples of Python values, with None for NULL."""
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in frame.items()]
     plain = [[v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in line] for line in lines]
     return tuple(zip(*plain, strict=True)) if plain else ((),) * len(frame)

@@ -1,9 +1,9 @@
-"""Questions about the next step, and the judge of answers: lenient about the form, strict about the content.
+"""Asks questions about the next step and judges the answers, leniently in format and strictly in content.
 
-An answer is text such as ``-U Vegetable 50, +U Vegetable 60``. Order, case, quotes, brackets,
-and blanks or commas between values make no difference, nor does +1 or -1 for a kind of change;
-a fraction may be rounded to two decimals. A missing or an added row is wrong. ``nothing`` is the
-answer without rows. An answer that cannot be read is neither right nor wrong.
+An answer is text such as ``-U Vegetable 50, +U Vegetable 60``. The order of the rows, upper and lower case, quotes,
+brackets, and spaces or commas between values are ignored. +1 and -1 are accepted in place of a kind of change, and
+a fraction can be rounded to two decimals. An answer with a missing or an extra row is wrong. If no row is expected,
+the answer is ``nothing``. An answer that cannot be parsed is neither right nor wrong.
 
 >>> from sharedstate_lite.replay.questions import Question
 >>> question = Question("What will MAX send?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60)))
@@ -29,12 +29,15 @@ SIGN = re.compile(r"[+-](?:\d+|[iud])?|insert|delete")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|[^\s,;()\[\]{}]+")
 
 Pattern = tuple[tuple[str, ...], ...]
-"""A row as a user may type it: for each token the accepted words."""
+"""The accepted ways to type a row: for each of its tokens, a tuple of the accepted words."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``right`` is True, False, or None for an answer that cannot be read; ``text`` is the reply to the user."""
+    """The result of judging an answer.
+
+    ``right`` is True or False, or None if the answer cannot be parsed. ``text`` is the reply to the user.
+    """
 
     right: bool | None
     text: str
@@ -44,10 +47,10 @@ class Verdict:
 class Question:
     """A question with the expected answer.
 
-    ``form`` is rows (of changes), keys (rows without diffs) or yes (yes or no). ``expected`` are
-    tuples: (kind or signed diff as text, value, ...) for rows, the values for keys, ("yes",) or
-    ("no",). ``hint`` shows how to type an answer. ``short`` are the positions of the columns that
-    an answer may omit, because the question names their values.
+    ``form`` is ``rows`` (changes with a kind or diff), ``keys`` (rows without diffs) or ``yes`` (yes or no).
+    ``expected`` contains one tuple per row. A tuple is (kind or signed diff as text, value, ...) for the form
+    ``rows``, the values for ``keys``, and ("yes",) or ("no",) for ``yes``. ``hint`` shows how to type an answer.
+    ``short`` contains the positions of columns that an answer can omit because the question names their values.
     """
 
     text: str
@@ -58,16 +61,16 @@ class Question:
 
     @property
     def answer(self) -> str:
-        """The expected answer as a user types it."""
+        """The expected answer as a user would type it."""
         first = 0 if self.form == "keys" else 1
         rows = (" ".join([*map(str, row[:first]), *(typed_values((v,)) for v in row[first:])]) for row in self.expected)
         return ", ".join(rows) or "nothing"
 
     def check(self, text: str) -> Verdict:
-        """Judge a typed answer."""
+        """Judge an answer typed by the user."""
         typed = " ".join(_folded(text).split()).rstrip(".!")
         if not typed:
-            return Verdict(None, f"Type what you expect{self._example}.")
+            return Verdict(None, f"Type an answer{self._example}.")
         if self.form == "yes":
             if typed not in YES + NO:
                 return Verdict(None, "Answer yes or no.")
@@ -76,19 +79,19 @@ class Question:
             return self._verdict(not self.expected)
         words = tokens(typed)
         if self.form == "rows" and not any(SIGN.fullmatch(w) for w in words[:1]):
-            return Verdict(None, f"Begin each row with its kind, + or -{self._example}.")
+            return Verdict(None, f"Start each row with its kind, or with + or -{self._example}.")
         rows = list(self.expected)
         return self._verdict(any(covers(words, list(map(self._patterns, each))) for each in (rows, self._single(rows))))
 
     @property
     def _example(self) -> str:
-        return f", as in {self.hint}" if self.hint else ""
+        return f" ({self.hint})" if self.hint else ""
 
     def _verdict(self, right: bool) -> Verdict:
         return Verdict(right, "Right." if right else f"Not quite: it is {self.answer}.")
 
     def _single(self, rows: list[Values]) -> list[Values]:
-        """A row with a diff of n as n rows with a diff of 1."""
+        """Replace each row with a diff of n by n rows with a diff of 1, or of -n by n rows with a diff of -1."""
         if self.form != "rows":
             return rows
         counts = [abs(int(r[0])) if re.fullmatch(r"[+-]\d+", str(r[0])) else 1 for r in rows]
@@ -107,7 +110,7 @@ class Question:
 
 
 def signs(kind: str) -> tuple[str, ...]:
-    """The accepted words for a kind or a diff."""
+    """Return the accepted words for a kind or a diff."""
     low = kind.casefold()
     if low[1:].isdigit() and low[1:] != "1":
         return (low,)
@@ -116,12 +119,12 @@ def signs(kind: str) -> tuple[str, ...]:
 
 
 def pattern(values: Sequence[Any]) -> Pattern:
-    """The tokens of some values, each with the accepted words."""
+    """Return, for each token of the values, the words that are accepted for it."""
     return tuple(t for v in values for t in _value(v))
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in lower case, also those in quotes. Empty quotes are an empty word."""
+    """Split a text into lower-case words, including the words inside quotes. Empty quotes become an empty word."""
     out: list[str] = []
     for token in _TOKEN.findall(_folded(text)):
         quoted = len(token) > 1 and token[0] in "'\"" and token[-1] == token[0]
@@ -131,7 +134,10 @@ def tokens(text: str) -> list[str]:
 
 
 def covers(words: Sequence[str], rows: Sequence[Sequence[Pattern]]) -> bool:
-    """Whether the words are these rows in any order, each once; a row has one pattern or several."""
+    """Return True if the words consist of exactly these rows, in any order.
+
+    Each row is given as a list of alternative patterns.
+    """
     if not rows:
         return not words
     tried = set()
@@ -145,7 +151,10 @@ def covers(words: Sequence[str], rows: Sequence[Sequence[Pattern]]) -> bool:
 
 
 def same(word: str, wanted: str) -> bool:
-    """Whether two words are equal, as numbers if both are; a word may be rounded to two or more decimals."""
+    """Return True if two words are equal, or are equal as numbers.
+
+    ``word`` can be a number rounded to between 2 and 12 decimals.
+    """
     if word == wanted:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Builds a Recording from the observed messages: numbered steps, one graph for the run, readable rows."""
+"""Builds a Recording from the observed messages, with numbered steps, one graph for the run, and decoded rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
 
 
 def record(engine: Engine, messages: list[PlayedMessage], first: tuple[Structure, dict[str, Snapshot]]) -> Recording:
-    """The recording of a run; ``first`` is the structure and state before its first message."""
+    """Build the recording of a run. ``first`` is the engine's structure and state before the first message."""
     strings = engine.dictionary.strings
     structures = [first[0], *(c.after for c in messages)]
     graph = ShownGraph(structures, strings)
@@ -69,7 +69,7 @@ def record(engine: Engine, messages: list[PlayedMessage], first: tuple[Structure
 
 
 def _drafts(kind: str, messages: Sequence[PlayedMessage], graph: ShownGraph) -> list[StepDraft]:
-    """All steps in order, numbered. Every message has at least one."""
+    """Return all steps in order, numbered from 1. Every message has at least one step."""
     in_flight: InFlight = {}
     seen: InFlight = {}
     every: list[StepDraft] = []
@@ -117,7 +117,7 @@ def _answers(history: StateHistory, messages: Sequence[PlayedMessage], drafts: S
 
 
 def _completing(steps: Sequence[StepDraft], asked: StepDraft) -> StepDraft:
-    """The last step in which the read view takes the answer to its key, or the read itself."""
+    """Return the last of ``steps`` in which the view takes a response for the key of ``asked``, or ``asked`` itself."""
     found = [
         d
         for d in steps
@@ -129,7 +129,7 @@ def _completing(steps: Sequence[StepDraft], asked: StepDraft) -> StepDraft:
 def _graph(
     structures: Sequence[Structure], graph: ShownGraph
 ) -> tuple[tuple[RecordedOperator, ...], tuple[RecordedEdge, ...]]:
-    """The operators and edges of the whole run; ``structures[n]`` is the structure after message n."""
+    """Return the operators and edges of the entire run. ``structures[n]`` is the structure after message n."""
     seen: dict[str, list[int]] = {}
     links: dict[tuple[str, str, str], list[int]] = {}
     latest: dict[str, dict[str, Any]] = {}
@@ -164,12 +164,12 @@ def _graph(
 
 
 def _edges(s: Structure, graph: ShownGraph) -> list[tuple[str, str, str]]:
-    """The edges between the shown operators."""
+    """Return the edges between operators that are not hidden."""
     out: list[tuple[str, str, str]] = []
     arranged = {n for n, row in s.operators.items() if row["kind"] == "arrange"}
     for a, b, kind in s.edges:
         if kind == "upquery":
-            # An upquery goes against the stream, so only its target can be a hidden input.
+            # An upquery travels upstream, so only its target can be a hidden input.
             if a not in graph.hidden:
                 out.append((a, graph.stand_in(s, b), kind))
         elif b not in graph.hidden:
@@ -198,7 +198,7 @@ def _move(draft_move: MoveDraft, number: int, strings: Dictionary) -> Move:
 
 
 def rows(changes: Changes, strings: Dictionary, unique: tuple[int, ...] | None, keyed: bool) -> Rows:
-    """Changes as the lazily decoded rows of a recording."""
+    """Return changes as the rows of a recording, which are decoded on first access."""
     decoded = Changes(changes.schema, changes.words(strings), changes.time, strings, unique)
 
     def make(most: int) -> Sequence[RowChange]:
@@ -244,7 +244,7 @@ def _step(
 def _facts(
     step: RecordedStep, draft: StepDraft, titles: dict[str, RecordedOperator], kind: str, history: StateHistory
 ) -> StepFacts:
-    """What a caption needs in addition to the step."""
+    """Collect the facts that a caption needs in addition to the step."""
     s = history.structure(draft.number)
     mine = [p for p in s.pieces.values() if p.owner == draft.operator and not p.base]
     looked: dict[str, list[Values]] = {}
@@ -285,7 +285,7 @@ def _partial(history: StateHistory, name: str, step: int) -> bool:
 def _merged(
     history: StateHistory, draft: StepDraft, s: Structure, titles: dict[str, RecordedOperator]
 ) -> tuple[str, ...]:
-    """The titles of the arrangements whose batches merged in a step."""
+    """Return the titles of the arrangements whose batches merged in a step."""
     out = []
     for name, past in history.pieces.items():
         old, new = past.at(draft.number - 1), past.at(draft.number)
@@ -296,14 +296,17 @@ def _merged(
 
 
 def _oldest_handle(history: StateHistory, draft: StepDraft) -> tuple[str, int] | None:
-    """The reader of the oldest trace handle, and its epoch."""
+    """Return the reader with the oldest trace handle and the handle's epoch, or None if no handle is open."""
     snaps = [past.at(draft.number) for past in history.pieces.values()]
     held = [(time, reader) for snap in snaps if snap is not None for reader, time in snap.handles]
     return min(held)[::-1] if held else None
 
 
 def _since(history: StateHistory, draft: StepDraft) -> int | None:
-    """The new since, if it advanced to the same epoch in every arrangement."""
+    """Return the epoch to which since advanced in a step of a shared engine.
+
+    Returns None if since did not advance, or advanced to different epochs in different arrangements.
+    """
     moved = set()
     for past in history.pieces.values():
         old, new = past.at(draft.number - 1), past.at(draft.number)
@@ -313,7 +316,7 @@ def _since(history: StateHistory, draft: StepDraft) -> int | None:
 
 
 def _dropped(draft: StepDraft, strings: Dictionary) -> Rows:
-    """The discarded changes. An operator discards once for each change that it takes."""
+    """Return all changes that the operator dropped in a step, in one sequence."""
     parts = [rows(c, strings, None, False) for c in draft.dropped]
     if len(parts) == 1:
         return parts[0]
@@ -321,7 +324,7 @@ def _dropped(draft: StepDraft, strings: Dictionary) -> Rows:
 
 
 def _hits_and_holes(draft: StepDraft, history: StateHistory) -> tuple[tuple[Values, ...], tuple[Values, ...]]:
-    """The keys of an upquery or a read that were filled, and those that were holes."""
+    """Return the keys of an upquery or a read that were filled, and the keys that were holes."""
     wanted = [k for f in draft.taken if f.kind == "upquery" for k in f.keys or ()]
     wanted += [draft.key] if draft.kind == "read" and draft.key is not None else []
     shown = history.structure(draft.number)

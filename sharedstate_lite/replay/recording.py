@@ -1,20 +1,20 @@
-"""A recorded run of an engine, step by step, as plain data. The stepper draws it.
+"""Data classes for a recorded run of an engine, step by step. The stepper draws them.
 
 In one *step*, one operator takes its waiting messages, changes its state and sends messages on
-its outgoing edges. So a message moves along one edge a step: it is *sent* in one step, waits on
-its edge, and is *taken* in a step of the operator at the other end. A message sent in step s
-and taken in step t lies on its edge from step s to step t - 1. Under full and shared state an
-operator acts once an epoch and takes the messages of all its inputs. Under partial state it
+its outgoing edges. A message therefore moves along one edge per step: it is *sent* in one step, waits
+on its edge, and is *taken* in a later step of the operator at the other end. A message sent in step s
+and taken in step t is on its edge from step s to step t - 1. Under full and shared state, an
+operator acts once per epoch and takes the messages from all its inputs. Under partial state, it
 takes one message at a time.
 
-Step 0 is the state before the first message. ``Recording.state(n)`` is what each operator
-stores after step n. A *mark* on a row compares it with the state before the current message;
-``now`` says that the row changed in this very step.
+Step 0 is the state before the first message. ``Recording.state(n)`` returns the state of each operator
+after step n. The *mark* of a row compares its multiplicity with the state before the current message.
+``now`` is True if the row changed in the current step.
 
-Two kinds of operators are left out, and messages pass them without a step: projections that
-only pick columns, and sources whose rows are stored by the arrangement behind them.
+Two kinds of operators are not recorded, and messages pass through them without a step. These are projections
+that only pick columns, and sources whose rows are stored by the arrangement that follows them.
 
-A recording holds no engine. Rows are decoded on first access.
+A recording does not keep a reference to the engine. Rows are decoded on first access.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from .questions import Question
 class Row:
     """A row of a table after a step.
 
-    ``count`` is its multiplicity now, ``before`` its multiplicity before the current message.
-    ``old`` has the values that it replaced, in a table with a unique key. ``now``: it changed in
-    this step, not earlier in the message. ``looked_up``: it was read in this step. ``time`` is its
-    epoch in a batch of an arrangement; ``compacted``: epochs up to ``time`` are merged into it.
+    ``count`` is its current multiplicity, and ``before`` its multiplicity before the current message.
+    ``old`` contains the values that it replaced, if the table has a unique key. ``now`` is True if it changed
+    in this step rather than earlier in the message, and ``looked_up`` if it was read in this step. In a batch
+    of an arrangement, ``time`` is its epoch, and ``compacted`` is True if the changes up to ``time`` were merged.
     """
 
     values: Values
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """inserted, deleted, changed, or '' for an unchanged row."""
+        """``inserted``, ``deleted`` or ``changed``, or '' for an unchanged row."""
         if self.old is not None:
             return "changed"
         if self.count == self.before:
@@ -61,9 +61,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a partial table that has no rows: filled and empty, or a hole that a message met.
+    """A key without rows in a partial table. It is either filled but empty, or a hole that a message encountered.
 
-    ``now``: it became so in this step; ``new``: in the current message.
+    ``now`` is True if the key was filled, evicted or first encountered in this step, and ``new`` if that happened
+    in the current message.
     """
 
     key: Values
@@ -74,7 +75,10 @@ class Key:
 
 @dataclass(frozen=True)
 class Bag:
-    """The values that a group stores for MAX or MIN, in order. Each of ``items`` has one value."""
+    """The values of one column that a group stores for MAX or MIN, in order.
+
+    Each row in ``items`` has one value. ``total`` counts all values with their multiplicities, listed or not.
+    """
 
     column: str
     items: tuple[Row, ...]
@@ -83,7 +87,10 @@ class Bag:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of an aggregation, its last ``result``, and (full state) a bag for each column under MAX or MIN."""
+    """A group of an aggregation: its key, its current ``result`` and, under full state, its bags.
+
+    There is one bag for each column that MAX or MIN is applied to.
+    """
 
     key: Values
     bags: tuple[Bag, ...]
@@ -92,7 +99,11 @@ class Group:
 
 @dataclass(frozen=True)
 class RecordedBatch:
-    """A batch of an arrangement: epochs [lower, upper). ``fresh``: it was appended or merged in this step."""
+    """A batch of an arrangement, which covers the epochs [lower, upper).
+
+    ``rows`` are its first rows, and ``total`` is the number of all its rows. ``fresh`` is True if the batch was
+    appended or merged in this step.
+    """
 
     lower: int
     upper: int
@@ -103,18 +114,24 @@ class RecordedBatch:
 
 @dataclass(frozen=True)
 class ReaderPosition:
-    """The epoch at which a reader stands in an arrangement. ``before`` is where it stood before this step, or None."""
+    """The epoch ``time`` up to which a reader has read an arrangement.
+
+    ``before`` is its epoch before this step, or None if it did not exist.
+    """
 
     reader: str
     time: int
     before: int | None
     external: bool = False
-    """Whether it is a trace handle outside the engine (`messages.Hold`), which keeps since from passing it."""
+    """True for a trace handle outside the engine (`messages.Hold`). Since cannot advance past such a handle."""
 
 
 @dataclass(frozen=True)
 class ArrangementState:
-    """An arrangement after a step: batches (oldest first), since and upper now and before the step, and readers."""
+    """An arrangement after a step.
+
+    ``batches`` are sorted from oldest to newest. ``since_before`` and ``upper_before`` are the values before the step.
+    """
 
     batches: tuple[RecordedBatch, ...]
     since: int
@@ -128,17 +145,19 @@ class ArrangementState:
 class Table:
     """One piece of state of an operator after a step.
 
-    ``form`` is rows, groups or arrangement, and says which fields are set: ``rows``; ``groups``
-    with the names of their bags (``measures``) and ``results``; or ``arrangement`` with its
-    consolidated ``rows``. ``caption`` distinguishes the tables of one operator (``info side``),
-    else ''. ``key`` has the columns of its index. Rows and groups are in order of value. There are
-    at most `MOST`: all that are marked first, then the first of the others. ``total`` counts
-    all of them. A row deleted by the current message stays until the message ends, and is not
-    counted.
+    ``form`` is ``rows``, ``groups`` or ``arrangement``. The form ``rows`` sets ``rows``. The form ``groups`` sets
+    ``groups``, the names of their bags (``measures``) and the names of their result columns (``results``). The form
+    ``arrangement`` sets ``arrangement`` and its consolidated ``rows``.
 
-    ``partial``: keys may be holes. ``keys`` are the keys without rows that a message met; every
-    other key is a hole. ``parts`` are the names in ``engine.state()`` that this table shows, and
-    ``stored`` and ``bytes`` are their sizes, with rows that a merge will cancel.
+    ``caption`` distinguishes the tables of one operator (such as ``info side``). It is '' if there is only one.
+    ``key`` names the columns of the table's index. Rows and groups are sorted by value. At most `MOST` are listed, and
+    those that were changed or looked up take precedence. ``total`` counts all of them. A row deleted by the current
+    message stays listed until the message ends, but is not counted.
+
+    ``partial`` is True if keys can be holes. ``keys`` lists the filled keys without rows, and the holes that a message
+    encountered. A key that is not listed and does not have rows is a hole. ``parts`` are the names of the pieces of
+    ``engine.state()`` that this table shows. ``stored`` and ``bytes`` are their sizes, including rows that
+    cancel in the next merge.
     """
 
     name: str
@@ -155,22 +174,22 @@ class Table:
     partial: bool = False
     keys: tuple[Key, ...] = ()
     filled: int = 0
-    """The number of filled keys, with rows or without."""
+    """The number of filled keys, including keys without rows."""
     parts: tuple[str, ...] = ()
     stored: int = 0
     bytes: int = 0
 
 
 MOST = 500
-"""The number of rows or groups that a table has, unless more are marked."""
+"""The maximum number of rows or groups that a table lists."""
 
 
 @dataclass(frozen=True)
 class OperatorState:
-    """What an operator stores after a step. ``rows`` and ``bytes`` are counted as by ``engine.state()``.
+    """The state of an operator after a step. ``rows`` and ``bytes`` are counted as in ``engine.state()``.
 
-    ``pending_keys`` are keys of upqueries that it has not answered yet, ``pending_reads`` keys of
-    reads that wait for an answer (partial state).
+    ``base`` is True if it stores a base table. Under partial state, ``pending_keys`` are the keys of upqueries that it
+    has not answered yet, and ``pending_reads`` are the keys of reads that are waiting for an answer.
     """
 
     operator: str
@@ -184,9 +203,10 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class Totals:
-    """Rows and bytes after a step, in base tables and in all other state.
+    """The numbers of rows and bytes stored after a step.
 
-    ``rows_before`` is the value of ``rows`` before the message.
+    ``base_rows`` and ``base_bytes`` are for base tables, ``rows`` and ``bytes`` for all other state. ``rows_before`` is
+    the value of ``rows`` before the current message.
     """
 
     rows: int
@@ -203,7 +223,7 @@ class Totals:
 class RecordedOperator:
     """An operator, described as in `plan.graph`.
 
-    ``added_at`` is the number of the message that installed it, 0 for the start. ``removed_at`` is
+    ``added_at`` is the number of the message that installed it, or 0 if it existed from the start. ``removed_at`` is
     the number of the message that dropped it, or None.
     """
 
@@ -219,7 +239,11 @@ class RecordedOperator:
 
 @dataclass(frozen=True)
 class RecordedEdge:
-    """An edge between operators: change, read (through a trace handle) or upquery (source asks target)."""
+    """An edge between operators.
+
+    ``kind`` is ``change`` (source sends changes to target), ``read`` (target reads source through a trace handle)
+    or ``upquery`` (source asks target).
+    """
 
     source: str
     target: str
@@ -233,7 +257,7 @@ class RecordedEdge:
 
 @dataclass(frozen=True)
 class RowChange:
-    """A row with its diff. ``kind`` is +I, -U, +U or -D for rows with a unique key, else ''."""
+    """A row with its diff. ``kind`` is +I, -U, +U or -D for rows with a unique key, and '' otherwise."""
 
     row: Values
     diff: int
@@ -241,13 +265,16 @@ class RowChange:
 
 
 class Rows(Sequence[RowChange]):
-    """The changes of one message, decoded on first access. ``len`` decodes none, ``first(n)`` at most n."""
+    """The changes in one message, decoded on first access.
+
+    ``len`` does not decode any changes, and ``first(n)`` decodes at most n.
+    """
 
     def __init__(self, count: int, make: Callable[[int], Sequence[RowChange]]) -> None:
         self._count, self._make = count, make
 
     def first(self, most: int) -> Sequence[RowChange]:
-        """The first ``most`` changes."""
+        """Return the first ``most`` changes."""
         return self._all[:most] if "_all" in self.__dict__ else self._make(most)
 
     @cached_property
@@ -271,11 +298,16 @@ NO_ROWS = Rows(0, lambda _: ())
 class Move:
     """A message on an edge from ``source`` to ``target``.
 
-    ``kind`` is change (rows with diffs), upquery (asks for ``keys`` by ``key_columns``), response
-    (``rows`` that answer ``keys``) or evict (``keys`` that become holes, None for all). ``columns``
-    names the columns of the rows. ``sent`` and ``taken`` are step numbers; ``taken`` is None if the
-    message never arrives. ``trace_edge`` is its edge in the engine's trace, and ``trace_rows`` the
-    number of rows there, before consolidation.
+    ``kind`` is one of:
+
+    - change: ``rows`` are changes with diffs;
+    - upquery: asks for ``keys``, which are values of ``key_columns``;
+    - response: ``rows`` are the answer for ``keys``;
+    - evict: ``keys`` become holes; None stands for all keys.
+
+    ``columns`` names the columns of the rows. ``sent`` and ``taken`` are step numbers; ``taken`` is None if the
+    message never arrives. ``trace_edge`` is the edge that the engine's trace has for the message, and ``trace_rows``
+    is the trace's number of rows, before consolidation.
     """
 
     number: int
@@ -293,7 +325,7 @@ class Move:
 
     @property
     def upstream(self) -> bool:
-        """Whether it moves against the direction of changes."""
+        """Whether the message moves against the direction of changes."""
         return self.kind == "upquery"
 
 
@@ -303,15 +335,19 @@ class RecordedStep:
 
     ``kind`` is one of:
 
-    - arrive: rows enter a base table; change, upquery, response: an operator takes such a message;
-    - evict: an operator takes an eviction, or evicts by itself; read: a view is read;
-    - seal: the epoch ends; under shared state since advances and batches merge;
-    - install, drop, hold, pause; deliver and resume if no message was waiting; refused.
+    - arrive: rows are added to a base table;
+    - change, upquery or response: an operator takes a message of this kind;
+    - evict: an operator takes an evict message, or evicts keys itself;
+    - read: a view is read;
+    - seal: the epoch ends and, under shared state, since advances and batches merge;
+    - install, drop, hold or pause: a message of the user, which takes one step;
+    - deliver or resume: the same, if no message was waiting;
+    - refused: the engine refused the message.
 
-    ``operator`` is '' if the step belongs to none. ``dropped`` are changes discarded at holes.
-    ``emitted`` are the changes that a view emits. ``answer`` is the result of the read that this
-    step completes. ``hits`` and ``holes`` are keys that were looked up and found filled or not.
-    ``caption`` describes the step in one sentence; ``question`` asks for its outcome beforehand.
+    ``operator`` is '' if the step does not belong to an operator. ``dropped`` are changes that were dropped because
+    their keys are holes. ``emitted`` are the changes that a view emits. ``answer`` is the result of the read that
+    this step completes. ``hits`` are the looked-up keys that were filled, and ``holes`` those that were not.
+    ``caption`` describes the step in one sentence. ``question`` asks for its outcome in advance.
     """
 
     number: int
@@ -334,8 +370,8 @@ class RecordedStep:
 class RecordedMessage:
     """A message of the history, numbered from 1, and its steps ``first`` to ``last``.
 
-    ``epoch`` is the engine's epoch after it. ``refused`` is the error with which the engine refused
-    it, else ''. A refused message has one step and changes nothing.
+    ``epoch`` is the engine's epoch after the message. ``refused`` is the error if the engine refused the message,
+    and '' otherwise. A refused message has one step and does not change the engine.
     """
 
     number: int
@@ -349,10 +385,10 @@ class RecordedMessage:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A run of one engine over a history of messages.
+    """A run of one engine on a history of messages.
 
-    ``operators`` and ``edges`` are those of the whole run, late views included. `state` and
-    `totals` are computed on demand, for the steps 0 to ``last``, and cached.
+    ``operators`` and ``edges`` cover the entire run and include those of views installed later. `state` and
+    `totals` are defined for steps 0 to ``last``. They are computed on demand and cached.
     """
 
     kind: str
@@ -370,35 +406,35 @@ class Recording:
         return len(self.steps)
 
     def step(self, number: int) -> RecordedStep | None:
-        """Step ``number`` from 1 to ``last``, or None for 0."""
+        """Return step ``number``, from 1 to ``last``, or None for step 0."""
         return self.steps[number - 1] if number else None
 
     def caption(self, number: int) -> str:
-        """The caption of a step."""
+        """Return the caption of a step. Step 0 has one too."""
         step = self.step(number)
         if step is not None:
             return step.caption
-        return "Before the first message." if self.messages else "There is no message."
+        return "Before the first message." if self.messages else "There are no messages."
 
     def message_of(self, number: int) -> RecordedMessage | None:
-        """The message that a step belongs to, or None for step 0."""
+        """Return the message that a step belongs to, or None for step 0."""
         step = self.step(number)
         return None if step is None else self.messages[step.message - 1]
 
     def state(self, number: int) -> Mapping[str, OperatorState]:
-        """Operator -> what it stores after step ``number``. Raises IndexError for a number that is no step."""
+        """Return the state of each operator after step ``number``, by operator. Raises IndexError if out of range."""
         return self._state(self._checked(number))
 
     def totals(self, number: int) -> Totals:
-        """Rows and bytes stored after step ``number``. Raises IndexError for a number that is no step."""
+        """Return the rows and bytes stored after step ``number``. Raises IndexError if the number is out of range."""
         return self._totals(self._checked(number))
 
     def waiting(self, number: int) -> tuple[Move, ...]:
-        """The messages on edges after step ``number``, in the order sent."""
+        """Return the messages waiting on edges after step ``number``, in the order they were sent."""
         return self._waiting.get(number, ())
 
     def trail(self, number: int) -> tuple[Move, ...]:
-        """The messages that were sent and taken since the current message began."""
+        """Return the messages taken since the current message of the history began, up to step ``number``."""
         step = self.step(number)
         if step is None:
             return ()
@@ -407,7 +443,7 @@ class Recording:
         return tuple(m for m in moves.values() if m.taken is not None and m.taken <= number)
 
     def graph_at(self, number: int) -> tuple[tuple[RecordedOperator, ...], tuple[RecordedEdge, ...]]:
-        """The operators and edges that exist at step ``number``."""
+        """Return the operators and edges that exist at step ``number``."""
         step = self.step(number)
         at = 0 if step is None else step.message
         here = [o for o in self.operators if o.added_at <= at and (o.removed_at is None or at < o.removed_at)]
@@ -417,7 +453,7 @@ class Recording:
 
     def _checked(self, number: int) -> int:
         if not 0 <= number <= self.last:
-            raise IndexError(f"step {number}: this recording has steps 0 to {self.last}")
+            raise IndexError(f"step {number} does not exist; this recording has steps 0 to {self.last}")
         return number
 
     @cached_property

@@ -1,6 +1,6 @@
-"""The rows of a piece of state with their marks, in order.
+"""Decodes, marks and sorts the rows of a piece of state.
 
-They stay encoded as words until they are returned: a table of 100,000 rows costs one sort and
+Rows stay encoded as words until they are returned. A table of 100,000 rows therefore costs one sort, but
 not 100,000 tuples.
 """
 
@@ -22,7 +22,7 @@ from .recording import MOST, Row
 
 
 def decode(words: Words, types: Sequence[Type], strings: Dictionary) -> list[Values]:
-    """Encoded rows int64[k, n] as tuples of Python values."""
+    """Decode rows int64[k, n] into a list of n tuples of Python values."""
     if not len(types):
         return [()] * words.shape[1]
     lines = [to_arrow(w, t, strings).to_pylist() for w, t in zip(words, types, strict=True)]
@@ -31,7 +31,10 @@ def decode(words: Words, types: Sequence[Type], strings: Dictionary) -> list[Val
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Consolidated rows int64[k, n] in the order of the batches, their multiplicities and sort words."""
+    """Consolidated ``rows`` int64[k, n], sorted in the same order as batches.
+
+    ``counts`` are the multiplicities of the rows, and ``words`` are the sort words.
+    """
 
     layout: Layout
     rows: Words
@@ -40,7 +43,7 @@ class Content:
 
     @classmethod
     def of(cls, batches: Sequence[Batch], layout: Layout, strings: Dictionary) -> Content:
-        """The consolidated rows of some batches."""
+        """Consolidate the rows of some batches."""
         body = merged(batches, layout, strings)
         return cls(layout, body[1 : 1 + layout.columns], body[1 + layout.columns], body[0])
 
@@ -48,14 +51,17 @@ class Content:
         return len(self.counts)
 
     def order(self, strings: Dictionary) -> npt.NDArray[np.intp]:
-        """The order of the rows by value, NULL last. Cached, because sorting a large table is expensive."""
+        """Return the positions of the rows sorted by value, with NULL last.
+
+        The result is cached because sorting a large table is expensive.
+        """
         if "_order" not in self.__dict__:
             self.__dict__["_order"] = _order(self.layout, self.rows, strings)
         found: npt.NDArray[np.intp] = self.__dict__["_order"]
         return found
 
     def places(self, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
-        """The position of each of rows int64[k, q]; -1 for a row that is not here."""
+        """Return the position of each row of int64[k, q], or -1 for a row that does not occur."""
         out = np.full(rows.shape[1], -1, dtype=np.intp)
         if len(self) and rows.shape[1]:
             words = self.layout.sort_words(rows, strings)
@@ -68,7 +74,11 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class MarkedRows:
-    """Rows now and before the message, deleted ones included, with both multiplicities."""
+    """The rows of a piece of state during a message, including rows that the message has deleted.
+
+    ``counts`` are the current multiplicities, and ``before`` those before the message. ``now`` is True for rows that
+    the current step changed.
+    """
 
     layout: Layout
     rows: Words
@@ -76,11 +86,14 @@ class MarkedRows:
     before: npt.NDArray[np.int64]
     now: npt.NDArray[np.bool_]
     held: Content | None = None
-    """The current rows, if none of the rows is deleted."""
+    """The current rows, or None if the message has deleted some rows."""
 
     @classmethod
     def of(cls, held: Content, change: Content, last: Content, strings: Dictionary) -> MarkedRows:
-        """Marks from the rows now (``held``), the changes of the message and those of this step (``last``)."""
+        """Mark the current rows, ``held``.
+
+        ``change`` contains the changes of the current message so far, and ``last`` those of the current step.
+        """
         places = held.places(change.rows, strings)
         gone = change.rows.compress(places < 0, axis=1)
         rows = np.concatenate([held.rows, gone], axis=1)
@@ -90,19 +103,22 @@ class MarkedRows:
         before[at] -= change.counts
         now = np.zeros(len(counts), dtype=bool)
         if len(last):
-            # A row that this message inserted and deleted again is not a change of it.
+            # A row that this message inserted and then deleted does not occur in ``change``.
             found = change.places(last.rows, strings)
             now[at[found[found >= 0]]] = True
         return cls(held.layout, rows, counts, before, now, None if gone.shape[1] else held)
 
     def at(self, places: npt.NDArray[np.intp]) -> MarkedRows:
-        """The rows at some positions."""
+        """Return only the rows at some positions."""
         return MarkedRows(
             self.layout, self.rows.take(places, axis=1), self.counts[places], self.before[places], self.now[places]
         )
 
     def chosen(self, looked: npt.NDArray[np.bool_], strings: Dictionary, most: int = MOST) -> npt.NDArray[np.intp]:
-        """The positions of the rows to return, in order of value: all, or the marked ones and some others."""
+        """Return the positions of at most ``most`` rows, sorted by value.
+
+        Rows that were changed or looked up take precedence over the others. ``looked`` marks the rows looked up.
+        """
         order = self.order(strings)
         if len(order) <= most:
             return order
@@ -113,11 +129,11 @@ class MarkedRows:
         return order.compress(keep)
 
     def order(self, strings: Dictionary) -> npt.NDArray[np.intp]:
-        """The order of the rows by value, NULL last."""
+        """Return the positions of the rows sorted by value, with NULL last."""
         return _order(self.layout, self.rows, strings) if self.held is None else self.held.order(strings)
 
     def decoded(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Dictionary) -> list[Row]:
-        """The rows at some positions, decoded."""
+        """Decode the rows at some positions."""
         values = decode(self.rows.take(places, axis=1), self.layout.types, strings)
         facts = zip(
             values,
@@ -135,7 +151,10 @@ def _order(layout: Layout, rows: Words, strings: Dictionary) -> npt.NDArray[np.i
 
 
 def paired(rows: Sequence[Row], key: Sequence[int]) -> list[Row]:
-    """Rows of a table with a unique key, where an inserted row replaces the deleted one and has its old values."""
+    """Merge each deleted row of a table into the inserted row with the same unique key.
+
+    The merged row has the values of the deleted row as its ``old`` values.
+    """
     gone = {tuple(r.values[i] for i in key): r for r in rows if r.mark == "deleted"}
     out, used = [], set()
     for row in rows:

@@ -1,7 +1,7 @@
 """The state after each step of a run.
 
-For each piece of state, its batches are kept for every step that changed them. Batches are
-immutable and shared, so the past costs only references. `tables` turns a piece into a table.
+The batches of each piece of state are kept for every step that changed them. Batches are
+immutable and shared, so keeping them costs only references. `tables` turns a piece into a table.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ from .steps import PlayedMessage, StepDraft
 from .structure import Snapshot, Structure
 
 MANY = 1000
-"""If a step drops more rows than this, their keys are not recorded as holes."""
+"""If a change with more rows than this is dropped, its keys are not recorded as holes."""
 
 
 @dataclass(eq=False)
 class PieceHistory:
-    """One piece of state over time. ``snaps[i]`` holds from step ``steps[i]`` on; None before it exists and after."""
+    """One piece of state over time.
+
+    ``snaps[i]`` is its snapshot from step ``steps[i]`` until the next entry, or None while the piece does not exist.
+    """
 
     steps: list[int] = field(default_factory=list)
     snaps: list[Snapshot | None] = field(default_factory=list)
     inserts: dict[int, list[Batch]] = field(default_factory=dict)
-    """Step -> the batches that it added."""
+    """The batches added in each step, by step number."""
 
     def at(self, step: int) -> Snapshot | None:
-        """The piece after a step."""
+        """Return the snapshot after a step, or None if the piece does not exist then."""
         place = bisect_right(self.steps, step) - 1
         return self.snaps[place] if place >= 0 else None
 
     def since(self, start: int, step: int) -> dict[int, int]:
-        """The id of each batch added after step ``start`` up to ``step`` -> the step that added it."""
+        """Return the steps that added the batches after step ``start`` up to ``step``, by the id of the batch."""
         return {id(b): s for s, batches in self.inserts.items() if start < s <= step for b in batches}
 
     def put(self, step: int, snap: Snapshot | None) -> None:
-        """Set the snapshot from a step on."""
+        """Set the snapshot that is valid from a step onward."""
         if self.steps and self.steps[-1] == step:
             self.snaps[-1] = snap
         else:
@@ -52,7 +55,7 @@ class PieceHistory:
 
 @dataclass(eq=False)
 class StateHistory:
-    """All pieces over all steps, and the upqueries and reads that were open."""
+    """All pieces of state over all steps, and the upqueries and reads that were open at each step."""
 
     messages: Sequence[PlayedMessage]
     drafts: Sequence[StepDraft]
@@ -62,13 +65,13 @@ class StateHistory:
     shared: bool = False
     pieces: dict[str, PieceHistory] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Number of a message -> its first and last step."""
+    """The first and last step of each message, by message number."""
     met: dict[str, list[tuple[int, Values]]] = field(default_factory=dict)
-    """Piece -> keys that a message met as holes, with the first such step."""
+    """The keys that messages encountered as holes, by piece, each as (first such step, key)."""
     asked: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
-    """Open upqueries: operator, first step, first step after the answer or None, keys."""
+    """Upqueries that stayed open for at least one step: (operator, first step, answering step or None, keys)."""
     reads: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
-    """Open reads: view, first step, first step after the answer or None, keys."""
+    """Reads that stayed open for at least one step: (view, first step, answering step or None, keys)."""
 
     _decoded: dict[int, tuple[Words, dict[Values, None]]] = field(default_factory=dict)
 
@@ -114,20 +117,20 @@ class StateHistory:
                 past.inserts[last] = list(new.runs)
 
     def _met(self, name: str, step: int, before: Snapshot, after: Words) -> None:
-        """Record the keys that became holes."""
+        """Record the keys that were filled before a step and are holes after it."""
         if before.filled is not None and before.filled.shape[1]:
             left = self.keys(before, after)
             self._meet(name, step, [k for k in self.keys(before, before.filled) if k not in left])
 
     def _holes(self, s: Structure, draft: StepDraft) -> None:
-        """Record the keys that an upquery, a read or a dropped change met as holes."""
+        """Record the keys that an upquery, a read or a dropped change encountered as holes."""
         for name, piece in s.pieces.items():
             snap = self._piece(name).at(draft.number) if piece.owner == draft.operator else None
             if snap is None or snap.filled is None:
                 continue
             wanted: list[Values] = []
             if name in s.join_sides:
-                # A join asks for the holes of a side that it stores.
+                # A join sends upqueries for holes in a side that it stores.
                 key = tuple(piece.columns[i] for i in snap.layout.key)
                 wanted += [k for f in draft.sent if f.kind == "upquery" and f.key_columns == key for k in f.keys or ()]
             else:
@@ -144,7 +147,7 @@ class StateHistory:
         known += [(step, k) for k in dict.fromkeys(keys) if k not in seen]
 
     def keys(self, snap: Snapshot, words: Words | None) -> dict[Values, None]:
-        """Filled keys as values, in order. Cached, because they rarely change."""
+        """Decode filled keys, in order. The result is cached because filled keys rarely change."""
         if words is None:
             return {}
         found = self._decoded.get(id(words))
@@ -171,21 +174,21 @@ class StateHistory:
     # --- asking -----------------------------------------------------------------
 
     def played(self, step: int) -> PlayedMessage | None:
-        """The message of a step, or None for step 0."""
+        """Return the message that a step belongs to, or None for step 0."""
         return self.messages[self.drafts[step - 1].message - 1] if step else None
 
     def structure(self, step: int) -> Structure:
-        """The structure at a step."""
+        """Return the structure after the message that a step belongs to."""
         played = self.played(step)
         return self.first[0] if played is None else played.after
 
     def start(self, step: int) -> int:
-        """The last step before the message of a step."""
+        """Return the last step before the message that a step belongs to."""
         played = self.played(step)
         return 0 if played is None else self.spans[played.number][0] - 1
 
     def totals(self, step: int) -> Totals:
-        """Rows and bytes stored after a step."""
+        """Return the numbers of rows and bytes stored after a step."""
         sums = {True: [0, 0], False: [0, 0]}
         before = 0
         for past in self.pieces.values():
@@ -202,14 +205,17 @@ class StateHistory:
 
 
 def tuples(changes: Changes) -> list[Values]:
-    """The rows of some changes as tuples."""
+    """Return the rows of some changes as tuples of Python values."""
     table = changes.to_arrow()
     lines = [column.to_pylist() for column in table.columns[:-2]]
     return list(zip(*lines, strict=True)) if lines else [()] * table.num_rows
 
 
 def _keys(dropped: Changes, columns: Sequence[str]) -> list[Values]:
-    """The keys of dropped rows; none for a large change."""
+    """Return the keys of dropped rows.
+
+    Returns an empty list if there are more than `MANY` rows, or if a key column is missing.
+    """
     names = [c.name for c in dropped.schema]
     if len(dropped) > MANY or any(c not in names for c in columns):
         return []

@@ -1,10 +1,10 @@
-"""Splits what happened inside an engine into steps: which operator acts, what it takes, changes and sends.
+"""Splits the observed entries of a message into steps, in each of which one operator acts.
 
 Under full and shared state, an epoch has one step for each base table that receives rows, then
-one for each operator that received or wrote something, in the engine's order, views last.
-Under shared state a last step seals the epoch: since advances and batches merge. Under partial
-state, each delivery of a message is one step. Messages that are in flight at the end of one
-message of the history are continued in the next.
+one step for each operator that received or wrote rows, in the engine's order, with views last.
+Under shared state, a final step seals the epoch: since advances and batches merge. Under partial
+state, each delivery is one step. A message between operators can stay in flight across messages of the
+history, and is then delivered while a later one is played.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .structure import Snapshot, Structure
 
 @dataclass(eq=False)
 class MoveDraft:
-    """A message on an edge, under construction; see `recording.Move`. ``tag`` ties a response to its upquery."""
+    """A message on an edge, under construction; see `recording.Move`. ``tag`` links a response to its upquery."""
 
     source: str
     target: str
@@ -34,7 +34,7 @@ class MoveDraft:
     changes: Changes | None = None
     unique: tuple[int, ...] | None = None
     keyed: bool = False
-    """Whether its rows have kinds: the source emits rows with a unique key, or the target is a view."""
+    """Whether its rows have kinds, because the source is an aggregation or the target is a view."""
     keys: tuple[Values, ...] | None = None
     key_columns: tuple[str, ...] = ()
     tag: int = 0
@@ -55,22 +55,26 @@ class StepDraft:
     sent: list[MoveDraft] = field(default_factory=list)
     dropped: list[Changes] = field(default_factory=list)
     inserts: list[tuple[str, Batch]] = field(default_factory=list)
-    """Batches added to pieces of state, by piece."""
+    """The batches added in this step, as (piece, batch)."""
     reads: list[tuple[str, tuple[int, ...] | None, Words]] = field(default_factory=list)
-    """Reads of pieces: (piece, key columns, keys), or (piece, None, rows)."""
+    """The reads of pieces of state, as (piece, key columns, keys) or (piece, None, rows)."""
     filled: dict[str, Words] = field(default_factory=dict)
-    """Piece -> its filled keys after the step, if they changed."""
+    """The filled keys after the step of each piece whose filled keys changed."""
     emitted: Changes | None = None
     answer: tuple[Values, ...] | None = None
     key: Values | None = None
-    """The key of a read."""
+    """The key, if the step is a read of one key."""
     refused: str = ""
-    """The error with which the engine refused the message."""
+    """The error message if the engine refused the message, and '' otherwise."""
 
 
 @dataclass(eq=False)
 class PlayedMessage:
-    """One message and everything observed while the engine applied it."""
+    """One message and everything that was observed while the engine applied it.
+
+    ``before`` and ``after`` are the engine's structure, and ``start`` and ``end`` are its snapshots, before and after
+    the message. ``answer`` contains the rows of a read that completed immediately.
+    """
 
     number: int
     message: Message
@@ -84,13 +88,13 @@ class PlayedMessage:
     end: dict[str, Snapshot]
     answer: tuple[Values, ...] | None = None
     answered: list[tuple[int, tuple[Values, ...]]] = field(default_factory=list)
-    """Reads of earlier messages that this one completed: (number of the message, rows)."""
+    """The earlier reads that this message completed, as (number of the reading message, rows)."""
     waiting: tuple[int, ...] = ()
-    """The numbers of the messages that are in flight in a partial engine at the end."""
+    """The engine's numbers of the messages that are still in flight after this message (partial state)."""
 
 
 class ShownGraph:
-    """Which operators are hidden in the whole run, and which operator stands for a hidden one."""
+    """Decides which operators are hidden for the entire run, and which operator is shown instead of a hidden one."""
 
     def __init__(self, structures: Sequence[Structure], strings: Dictionary) -> None:
         self._strings = strings
@@ -101,13 +105,13 @@ class ShownGraph:
         self.hidden = frozenset(name for name, marks in seen.items() if all(marks))
 
     def stand_in(self, s: Structure, name: str) -> str:
-        """The operator shown for ``name``: the input of a projection, the arrangement of a source."""
+        """Return the operator shown for ``name``: the input of a hidden projection, or the arrangement of a source."""
         while name in self.hidden:
             name = s.arranged_as[name] if name in s.arranged_as else self._input(s, name)
         return name
 
     def changes(self, schema: Schema, delta: Delta, unique: tuple[int, ...] | None) -> Changes:
-        """Rows of the engine as Changes."""
+        """Convert rows of the engine to consolidated Changes."""
         return Changes.consolidated(schema, delta, 0, self._strings, unique)
 
     @staticmethod
@@ -116,7 +120,7 @@ class ShownGraph:
 
 
 class StepBuilder:
-    """What both strategies of splitting share."""
+    """Base class for splitting one message into steps."""
 
     def __init__(self, played: PlayedMessage, graph: ShownGraph) -> None:
         self.played, self.graph, self.s = played, graph, played.before
@@ -126,16 +130,16 @@ class StepBuilder:
         self._visible_pieces = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
 
     def step(self, kind: str, operator: str) -> StepDraft:
-        """A new step."""
+        """Append and return a new step."""
         self.steps.append(StepDraft(kind, operator, self.played.number))
         return self.steps[-1]
 
     def last(self, operator: str) -> StepDraft | None:
-        """The latest step of an operator."""
+        """Return the latest step of an operator, or None if it has not acted yet."""
         return next((d for d in reversed(self.steps) if d.operator == operator), None)
 
     def add_read(self, draft: StepDraft | None, entry: ArrangementRead) -> None:
-        """Record a read, unless an aggregation reads its own last result."""
+        """Record a read in a step, except if an aggregation looks up keys in its own state."""
         if draft is None:
             return
         piece = self._visible_pieces.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
@@ -152,7 +156,7 @@ class StepBuilder:
         draft.reads.append((name, None if entry.rows else key, entry.words))
 
     def move(self, source: str, target: str, kind: str, trace_rows: int, changes: Changes | None) -> MoveDraft:
-        """A message between two operators of the trace, under the names that are shown."""
+        """Return a message between two operators of the trace, with hidden operators replaced by the shown ones."""
         views = self.s.operators.get(target, {}).get("kind") == "view"
         unique = self.s.unique.get(target) if views else self.s.unique.get(source)
         shown = self.graph.stand_in(self.s, source), self.graph.stand_in(self.s, target)
@@ -161,7 +165,7 @@ class StepBuilder:
 
 
 def dataflow_steps(played: PlayedMessage, graph: ShownGraph, kind: str) -> list[StepDraft]:
-    """The steps of a message to a full or a shared engine."""
+    """Return the steps of a message to a full or shared engine."""
     builder = _DataflowSteps(played, graph)
     message = played.message
     if isinstance(message, Read):
@@ -185,7 +189,7 @@ def _spelled(view: str, played: PlayedMessage) -> str:
 
 class _DataflowSteps(StepBuilder):
     def act(self, operator: str, kind: str = "change") -> StepDraft:
-        """The step of an operator in this epoch."""
+        """Return the step of an operator in this epoch, which is created if it does not exist."""
         return self.last(operator) or self.step(kind, operator)
 
     def epoch(self) -> None:
@@ -200,7 +204,7 @@ class _DataflowSteps(StepBuilder):
                 self.add_read(current, entry)
             elif isinstance(entry, Event) and entry.name == "message":
                 if entry.target not in self.graph.hidden and self._taken(entry):
-                    # The sender's step comes before the receiver's, also if it wrote no state.
+                    # The sender's step comes before the receiver's, even if the sender did not write any state.
                     self.act(self.graph.stand_in(self.s, entry.source))
                     current = self.act(entry.target)
                     self._message(entry, current)
@@ -211,7 +215,10 @@ class _DataflowSteps(StepBuilder):
         return self.graph.stand_in(self.s, operator)
 
     def _taken(self, event: Event) -> bool:
-        """Whether the target takes this change. It does not if it only reads the arrangement that was written."""
+        """Return True if the target takes this change as a message.
+
+        An operator that reads the arrangement in which the change was stored does not take the change itself.
+        """
         if self.graph.stand_in(self.s, event.source) == event.target:
             return False
         streams = self.s.change_inputs.get(event.target)
@@ -223,7 +230,10 @@ class _DataflowSteps(StepBuilder):
         self.act(move.source).sent.append(move)
 
     def _view(self, draft: StepDraft) -> None:
-        """Record what a view emits. A view read from its last aggregation's output shows that operator's batches."""
+        """Record the changes that a view emits.
+
+        If the view is read from the output of its last aggregation, also copy the batches of the aggregation's step.
+        """
         if self.s.operators.get(draft.operator, {}).get("kind") == "view":
             for move in draft.taken:
                 draft.emitted = move.changes
@@ -239,11 +249,11 @@ class _DataflowSteps(StepBuilder):
 SENDS = {"message": "change", "upquery": "upquery", "response": "response"}
 
 InFlight = dict[int, MoveDraft]
-"""The messages in flight by the engine's number, kept from one message of the history to the next."""
+"""The messages in flight, by the number that the engine gave them. Kept between messages of the history."""
 
 
 def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> list[StepDraft]:
-    """The steps of a message to a partial engine, hidden operators included; see `without_hidden`."""
+    """Return the steps of a message to a partial engine, including those of hidden operators; see `without_hidden`."""
     builder = _PartialSteps(played, graph, in_flight)
     builder.run()
     if not builder.steps:
@@ -252,7 +262,11 @@ def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight)
 
 
 def take_back(draft: StepDraft, played: PlayedMessage, in_flight: InFlight, seen: InFlight) -> None:
-    """Undo the steps of a refused message: its sent messages vanish, and delivered ones are in flight again."""
+    """Undo the steps of a refused message.
+
+    Messages that were sent during the refused message are removed from their edges, and messages that were
+    delivered are put in flight again. ``draft`` is the step that records this.
+    """
     draft.taken += [in_flight.pop(number) for number in list(in_flight) if number not in played.waiting]
     for number in played.waiting:
         if number not in in_flight and number in seen:
@@ -261,14 +275,17 @@ def take_back(draft: StepDraft, played: PlayedMessage, in_flight: InFlight, seen
 
 
 def without_hidden(steps: list[StepDraft], graph: ShownGraph) -> list[StepDraft]:
-    """The steps of shown operators. What a hidden operator passed on replaces what it took."""
+    """Return only the steps of operators that are not hidden.
+
+    A message to a hidden operator is replaced by the messages that the hidden operator sent in turn.
+    """
     holders = {id(move): draft.sent for draft in steps for move in draft.sent}
     for draft in steps:
         if draft.operator in graph.hidden:
             for taken in draft.taken:
                 holder = holders.get(id(taken), [])
                 at = next(n for n, f in enumerate(holder) if f is taken)
-                # Of several messages taken together, only the last one is replaced.
+                # If several messages were taken together, only the last one is replaced; the others are removed.
                 holder[at : at + 1] = draft.sent if taken is draft.taken[-1] else []
                 if taken is not draft.taken[-1]:
                     continue
@@ -286,11 +303,11 @@ class _PartialSteps(StepBuilder):
         self._unprobed: list[StepDraft] = []
         """The steps since the last probe of the filled keys."""
         self._taken_together: list[MoveDraft] = []
-        """Delivered messages that are taken together with the next one."""
+        """Messages that were delivered, but are taken together with the next one."""
         self._filled = {n: snap.filled for n, snap in played.start.items() if snap.filled is not None}
 
     def run(self) -> None:
-        """Build the steps."""
+        """Build the steps of the message from its entries."""
         message = self.played.message
         if isinstance(message, Read):
             view = next((n for n in self.s.operators if n.lower() == message.view.lower()), message.view)
@@ -310,7 +327,7 @@ class _PartialSteps(StepBuilder):
                     self._open(self._taken_together[-1].kind, entry.target).taken += self._taken_together
                     self._taken_together = []
             elif entry.name == "refused":
-                # The engine rolled the epoch back, and applies it again as a whole or refuses it.
+                # The engine has rolled back the epoch. It then applies the entire epoch again or refuses it.
                 self.in_flight.clear()
                 self.steps.clear()
                 self._unprobed, self.current = [], None
@@ -327,7 +344,7 @@ class _PartialSteps(StepBuilder):
         return self.current
 
     def _probe(self, entry: Probe) -> None:
-        """Assign keys that became filled or holes since the last probe to the step of their operator."""
+        """Assign the keys that were filled or evicted since the last probe to the step of their operator."""
         for name, keys in entry.filled.items():
             if self._filled.get(name) is not keys and self._unprobed:
                 owner = self.s.pieces[name].owner if name in self.s.pieces else ""
@@ -360,7 +377,7 @@ class _PartialSteps(StepBuilder):
         draft.sent.append(move)
 
     def _end(self, name: str, kind: str, target: bool) -> str:
-        """The shown operator at one end of a message."""
+        """Return the operator that is shown at one end of a message."""
         while name in self.graph.hidden:
             up = (kind == "upquery") == target
             ends = [(a, b) for a, b, k in self.s.edges if k == "change"]
@@ -368,7 +385,7 @@ class _PartialSteps(StepBuilder):
         return name
 
     def _view(self, draft: StepDraft) -> None:
-        """Record what a view emits: the changes whose key is filled."""
+        """Record the changes that a view emits, which are those whose keys are filled."""
         if self.s.operators.get(draft.operator, {}).get("kind") == "view" and draft.kind == "change":
             for name, batch in draft.inserts:
                 columns = self.s.pieces[name].arrangement.layout.columns

@@ -1,7 +1,7 @@
-"""What an engine consists of: its operators, its edges and its pieces of state.
+"""Reads the operators, edges and pieces of state of an engine.
 
 A `Structure` changes only when a view is installed or dropped. A `Snapshot` is one piece of
-state at one moment: a list of immutable batches, so keeping it costs only references.
+state at one moment. It contains immutable batches, so keeping it costs only references.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from ..storage.encoding import Words
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A piece of state: an arrangement under its name in ``state()``, and the operator that writes it."""
+    """A piece of state: an arrangement, its name in ``engine.state()``, and the operator that writes it.
+
+    ``kind`` is its kind in ``engine.state()``. ``base`` is True for a base table, and ``relation`` is the name of
+    the relation.
+    """
 
     name: str
     owner: str
@@ -37,15 +41,15 @@ class Piece:
     base: bool = False
     relation: str = ""
     hidden: bool = False
-    """The output of an aggregation whose view reads it directly. Both operators show it."""
+    """True for the output of an aggregation that a view reads directly. It is listed for both operators."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReduceTables:
-    """How the tables of an aggregation are shown.
+    """Describes how the tables of an aggregation are shown.
 
-    ``keys`` and ``results`` are column names, ``bags`` are (name, piece) of the values under MAX or
-    MIN, ``output`` is the piece with the results.
+    ``keys`` and ``results`` are column names. ``bags`` lists, for each column that MAX or MIN is applied to,
+    (column name, piece with its values). ``output`` is the piece that stores the results.
     """
 
     keys: tuple[str, ...]
@@ -53,43 +57,43 @@ class ReduceTables:
     bags: tuple[tuple[str, str], ...]
     output: str
     counts: str
-    """For DISTINCT, the piece that counts copies, else ''."""
+    """For DISTINCT, the piece that stores the number of copies of each row, otherwise ''."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """The graph as in `plan.graph`, and what a recording needs in addition."""
+    """The graph of an engine as in `plan.graph`, with additional facts that a recording needs."""
 
     operators: dict[str, dict[str, Any]]
     edges: list[tuple[str, str, str]]
     pieces: dict[str, Piece]
     schemas: dict[str, Schema]
-    """The columns that each operator emits."""
+    """The schema of each operator's output, by operator."""
     unique: dict[str, tuple[int, ...]]
-    """The unique key of an operator's output: of aggregations, and of views that have one."""
+    """The positions of the unique key in an operator's output, for aggregations and for views that have such a key."""
     projections: frozenset[str]
-    """Maps that only pick columns."""
+    """The names of operators that only pick columns."""
     arranged_as: dict[str, str]
-    """A source whose rows an arrangement stores -> the operator of that arrangement."""
+    """The arrangement operators that store the rows of sources, by the name of the source."""
     change_inputs: dict[str, frozenset[str]]
-    """For operators that also read arrangements: the inputs whose changes they take."""
+    """The inputs whose changes an operator takes, for operators that also read arrangements."""
     reduces: dict[str, ReduceTables]
     indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Further indexes of base tables (partial): id of the arrangement -> the piece that it copies, and its key."""
+    """Additional indexes of base tables (partial state), by the id of the index: (base table's piece, key columns)."""
     arrangements: list[Arrangement] = field(default_factory=list)
     view_columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """A view -> the positions of its columns in the table that it is read from."""
+    """The positions of a view's columns in the table that it is read from, by view."""
     join_sides: dict[str, str] = field(default_factory=dict)
-    """A piece of a join -> the name of the input that it stores."""
+    """The name of the input that a piece of a join's state stores, by piece."""
 
     def owner(self, arrangement: Arrangement) -> Piece | None:
-        """The piece that is stored in an arrangement."""
+        """Return the piece that is stored in an arrangement, or None if there is no such piece."""
         found = [p for p in self.pieces.values() if p.arrangement is arrangement]
         return next((p for p in found if p.hidden), found[0] if found else None)
 
 
 def structure(engine: Engine) -> Structure:
-    """The current structure of an engine."""
+    """Return the current structure of an engine."""
     operators, links = engine.graph()
     rows: dict[str, Any] = {r["name"]: r for r in operators.to_dict("records")}
     edges = [(r["source"], r["target"], r["kind"]) for r in links.to_dict("records")]
@@ -180,7 +184,7 @@ def _picks(node: Node) -> bool:
 
 
 def _label(engine: Engine, node: Node) -> str:
-    """The name of a join's input: the view whose rows it has, else the name in ``state()``."""
+    """Return the name of a join's input: the view that it computes, or otherwise its label in ``engine.state()``."""
     named = {v.plan: v.name for v in engine.views.values()}
     while node not in named and _picks(node):
         node = node.inputs[0]
@@ -189,7 +193,11 @@ def _label(engine: Engine, node: Node) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A piece of state at a moment. ``filled`` are its filled keys, or None if it has no holes."""
+    """A piece of state at one moment.
+
+    ``runs`` are its batches, ``stored`` is the number of stored rows, and ``handles`` are its trace handles as
+    (reader, epoch). ``filled`` contains its filled keys, or is None if its keys cannot be holes.
+    """
 
     piece: Piece
     runs: tuple[Batch, ...]
@@ -203,11 +211,11 @@ class Snapshot:
 
     @property
     def layout(self) -> Layout:
-        """The layout of the rows."""
+        """The layout of the piece's rows."""
         return self.piece.arrangement.layout
 
     def then(self, batch: Batch) -> Snapshot:
-        """This snapshot with one more batch, which is not sealed yet."""
+        """Return a copy of this snapshot with one more batch, which is not sealed yet."""
         return replace(
             self,
             runs=(*self.runs, batch),
@@ -218,7 +226,7 @@ class Snapshot:
 
 
 def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snapshot]:
-    """Every piece of state now. ``held`` maps the id of a trace handle to the name of its reader."""
+    """Return a snapshot of every piece of state. ``held`` maps the id of a trace handle to the name of its reader."""
     filled = filled_keys(engine)
     rows = {h.operator: h for h in engine.state_parts()}
     first = next((h.operator for h in rows.values() if h.base), None)
@@ -227,7 +235,7 @@ def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str
         a = piece.arrangement
         extra = rows[name].extra if name in rows else 0
         if name == first:
-            # As in state(): the dictionary serves all pieces and is counted once.
+            # As in engine.state(), the dictionary is counted once, because all pieces share it.
             extra += engine.dictionary.strings.nbytes
         keys, types = filled.get(name, (None, ()))
         mine = tuple((held[id(h)], h.time) for h in a.handles if id(h) in held)
@@ -236,7 +244,7 @@ def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str
 
 
 def filled_keys(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
-    """The filled keys of each partial table and their types, by name."""
+    """Return the filled keys of each partial table, and the types of the key columns, by table name."""
     out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
     if isinstance(engine, Partial):
         for node in engine.nodes.values():

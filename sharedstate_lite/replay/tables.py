@@ -1,4 +1,4 @@
-"""The tables of a recording: a piece of state as rows, as groups, or as an arrangement with its batches."""
+"""Builds the tables of a recording, which show pieces of state as rows, as groups, or as an arrangement's batches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .state import PieceHistory, StateHistory
 from .structure import Piece, ReduceTables, Snapshot, Structure
 
 BAG_VALUES = 40
-"""The number of values of a group that are returned, beside those that are marked."""
+"""The maximum number of values of a group that are listed."""
 KEPT = 3_000_000
-"""The number of consolidated rows that are cached."""
+"""The cache of consolidated rows is cleared when it exceeds this number of rows."""
 
 
 class Tables:
-    """Makes the state of every operator after a step."""
+    """Builds the state of every operator after a step, from the history of a run."""
 
     def __init__(self, history: StateHistory, operators: Sequence[str], kind: str) -> None:
         self._history, self._operators, self._kind = history, operators, kind
@@ -34,7 +34,10 @@ class Tables:
         self._arrangements = ArrangementStates(history)
 
     def state(self, step: int) -> dict[str, OperatorState]:
-        """Operator -> its state after a step. An operator that is not installed yet stores nothing."""
+        """Return the state of each operator after a step, by operator.
+
+        The state of an operator that is not installed at that step is empty.
+        """
         s = self._history.structure(step)
         return {name: self._operator(name, s, step) for name in self._operators}
 
@@ -74,7 +77,7 @@ class Tables:
         return found
 
     def _marked(self, name: str, step: int) -> MarkedRows:
-        """The rows of a piece with what the message of a step changed."""
+        """Return the rows of a piece, marked with the changes that a step and its message made."""
         past = self._history.pieces[name]
         snap = past.at(step)
         assert snap is not None
@@ -82,12 +85,12 @@ class Tables:
         return MarkedRows.of(held, change, self._content(past.inserts.get(step, []), snap), self._strings)
 
     def _change(self, past: PieceHistory, snap: Snapshot, step: int) -> Content:
-        """The changes of a piece since the message of a step began."""
+        """Return the changes of a piece from the start of a step's message up to the step."""
         since = [b for s, batches in past.inserts.items() if self._history.start(step) < s <= step for b in batches]
         return self._content(since, snap)
 
     def _looked(self, name: str, step: int, marked: MarkedRows) -> npt.NDArray[np.bool_]:
-        """Which rows of a piece were read in a step."""
+        """Return which rows of a piece were read in a step, bool[n]."""
         out = np.zeros(len(marked.counts), dtype=bool)
         if not step:
             return out
@@ -133,7 +136,7 @@ class Tables:
         return _selected(made, s) if piece.name in s.view_columns else made
 
     def _holes(self, snap: Snapshot, marked: MarkedRows, step: int) -> dict[str, Any]:
-        """The keys without rows of a partial table, as fields of `Table`."""
+        """Return the fields of `Table` that describe a partial table's keys without rows; {} for other tables."""
         if snap.filled is None:
             return {}
         name, history = snap.piece.name, self._history
@@ -205,7 +208,7 @@ class Tables:
         return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
 
     def _split(self, part: str, bag: MarkedRows, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
-        """For some groups int64[k, q]: the values to return, and their number."""
+        """Return, for each group in int64[k, q], the values to list and the number of all values."""
         k = len(keys)
         looked = self._looked(part, step, bag)
         _, kinds = distinct(np.concatenate([keys, bag.rows[:k]], axis=1), bag.layout.types[:k], self._strings)
@@ -229,7 +232,10 @@ def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
 
 
 def _side(snap: Snapshot, s: Structure) -> str:
-    """The caption of a join's side: its input, and key or position if two sides have the same input."""
+    """Return the caption of one side of a join.
+
+    It names the input and, if two sides have the same input, also the key or the position.
+    """
     piece = snap.piece
     rows = s.join_sides[piece.name]
     others = [
@@ -244,7 +250,7 @@ def _side(snap: Snapshot, s: Structure) -> str:
 
 
 def _selected(table: Table, s: Structure) -> Table:
-    """A view's table with its columns in the order and under the names of its SELECT."""
+    """Return a view's table with the columns in the order of the SELECT list, and with their names from it."""
     columns = s.view_columns[table.name]
     names = tuple(c.name for c in s.schemas[table.name])
     key = tuple(names[columns.index(table.columns.index(k))] for k in table.key)
@@ -268,12 +274,12 @@ def _selected(table: Table, s: Structure) -> Table:
 
 
 def _sorted(key: Key) -> tuple[Any, ...]:
-    """-"""
+    """Return a sort key that puts NULL last."""
     return tuple((v is None, v if v is not None else 0) for v in key.key)
 
 
 def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
-    """Which columns of lines int64[k, n] occur in wanted int64[k, q]; bool[n]."""
+    """Return which columns of ``lines``, int64[k, n], occur in ``wanted``, int64[k, q], as bool[n]."""
     if not wanted.shape[1] or not lines.shape[1]:
         return np.zeros(lines.shape[1], dtype=bool)
     if not len(lines):
@@ -288,17 +294,20 @@ def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
 
 
 BATCH_ROWS = 60
-"""The number of rows of a batch that are returned."""
+"""The maximum number of rows of a batch that are listed."""
 
 
 class ArrangementStates:
-    """Makes the state of a history's arrangements."""
+    """Builds the state of the arrangements in a history."""
 
     def __init__(self, history: StateHistory) -> None:
         self._history, self._strings = history, history.strings
 
     def state(self, snap: Snapshot, s: Structure, step: int, change: Content) -> ArrangementState:
-        """The arrangement of a piece of state after a step; ``change`` is what its message changed so far."""
+        """Return the arrangement of a piece of state after a step.
+
+        ``change`` contains the changes that the current message has made so far.
+        """
         past = self._history.pieces[snap.piece.name]
         before = past.at(step - 1) if step else snap
         known = {id(b) for b in before.runs} if before is not None else set()
@@ -316,14 +325,17 @@ class ArrangementStates:
     def _batch(
         self, batch: Batch, lower: int, upper: int, snap: Snapshot, came: int, step: int, fresh: bool, change: Content
     ) -> RecordedBatch:
-        """A batch; ``came`` is the step of this message that added it, -1 for an older or a merged one."""
+        """Describe a batch.
+
+        ``came`` is the step of the current message that added it, or -1 if it is older or was merged.
+        """
         columns = snap.layout.columns
         rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
         order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:BATCH_ROWS]
         given = rows.take(order, axis=1)
         before = np.zeros(len(order), dtype=np.int64)
         if came < 0:
-            # Rows that a merge copied are not new, unless this message changed them.
+            # Rows copied by a merge are not new, unless the current message changed them.
             places = change.places(given, self._strings)
             before = diffs[order].copy()
             last = snap.upper - 1
@@ -343,14 +355,17 @@ class ArrangementStates:
         return RecordedBatch(lower, upper, tuple(described), len(batch), fresh and bool(step))
 
     def _readers(self, piece: Piece, s: Structure, step: int) -> list[ReaderPosition]:
-        """The operators that read an arrangement: at the current epoch once they have acted, else at the one before."""
+        """Return the positions of the operators that read an arrangement.
+
+        An operator is at the current epoch if it has already acted in it, and at the previous epoch otherwise.
+        """
         readers = [b for a, b, kind in s.edges if a == piece.owner and kind == "read"]
         return [
             ReaderPosition(r, self._reached(r, step), self._reached(r, step - 1) if step else None) for r in readers
         ]
 
     def _reached(self, operator: str, step: int) -> int:
-        """The epoch up to which an operator has read."""
+        """Return the epoch up to which an operator has read its inputs."""
         played = self._history.played(step)
         if played is None:
             return 0

@@ -60,7 +60,7 @@ WRONG = {
     "visit Potato, Eve, sixty": "length must be a whole number, not sixty",
     "visit Potato, Eve, 6.5": "length must be a whole number",
     "visit": "visit takes 3 values",
-    "read result a, b": "key of result takes 1 value .category., and here are 2",
+    "read result a, b": "key of result takes 1 value .category., but the message has 2",
     "hold slow three": "the time must be the number of an epoch",
     "install nothing": "view nothing does not exist",
     "deliver visit": "deliver needs a sender and a receiver",

@@ -138,7 +138,7 @@ def test_a_race_goes_wrong_with_its_fix_off() -> None:
     history += ["-1 story 7, Elena; +1 story 7, Talia", "read told 7"]
     right, wrong = (ss.replay("partial", [told], without=w)(history) for w in ((), ("rule20",)))
     assert right.steps[-1].answer == ((7, "Talia", 1),) and wrong.steps[-1].answer == ()
-    assert any("the partner is a hole" in s.caption for s in right.steps)
+    assert any("the match is a hole" in s.caption for s in right.steps)
 
 
 def test_the_result_is_what_duckdb_recomputes() -> None:
