@@ -144,7 +144,7 @@ def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
 
 
 def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) -> Finding:
-    """Return a finding about a whole balance. It names the only order or, if there are several, all as candidates."""
+    """Return a finding about an entire balance. It names the only order, or lists several as candidates."""
     orders = _orders_of(view, entity, subject)
     if len(orders) == 1:
         return Finding(rule, orders[0], (), entity, subject, detail)
@@ -209,7 +209,7 @@ def _named(
 
 
 def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balances, unit: Longs) -> Finding:
-    """Return a finding about a balance without digits: its only order or, if there are several, all as candidates."""
+    """Return a finding about a balance without digits. It names the only order, or lists several as candidates."""
     verb = "charged" if entity == Entity.USER else "taken"
     orders = _orders_of(view, entity, subject)
     effect, total = int(balances.effect[subject]), _total(verb, balances, subject)

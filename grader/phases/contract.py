@@ -183,7 +183,7 @@ class _Questions:
                 asked.kept.update(got=got, asked=False)
 
     def once_more(self) -> None:
-        """Repeat all right reads at the end of the run, except reads of things that were changed later."""
+        """At the end of the run, repeat the reads that were right, except reads of things that have changed since."""
         for known, asked in self._known.items():
             again = replace(asked, title=f"{asked.title}, at the end of the run", kept=dict(asked.kept))
             again.kept.update(title=again.title, again=True)

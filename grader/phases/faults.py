@@ -1,9 +1,9 @@
 """Phase 5: during bursts of checkouts, kill (-9) or pause (SIGSTOP) each process alone, and kill all of them together.
 
-Each fault has its own burst, which is one block of orders and a few orders with one unit too little stock or credit, so
-that the system also has orders to undo. The fault happens at a seeded moment between 0 and the median latency,
-right after an answer, or while a killed process restarts. After each restart, most orders without a definite answer and
-some acknowledged orders are sent again.
+Each fault has its own burst. It consists of one block of orders, and of a few orders with one unit too little stock or
+credit, so that the system also has orders to undo. The fault happens at a seeded moment between 0 and the median
+latency, right after an answer, or while a killed process restarts. After each restart, most orders without a definite
+answer and some acknowledged orders are sent again.
 
 At the end, a new block is set up, and everything is killed right after the last answer. Half of the block must then
 sell, and everything is killed again while the other half is checked out. This catches a system that answers only 5xx

@@ -1,8 +1,7 @@
 """Wait for two full snapshots, two seconds apart, that are equal and clean.
 
-Between the two, `look_again` reads everything again and must find the same values. The first such pair is accepted. If
-no pair is found by the convergence limit, the last two snapshots are recorded instead. Earlier snapshots are not
-recorded.
+Between the two, `look_again` reads everything again and must find the same values. The first such pair is accepted and
+recorded. If the wait ends without such a pair, the last two snapshots are recorded instead.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .live import Live
 
 
 def settle(live: Live, phase: str, name: str) -> bool:
-    """Take snapshots until two in a row are clean and equal, or until the limit. Records the last two snapshots.
+    """Take snapshots until two in a row are clean and equal, or until the deadline. Records the last two snapshots.
 
     Returns whether they are clean and equal.
     """
@@ -79,7 +78,7 @@ def under_way(view: View) -> bool:
 
 
 def drain(live: Live, phase: str, name: str) -> Shot:
-    """Take snapshots until one is clean, or until the limit. Returns the last one, but does not record it."""
+    """Take snapshots until one is clean, or until the deadline. Returns the last one, but does not record it."""
     over = _deadline(live)
     before: Shot | None = None
     while True:

@@ -85,7 +85,7 @@ class Elsewhere:
         return list(self._given)
 
     def aim(self, name: str) -> None:
-        """Do nothing, because a command cannot be prepared."""
+        """Do nothing, because a kill command needs no preparation."""
 
     def freeze(self, names: list[str]) -> None:
         """Do nothing, because only the kill command stops a process."""

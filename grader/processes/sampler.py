@@ -36,9 +36,9 @@ class Sampler:
     """Adds one row per second to the record's samples. Call ``tick`` more than once per second."""
 
     def __init__(self, record: Record, generator: int, services: Callable[[], float], now: Callable[[], int]) -> None:
-        """``generator``: the pid of the generator. ``services``: returns the CPU seconds of the services so far.
+        """``generator``: the pid of the generator. ``services``: a function that returns the services' CPU seconds.
 
-        ``now``: returns the nanoseconds since the run began.
+        ``now``: a function that returns the nanoseconds since the run began.
         """
         self._record, self._generator, self._services, self._now = record, generator, services, now
         self._last, self._due = self._read(), time.monotonic() + EVERY

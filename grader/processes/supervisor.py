@@ -104,7 +104,7 @@ class Supervisor:
             self.wait_ready(name)
 
     def start(self, name: str) -> None:
-        """Start one service, without waiting until it is ready. Raises SubmissionError."""
+        """Start one service without waiting until it is ready. Raises SubmissionError if it cannot be started."""
         service = self._services[name]
         process = service.process
         fill = self.places.fill

@@ -134,7 +134,7 @@ class Counter:
         self._generator.start(job)
 
     def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
-        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives. Records a result.
+        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives. A result is also recorded.
 
         If ``tend`` is false, the functions in `tend` are not called, because they take milliseconds.
         """
@@ -178,7 +178,7 @@ class Counter:
             duty()
 
     def wait(self, seconds: float) -> None:
-        """Wait, and call the functions in `tend` meanwhile. Used for times in the assignment and between retries."""
+        """Wait, and call the functions in `tend` meanwhile. Used for times in the rules, and between retries."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()

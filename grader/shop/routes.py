@@ -80,7 +80,7 @@ class Routes:
 
 
 def _address(url: str, allow_remote: bool) -> tuple[str, int]:
-    """Return the IP address and the port of a URL. Raises UsageError like `Routes`."""
+    """Return the IP address and the port of a URL. Raises UsageError if it is invalid, or remote and not allowed."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 80

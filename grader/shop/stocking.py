@@ -81,7 +81,7 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
 
 
 def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock to ready users or items. They are no longer judged if the answer is not 2xx."""
+    """Add credit or stock to ready users or items. Those that do not get a 2xx answer are no longer judged."""
     _fund(counter, phase, entity, rows, amount)
 
 

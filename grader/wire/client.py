@@ -54,7 +54,7 @@ class Generator:
     def ask(self, what: object) -> Any:
         """Send a request that is answered immediately, and return the answer."""
         if self._busy:
-            raise RuntimeError("a job is running")
+            raise RuntimeError("a job is running; wait for its result")
         self._pipe.send(what)
         return self._receive()
 
@@ -69,7 +69,7 @@ class Generator:
     def start(self, job: Job) -> None:
         """Start a job. `poll` returns its result."""
         if self._busy:
-            raise RuntimeError("a job is running")
+            raise RuntimeError("a job is running; wait for its result")
         self._busy = True
         self._pipe.send(job)
 

@@ -33,7 +33,7 @@ class Head(NamedTuple):
 
 
 def read_head(raw: bytes) -> Head:
-    """Parse a head, given without its final empty line. Raises Malformed."""
+    """Parse a head, given without its final empty line. Raises Malformed if it is invalid."""
     lines = raw.split(b"\r\n")
     parts = lines[0].split(b" ", 2)
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit() or len(parts[1]) != 3:
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 def read_chunks(raw: bytes) -> bytes | None:
-    """Return the body of a chunked answer; None while it is incomplete. Raises Malformed."""
+    """Return the body of a chunked answer; None while it is incomplete. Raises Malformed if it is invalid."""
     body: list[bytes] = []
     at = 0
     while True:
@@ -99,7 +99,7 @@ def read_chunks(raw: bytes) -> bytes | None:
 def read_answer(raw: bytes, closed: bool) -> Answer | None:
     """Return the first final answer in the bytes; None while it is incomplete. ``closed``: no more bytes will arrive.
 
-    Raises Malformed. Bytes after a chunked answer are ignored.
+    Raises Malformed if they are not an HTTP answer. Bytes after a chunked answer are ignored.
     """
     while True:
         head, found, rest = raw.partition(b"\r\n\r\n")

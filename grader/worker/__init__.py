@@ -7,8 +7,8 @@
 
 The student's code runs in a process in the sandbox. Questions are sent as JSON over a socket. Each has a fresh number
 that the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the
-sandbox, and `client` sends the questions. If there is no answer, its kind is "crash" or "timeout". Such an answer never
-passes, and it does not stop the grader.
+sandbox, and `client` sends the questions. If no answer arrives, `call` returns an Answer of the kind "crash" or
+"timeout". It never passes, and it does not stop the grader.
 """
 
 from .answers import Answer, same
