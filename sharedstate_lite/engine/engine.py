@@ -138,7 +138,7 @@ class Engine(ABC):
                 handle.close()
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict keys of a view. Raises ViewError, because only the partial engine can evict keys."""
+        """Raise ViewError, because only the partial engine, which overrides this method, can evict keys."""
         raise ViewError(f"evict({view!r}): a {self.kind} engine stores all keys; only the partial engine evicts keys")
 
     def checkpoint(self, path: str | Path) -> None:

@@ -25,7 +25,7 @@ from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
 LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
-"""The smallest and the largest value of each integer type. -2**63 is excluded, because it is the word of NULL."""
+"""The smallest and the largest value of each integer type. -2**63 is excluded, because it is the word for NULL."""
 
 ALLOWED: dict[Type, frozenset[Type]] = {
     Type.STRING: frozenset(Type),
@@ -68,7 +68,8 @@ def parse(text: str, target: Type) -> int | float:
     if value is None:
         raise RowError(f"{text!r} is not a valid {target.value}: expected {_FORM[target]}")
     if target in LIMITS and not LIMITS[target][0] <= value <= LIMITS[target][1]:
-        raise RowError(f"{text!r} is out of range for {target.value}")
+        low, high = LIMITS[target]
+        raise RowError(f"{text!r} is out of range for {target.value}: expected a number from {low} to {high}")
     return value
 
 

@@ -218,7 +218,7 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Dictionary
 
 
 def _ranks(a: Words, b: Words, strings: Dictionary) -> tuple[Words, Words]:
-    """Return the ranks of two columns of string codes in the code-point order of the strings."""
+    """Return ranks for two columns of string codes, in the code-point order of their strings."""
     codes = np.union1d(a, b)
     texts = strings.to_list(codes)
     # Python compares strings by code point. The rank of NULL is not used.
@@ -236,7 +236,7 @@ def _doubles(op: str, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) ->
     bad = np.isinf(out)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise RowError(f"DOUBLE overflow: {_at(a, at)!r} {op} {_at(b, at)!r} is infinite; a DOUBLE must be finite")
+        raise RowError(f"DOUBLE overflow: {_at(a, at)!r} {op} {_at(b, at)!r} is infinite; scale the values down first")
     return from_doubles(out)
 
 
@@ -266,7 +266,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
 
 
 def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
-    """Return a mask of the int64 results that overflowed or that are equal to the word of NULL."""
+    """Return a mask of the int64 results that overflowed or that are equal to the word for NULL."""
     bad: Mask = out == NULL
     if op == "+":
         bad |= ((a ^ out) & (b ^ out)) < 0

@@ -58,7 +58,7 @@ def half_join(
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
     most = float(diffs[0].max(initial=0))
     if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
-        # Matches that cancel can have larger diffs than their sum, and only the sum must not overflow.
+        # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
         owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
         diffs = total[None, :]
     sizes = np.bincount(owner, minlength=len(first))
@@ -133,7 +133,7 @@ def padding(
 def _match_counts(
     probe: Words, types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
 ) -> npt.NDArray[np.int64]:
-    """Return the number of rows with each key on a side. It is 0 for a key that contains NULL."""
+    """Return, for each key, the number of rows with this key on a side. It is 0 for a key that contains NULL."""
     out = np.zeros(probe.shape[1], dtype=np.int64)
     live = np.flatnonzero((probe != NULL).all(axis=0))
     if len(live):

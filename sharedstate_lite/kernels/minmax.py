@@ -67,7 +67,7 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
         elif kind is Type.STRING and len(codes):
             rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
         if reverse or rank is not words:
-            # Negate instead of taking the complement, because ~(2**63 - 1) is the word of NULL.
+            # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL.
             rank = np.where(words == NULL, NULL, -rank if reverse else rank)
         ranks.append(rank)
     return Ordinals(tuple(ranks), kind, reverse, codes)

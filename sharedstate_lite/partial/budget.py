@@ -16,7 +16,7 @@ from .nodes import PartialNode, Services
 
 
 class Budget:
-    """A limit of ``rows`` rows and ``size`` bytes. None means that there is no limit."""
+    """A limit of ``rows`` rows and ``size`` bytes. None means that there is no such limit."""
 
     def __init__(self, rows: int | None, size: int | None) -> None:
         for name, value in (("max_rows", rows), ("max_bytes", size)):

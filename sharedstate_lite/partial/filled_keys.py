@@ -35,10 +35,7 @@ class FilledKeys:
         return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
 
     def positions(self, keys: Words, strings: Dictionary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return two arrays for those of the keys int64[k, q] that are filled.
-
-        The arrays contain the positions of these keys in ``keys`` and in this set.
-        """
+        """Find the filled keys in ``keys``, int64[k, q]. Return their positions in ``keys`` and in this set."""
         words = hash_rows(keys, self.types, strings)
         start = self._hash.searchsorted(words)
         index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)

@@ -136,7 +136,7 @@ class PendingResult:
         self._result, self.answered = result, True
 
     def refuse(self, why: Error) -> None:
-        """Set an error as the result, because the call was rolled back or the engine was closed."""
+        """Make :meth:`result` raise this error, because the call was rolled back or the engine was closed."""
         self._why, self._make, self.answered = why, None, False
 
     def mark(self) -> tuple[Any, bool]:

@@ -85,7 +85,7 @@ class Partial(MessageScheduler):
         except RowError:
             if not again:
                 raise
-        # An intermediate result overflowed. Run the epoch again with combined changes, which may not overflow.
+        # An intermediate result overflowed. Run the epoch again with combined changes, because this can succeed.
         return self._step(op, again, self._advance, {})
 
     def _step(self, op: int, inputs: EpochInput, carry: Callable[[], None], again: dict[str, Any]) -> Any:
@@ -143,7 +143,7 @@ class Partial(MessageScheduler):
             return out
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict one key of a view, ``n`` random keys, or all keys. Return the evicted keys of each operator.
+        """Evict one key of a view, ``n`` random keys, or all keys if neither is given. Return the keys by operator.
 
         The result includes the keys that were evicted from operators below. Operators are named as in ``state()``,
         where a join has one name for each cached side. Raises ViewError or RowError.

@@ -135,7 +135,7 @@ class Arrangement:
         if time < self.since:
             raise TimeError(
                 f"{self.name}: cannot read epoch {shorten(time)}: the earliest readable epoch is since={self.since}; "
-                f"to keep it readable, open a handle at epoch {time} before stepping past it"
+                f"open a handle at epoch {time} before stepping past it"
             )
         if time >= self.upper:
             raise TimeError(
@@ -143,7 +143,7 @@ class Arrangement:
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:
-        """Open a handle at ``time`` (default: the last complete epoch). Raises TimeError if that is not readable."""
+        """Open a handle at ``time`` (default: the last complete epoch). Raises TimeError if it cannot be read."""
         return TraceHandle(self, self.upper - 1 if time is None else time)
 
     def contents(self, at: int | None = None, strings: Dictionary | None = None) -> Delta:
@@ -241,7 +241,7 @@ class Arrangement:
         return body
 
     def insert_body(self, body: Words) -> None:
-        """Append a body that is already sorted and consolidated as a batch of epoch ``upper``."""
+        """Append a sorted, consolidated body as a batch of epoch ``upper``."""
         if not body.shape[1]:
             return
         self.runs.append(Batch(body, self.upper))

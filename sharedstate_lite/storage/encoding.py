@@ -219,7 +219,7 @@ def _dict_bytes(count: int) -> int:
 
 
 def _room(length: int, used: int) -> npt.NDArray[np.uint64]:
-    """Return zeros that extend ``used`` elements to the next power of two above ``length``."""
+    """Return the zeros that extend an array of ``used`` elements to the next power of two above ``length``."""
     return np.zeros((1 << length.bit_length()) - used, dtype=np.uint64)
 
 
@@ -227,7 +227,7 @@ def doubles(words: Words) -> npt.NDArray[np.float64]:
     """Return a DOUBLE column as float64[n], with NaN for NULL."""
     out = words.view(np.float64) if words.flags.c_contiguous else np.ascontiguousarray(words).view(np.float64)
     null = words == NULL
-    # As a float64, the word of NULL is -0.0.
+    # As a float64, the word for NULL is -0.0.
     return np.where(null, np.nan, out) if null.any() else out
 
 

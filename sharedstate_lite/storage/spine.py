@@ -248,7 +248,7 @@ def _start(arrangement: Spine, credit: int = 0) -> None:
 
 
 def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
-    """Return whether the ``newer`` rows after the oldest batch weigh two thirds as much as it does.
+    """Return whether the ``newer`` rows weigh at least two thirds as much as the oldest batch.
 
     ``line`` is the line of a body that contains the diffs.
     """

@@ -8,7 +8,7 @@ the line's smallest value, plus 1. Sort words are not stored, because the receiv
     4 bytes     0 if the rest is not compressed, otherwise its size after decompression (zstd)
     4 bytes     the size of the header
     header      JSON: the number of rows, and for each line its width in bytes and its smallest word; for the line of
-                a STRING column also the sizes of its string offsets and of its UTF-8
+                a STRING column also the sizes of its string offsets and of its UTF-8 bytes
     lines       one after the other; a STRING column's line is followed by its strings as in Arrow (offsets, UTF-8)
 
 Stages on Spark partition rows by key into *bins*. `bin_of` adds up the hashes of the key columns, so it does not matter
@@ -109,7 +109,8 @@ def _packed(line: Words, parts: list[bytes]) -> list[int]:
 def _texts(codes: Words, strings: Dictionary) -> tuple[Words, bytes, bytes]:
     """Number the m distinct strings of a line from 0.
 
-    Returns the line with these numbers instead of codes, the offsets of the strings, int32[m + 1], and their UTF-8.
+    Returns the line with these numbers instead of codes, the offsets of the strings, int32[m + 1], and their UTF-8
+    bytes.
     """
     null = codes == NULL
     some = codes[~null] if (nulls := bool(null.any())) else codes
