@@ -45,7 +45,10 @@ class Finding:
 
 
 def clean(view: View) -> bool:
-    """Return whether the snapshot is accepted. Cheaper than ``audit``, which also finds the reasons."""
+    """Return whether the snapshot breaks no rule. Cheaper than ``audit``, which also finds the reasons.
+
+    Unlike ``audit``, this ignores users and items that could not be read.
+    """
     users, items = _balances(view)
     orders = _orders(view)
     wrong = any(bool(mask.any()) for mask in orders.values())

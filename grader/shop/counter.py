@@ -134,9 +134,9 @@ class Counter:
         self._generator.start(job)
 
     def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
-        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives. A result is also recorded.
+        """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives.
 
-        If ``tend`` is false, the functions in `tend` are not called, because they take milliseconds.
+        A result is also recorded. If ``tend`` is false, the functions in `tend`, which take milliseconds, are not called.
         """
         if tend:
             self._tend()

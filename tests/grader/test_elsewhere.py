@@ -71,7 +71,7 @@ def test_of_a_system_that_hangs_no_other_phase_asks_anything(tmp_path: Path) -> 
     others = [phase for name, phase in report["phases"].items() if name != "contract"]
     assert len(others) == 5 and {phase["verdict"] for phase in others} == {"not_tested"}
     left = {entry["what"]: entry["why"] for entry in report["not_tested"]}
-    assert "got no answer" in left["phase load"]
+    assert "did not answer" in left["phase load"]
 
 
 @pytest.mark.parametrize(
