@@ -44,7 +44,7 @@ def test_more_rows_than_a_frame_holds(label: str) -> None:
     """A read of more than 100 million rows names the view and the call to use instead; the engine goes on."""
     with make(label, [ss.Catalog(r="k STRING, n INT").view("CREATE VIEW v AS SELECT k, n FROM r")]) as engine:
         engine.step({"r": [(("a", 1), 2**31 - 1), ((None, 2), 1)]})
-        with pytest.raises(ss.Error, match=r"^view v has 2147483647 rows, .*; state\('v'\) shows"):
+        with pytest.raises(ss.Error, match=r"^view v has 2147483647 rows, .*; call state\('v'\)"):
             engine.read("v", key="a")
         assert engine.read("v", key=(None,))["n"].tolist() == [2]
 
