@@ -136,7 +136,7 @@ class Counter:
     def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
         """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives.
 
-        A result is also recorded. If ``tend`` is false, the functions in `tend`, which take milliseconds, are not called.
+        A result is also recorded. ``tend``: whether to call the functions in `tend` first, which takes milliseconds.
         """
         if tend:
             self._tend()
