@@ -86,7 +86,7 @@ def run(stage: Stage, seconds: float) -> Record:
         try:
             supervisor.start_all()
         except SubmissionError as error:
-            raise VoidError(f"the system did not start on the mounted folder: {error}") from error
+            raise VoidError(f"the system did not start on the disk for the power cuts: {error}") from error
         _cuts(live, supervisor, disk, live.clock() + seconds)
     return record
 
@@ -121,10 +121,10 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
         settle(live, POWER_CUT, "after the cuts")
     except SubmissionError as error:
         if not told:
-            raise VoidError(f"the system did not run on the mounted folder: {error}") from error
+            raise VoidError(f"the system did not run on the disk for the power cuts: {error}") from error
         notes["not_back"] = str(error)
     if not told:
-        raise VoidError("no order could be set up, or no time was left")
+        raise VoidError("no power was cut, because no order could be set up or no time was left")
 
 
 def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes], answers: int) -> None:

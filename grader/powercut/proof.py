@@ -63,4 +63,4 @@ def _write(sandbox: Sandbox, data: Path, scratch: Path) -> None:
         if code:
             output.seek(0, os.SEEK_SET)
             said = output.read().decode(errors="replace").strip().rpartition("\n")[2] or f"exit {code}"
-            raise VoidError(f"a process in the sandbox cannot write to the mounted folder ({said})")
+            raise VoidError(f"a process in the sandbox cannot write to the disk for the power cuts ({said})")
