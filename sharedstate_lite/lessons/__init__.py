@@ -1,6 +1,7 @@
-"""What several notebooks call: engines run step by step, measured, and compared; the use cases of sharing.
+"""Helpers that several notebooks share: run engines step by step, measure and compare them, and share state.
 
-These modules use ``ss`` as a notebook does. They return frames of text and numbers and draw nothing.
+These modules use ``ss`` in the same way as a notebook. They return data frames of text and numbers, and leave
+drawing to `show`.
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite.lessons import epochs
@@ -13,18 +14,18 @@ These modules use ``ss`` as a notebook does. They return frames of text and numb
 +I Potato 50
 -U Potato 50, +U Potato 60
 -U Potato 60, +U Potato 50
->>> epochs.own_rows(engine)                       # 50, as input of MAX, and the row of the view
+>>> epochs.own_rows(engine)                       # the value 50 that MAX stores, and the row of the view
 2
 
 Modules:
 
-    epochs           an engine run message by message: what each changed
-    arrangements     the batches of shared state, and a delta join read at wrong times
-    reads            the messages of a read under partial state, delivered by hand and in every order
-    measure          streams, reads and recovery: seconds, rows, bytes, hits
-    benchmark        one sequence of work for all engines, in process and on Spark
-    demo             the example of the assignment in a terminal
-    usecases         the use cases of sharing inside a worker, without and with sharing
+    epochs           runs an engine message by message and lists what each message changed
+    arrangements     shows the batches of shared state, and a delta join that reads at the wrong times
+    reads            lists the messages of a read under partial state, and delivers them by hand or in every order
+    measure          measures streams, reads and recovery in seconds, rows, bytes and hits
+    benchmark        runs the same sequence of operations on every engine, in process and on Spark
+    demo             prints the example of the assignment in a terminal
+    usecases         runs use cases of sharing inside a worker, with and without sharing
     grand_challenge  the DEBS Grand Challenge 2022
 """
 
@@ -37,7 +38,7 @@ __all__ = ["arrangements", "benchmark", "demo", "epochs", "grand_challenge", "me
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy: usecases needs PySpark.
+    # Import lazily, because usecases needs PySpark.
     if name in __all__:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,11 +1,11 @@
-"""Inside shared state: batches, times of rows, and a delta join that reads at wrong times.
+"""Shows the inside of shared state: batches, times of rows, and a delta join that reads at the wrong times.
 
-    batches       the batches of every arrangement, with its since and upper
-    history       the rows of one arrangement as stored: values, time, diff
-    simultaneous  one epoch through a delta join, with its lookups read under three conventions
+    batches       lists the batches of every arrangement, with its since and upper
+    history       lists the rows of one arrangement as stored, with their times and diffs
+    simultaneous  runs one epoch through a delta join, and counts its results under three read conventions
 
-Rules 11 to 14 are about these. `batches` and `history` only read; `simultaneous` steps the engine once, correctly,
-and computes the wrong counts beside it with the engine's own kernel (:func:`~..kernels.join.delta_path`).
+Rules 11 to 14 cover this behavior. `batches` and `history` only read. `simultaneous` steps the engine once, correctly,
+and also computes the counts under each convention with the engine's own kernel (:func:`~..kernels.join.delta_path`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from ..storage.encoding import Words
 
 
 def batches(engine: Dataflow) -> pd.DataFrame:
-    """One row for each batch. Columns: arrangement, from, to (epochs [from, to)), rows, since, upper."""
+    """Return one row for each batch, with the columns arrangement, from, to, rows, since and upper.
+
+    A batch covers the epochs [from, to).
+    """
     lines = [
         [a.name, span.lower, span.upper, span.rows, a.since, a.upper]
         for a in engine.arrangements()
@@ -38,9 +41,10 @@ def batches(engine: Dataflow) -> pd.DataFrame:
 
 
 def history(engine: Dataflow, name: str) -> pd.DataFrame:
-    """The rows of one arrangement, batch by batch, as stored: batch, the row's columns, time, diff.
+    """Return the rows of one arrangement as stored, batch by batch.
 
-    After compaction ``time`` is ``≤ t``, with the latest possible time. Raises ViewError for an unknown name.
+    The columns are batch, the columns of the rows, time and diff. After compaction, ``time`` is ``≤ t``, where t is
+    the latest epoch in which the change can have happened. Raises ViewError if no arrangement has this name.
     """
     held = _held(engine, name)
     arrangement, parts = held.arrangement, []
@@ -62,15 +66,16 @@ def history(engine: Dataflow, name: str) -> pd.DataFrame:
 
 
 def simultaneous(engine: Dataflow, inputs: Any) -> pd.DataFrame:
-    """Step one epoch through the engine's delta join, and count the result of each input's path by three conventions.
+    """Step one epoch through the engine's delta join, and count each path's results under three conventions.
 
-    One row for each convention: whether a path reads the other inputs with this epoch's changes (``<=``) or without
-    (``<``). One column for each input: the sum of the diffs that its path yields. Then ``sum`` over the paths, and
-    ``true``: the growth of the join's contents. Raises ViewError unless the engine has exactly one delta join.
+    A path starts at one input and looks up rows in the others. A convention determines whether it reads another
+    input with this epoch's changes (``<=``) or without them (``<``). Returns one row per convention. There is one
+    column per input with the sum of the diffs that its path yields. ``sum`` is the total of these columns, and
+    ``true`` is the actual growth of the join's contents. Raises ViewError unless the engine has exactly one delta join.
     """
     joins = [o for o in engine.operators if isinstance(o, DeltaJoin)]
     if len(joins) != 1:
-        raise ViewError(f"simultaneous() needs one delta join, this engine has {len(joins)}. Use join='delta'.")
+        raise ViewError(f"simultaneous() needs one delta join, but this engine has {len(joins)}. Use join='delta'.")
     join, before = joins[0], engine.epoch
     size = _size(join)
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
@@ -93,11 +98,11 @@ CONVENTIONS = {
     "all <=": (True, True),
     "all <": (False, False),
 }
-"""Whether a lookup in (later inputs, earlier inputs) includes this epoch's changes."""
+"""For each convention, whether lookups include this epoch's changes: (in later inputs, in earlier inputs)."""
 
 
 class _Pinned:
-    """A side of a join that is always read at the same time, whatever time the path passes."""
+    """A side of a join that is always read at the epoch ``at``, regardless of the epoch that the path passes."""
 
     def __init__(self, side: Lookup, at: int | None) -> None:
         self.side, self.at, self.columns = side, at, side.columns
@@ -115,7 +120,7 @@ def _paths(join: DeltaJoin, start: int, delta: Delta, later: bool, earlier: bool
 
 
 def _deltas(engine: Dataflow, join: DeltaJoin) -> Iterator[Delta]:
-    """The changes of each input in this epoch, from the trace."""
+    """Yield the changes of each input in this epoch, taken from the trace."""
     strings = join.dictionary.strings
     for below in _inputs(join):
         sent = [e.payload for e in engine.trace.named("message") if e.edge == (below.name, join.name)]
@@ -138,7 +143,7 @@ def _held(engine: Dataflow, name: str) -> StatePart:
     found = next((h for h in engine.state_parts() if h.operator == name), None)
     if found is None:
         raise ViewError(
-            f"no operator has the name {name}. state() lists {', '.join(h.operator for h in engine.state_parts())}"
+            f"there is no state named {name}. Use one of {', '.join(h.operator for h in engine.state_parts())}."
         )
     return found
 

@@ -1,7 +1,11 @@
-"""One sequence of work for engines in process and on Spark: a stream, reads, a late view, a restart; each timed.
+"""Runs the same sequence of operations on engines in process and on Spark, and times each operation.
 
-    run      the sequence for one engine; run_all: for every strategy, in process and on Spark, one after the other
-    summary  one row for each run; waits: the times that happened once, for a bar chart
+The sequence is a stream of epochs, reads, the installation of another view, and a restart.
+
+    run      runs the sequence on one engine
+    run_all  runs the sequence on every strategy, in process and on Spark
+    summary  returns a table with one row per run
+    waits    returns the times of reads, installation and restart, for a bar chart
 
 Engines run one at a time, so that only one has its state in memory. Their answers are kept for comparison.
 """
@@ -27,28 +31,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BINS = 2
+"""The number of bins of an engine on Spark."""
 
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The result of one engine."""
+    """The results of running the sequence on one engine. ``spark`` is True if the engine ran on Spark."""
 
     kind: str
     spark: bool
     emitted: list[Changes]
-    """The changes of the view in each epoch."""
+    """The changes that the view emitted in each epoch."""
     epochs: list[float]
-    """Seconds of each epoch."""
+    """The seconds that each epoch took."""
     state: pd.DataFrame
-    """``state()`` after the stream and the reads."""
+    """The result of ``engine.state()`` after the stream and the reads."""
     reads: pd.DataFrame
-    """Columns: key, hit, rows, seconds."""
+    """One row per read, with the columns key, hit, rows and seconds."""
     install: float
-    """Seconds of the late view."""
+    """The seconds that installing the second view took."""
     back: float
-    """Seconds from a restart to the first answer."""
+    """The seconds from the restart to the first answer."""
     answers: dict[Any, pd.DataFrame]
-    """By key, after the restart."""
+    """The answers to all reads after the restart, by key."""
 
 
 def run(
@@ -58,11 +63,11 @@ def run(
     late: View,
     lose: Callable[[Engine], Callable[[], Engine]],
 ) -> EngineRun:
-    """Step through the epochs, read, install the view ``late``, end the engine, recover it, and read again.
+    """Step through the epochs, read, install the view ``late``, stop the engine, recover it, and read again.
 
-    ``asked`` are keys of the engine's first view, read in order. Under partial state the first of them is also read
-    after the first epoch, so that the stream updates it. ``lose`` ends an engine and returns a function that recovers
-    it.
+    ``start`` creates the engine. ``asked`` lists keys of its first view, which are read in order. Under partial state,
+    the first of them is also read after the first epoch, so that later epochs update it. ``lose`` stops an engine and
+    returns a function that recovers it.
     """
     engine = start()
     view = next(iter(engine.views))
@@ -98,9 +103,9 @@ def run_all(
     session: SparkSession,
     kinds: Iterable[str] = tuple(ss.KINDS),
 ) -> dict[str, EngineRun]:
-    """The result of every strategy in process ("full") and on Spark with two bins ("full on Spark").
+    """Run every strategy in process ("full") and on Spark ("full on Spark"), and return the results by these names.
 
-    ``epochs()`` returns the stream, once for each engine. Checkpoints go to ``folder``.
+    ``epochs`` is called once per engine and returns the stream. Checkpoints are written to ``folder``.
     """
     out = {}
     for kind in kinds:
@@ -118,22 +123,23 @@ def run_all(
 
 
 def _copied(engine: Engine, to: Path) -> Callable[[], Engine]:
-    """End an engine in process; recover it from a checkpoint."""
+    """Write a checkpoint, stop the engine, and return a function that recovers it from the checkpoint."""
     engine.checkpoint(to)
     engine.close()
     return lambda: ss.restore(to)
 
 
 def _closed(engine: Any, session: SparkSession) -> Callable[[], Engine]:
-    """End an engine on Spark; recover it from the checkpoint that it writes with every epoch."""
+    """Stop an engine on Spark, and return a function that recovers it from the checkpoint of its last epoch."""
     engine.close()
     return lambda: ss.spark.restore(engine.location, session)
 
 
 def summary(runs: Mapping[str, EngineRun]) -> pd.DataFrame:
-    """One row for each run. Columns: epoch, read (a hit), hole, install, restart in ms (medians); rows, bytes.
+    """Return one row per run.
 
-    Rows and bytes are those of all state except the base tables.
+    The columns epoch, read (hits), hole (misses), install and restart are times in ms, medians where there are several.
+    The columns rows and bytes cover all state except the base tables.
     """
     lines = {}
     for name, run in runs.items():
@@ -157,11 +163,11 @@ WAITS = {
     "install": "a late view",
     "restart": "a restart, until the first answer",
 }
-"""What :func:`waits` calls the columns of :func:`summary`."""
+"""The label that :func:`waits` gives to each column of :func:`summary`."""
 
 
 def waits(runs: Mapping[str, EngineRun]) -> dict[str, dict[str, float]]:
-    """The times that happened once or a few times, for ``show.waits_chart``: {what: {run: seconds}}."""
+    """Return the times of reads, installation and restart for ``show.waits_chart``, as {label: {run: seconds}}."""
     table = summary(runs)
     out: dict[str, dict[str, float]] = {}
     for column, said in WAITS.items():

@@ -1,11 +1,11 @@
-"""The example of the assignment under the three strategies, in a terminal.
+"""Prints the example of the assignment under the three strategies, in a terminal.
 
     python -m sharedstate_lite.lessons.demo
 
-Sends the nine rows one at a time to a full, a shared and a partial engine. After each row it prints what was emitted,
-the answer, and the number of stored rows; then a summary. All numbers come from the engines. DuckDB recomputes the
-answer; the exit status is 1 if an engine disagrees. Output has at most 80 columns; colour only on a terminal without
-NO_COLOR.
+Sends the nine rows one at a time to a full, a shared and a partial engine. After each row, it prints the emitted
+changes, the answer, and the number of stored rows. A summary follows. All numbers come from the engines. DuckDB
+recomputes the answer, and the exit status is 1 if an engine disagrees with it. The output has at most 80 columns.
+Colour is used only on a terminal, and only if NO_COLOR is not set.
 """
 
 from __future__ import annotations
@@ -26,23 +26,27 @@ KINDS = {
     "shared": {"joined": "arrangement", "view": "reader"},
     "partial": {"max": "aggregate", "view": "reader"},
 }
-"""The columns of stored rows, and their kind in ``state()``."""
+"""For each strategy, the printed columns of stored rows, with their kinds in ``engine.state()``."""
 INTRODUCTION = {
-    "full": ("as in Flink", "Every operator stores all that it may need."),
+    "full": ("as in Flink", "Every operator stores all the rows that it may need later."),
     "shared": ("as in Materialize", "Each table is stored once, arranged by a key, and shared by all operators."),
-    "partial": ("as in Noria", "Nothing is stored until a key is read; changes of other keys are dropped."),
+    "partial": ("as in Noria", "A key is stored only after it is read. Changes to other keys are dropped."),
 }
 
 
 LEGEND = (
-    f"{len(MESSAGES)} messages come in, each a new row; a length is in seconds. What goes out:",
-    "+I a new row of the answer, -U and +U its old and its new value.",
+    f"{len(MESSAGES)} messages arrive. Each adds a row, and lengths are in seconds. Emitted changes:",
+    "+I is a new row of the answer; -U and +U are its old and its new value.",
 )
 
 
 @dataclass(frozen=True)
 class DemoStep:
-    """One printed line: what one message or read did."""
+    """One printed line, which describes the effect of one message or read.
+
+    ``answer`` maps each category to its text, ``base`` is the number of rows in base tables, and ``held`` is the number
+    of rows in each kind of other state. ``dropped`` is the number of changes dropped at holes.
+    """
 
     did: str
     emitted: str
@@ -51,17 +55,17 @@ class DemoStep:
     held: dict[str, int]
     dropped: int = 0
     read: bool = False
-    """Whether it is a read."""
+    """Whether the line describes a read."""
 
     @property
     def own(self) -> int:
-        """Rows stored besides the base tables."""
+        """The number of rows stored outside the base tables."""
         return sum(self.held.values())
 
 
 @dataclass(frozen=True)
 class DemoRun:
-    """The lines of one strategy, and its final answer with all keys read."""
+    """The lines of one strategy, and its final answer after all keys have been read."""
 
     kind: str
     lines: list[DemoStep]
@@ -69,17 +73,20 @@ class DemoRun:
 
     @property
     def last(self) -> DemoStep:
-        """The line of the last message; reads after it do not count."""
+        """The line of the last message, without the reads that follow it."""
         return next(line for line in reversed(self.lines) if not line.read)
 
 
 def view() -> ss.View:
-    """The example's view, in a catalog of its own."""
+    """Return the example's view, in its own catalog."""
     return ss.Catalog(**SCHEMA).view(SQL)
 
 
 def run(kind: str) -> DemoRun:
-    """Send the nine messages to an engine of ``kind``; under partial state read one key before the last."""
+    """Send the nine messages to an engine of ``kind``, and return the lines to print.
+
+    Under partial state, also read one key before the last message, and the other keys after it.
+    """
     lines = []
     with ss.engine(kind, [view()]) as engine:
         for number, (relation, row) in enumerate(MESSAGES, 1):
@@ -103,7 +110,7 @@ def _asked(engine: ss.Engine, category: str) -> DemoStep:
 
 
 def _emitted(changes: ss.Changes) -> str:
-    """Changes as text: ``Fruit +I 10`` or ``Fruit -U 10 +U 20``, separated by commas."""
+    """Return changes as text, such as ``Fruit +I 10`` or ``Fruit -U 10 +U 20``, separated by commas."""
     frame = changes.to_pandas()
     told: dict[str, list[str]] = {}
     for kind, category, value in zip(changes.kinds(), frame["category"], frame["max_length"], strict=True):
@@ -119,7 +126,7 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
     own = state[~state["base"]]
     held = {name: int(own.loc[own["kind"] == kind, "rows"].sum()) for name, kind in KINDS[engine.kind].items()}
     if sum(held.values()) != int(own["rows"].sum()):
-        raise ss.Error(f"the {engine.kind} engine stores state that this example does not print: {own}")
+        raise ss.Error(f"the {engine.kind} engine stores state that no column of KINDS covers: {own}")
     answer = {c: str(there.get(c, absent)) for c in CATEGORIES}
     return DemoStep(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
 
@@ -128,7 +135,7 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
 
 
 class Style:
-    """Terminal colours, or none."""
+    """Applies terminal colours to text, or leaves it unchanged if ``on`` is False."""
 
     CODES = {"bold": "1", "faint": "2", "plus": "34", "minus": "33"}
 
@@ -137,7 +144,7 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO) -> Style:
-        """Colours if ``stream`` is a terminal that supports them and NO_COLOR is not set (no-color.org)."""
+        """Use colours if ``stream`` is a terminal that supports them and NO_COLOR is not set (no-color.org)."""
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(wanted and stream.isatty())
 
@@ -148,7 +155,7 @@ class Style:
 
 
 def table(told: DemoRun, style: Style) -> list[str]:
-    """The lines of a strategy as a table of at most 80 columns."""
+    """Format the lines of a strategy as a table of at most 80 columns."""
     names = ["base", *KINDS[told.kind]]
     widths = [len(n) for n in names]
     held = " ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
@@ -170,9 +177,9 @@ def table(told: DemoRun, style: Style) -> list[str]:
 
 
 def summary(runs: list[DemoRun], style: Style) -> list[str]:
-    """A table of the rows that each strategy stores after the last message."""
+    """Format a table with the number of rows that each strategy stores after the last message."""
     names = ("base", "own", "total")
-    out = [style("WHO HOLDS HOW MANY ROWS", "bold"), style(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
+    out = [style("STORED ROWS IN TOTAL", "bold"), style(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
     for told in runs:
         lines = [(told.kind, told.last)]
         if told.lines[-1] is not told.last:
@@ -184,24 +191,24 @@ def summary(runs: list[DemoRun], style: Style) -> list[str]:
 
 
 def sentences(runs: list[DemoRun]) -> list[str]:
-    """One sentence for each strategy, from its counts."""
+    """Describe the row counts of each strategy in one sentence."""
     last = {r.kind: r.last for r in runs}
     full, shared, partial = last["full"], last["shared"], last["partial"]
     dropped = sum(line.dropped for r in runs if r.kind == "partial" for line in r.lines)
     end = next(r for r in runs if r.kind == "partial").lines[-1]
     fruit = end.answer["Fruit"]
     return [
-        f"full     keeps {full.own} rows beside the tables' {full.base}: {full.held['join']} in the join, which"
-        f" has both tables again, {full.held['max']} behind MAX, {full.held['view']} in the view.",
-        f"shared   keeps {shared.own}: the join reads the tables where they are and keeps none;"
+        f"full     stores {full.own} rows in addition to the {full.base} rows of the tables: {full.held['join']} in"
+        f" the join, which copies both tables, {full.held['max']} for MAX and {full.held['view']} in the view.",
+        f"shared   stores {shared.own} rows. The join reads the tables directly and does not store any rows."
         f" MAX reads the {shared.held['joined']} joined rows, arranged by category.",
-        f"partial  keeps {partial.own}, about {ASKED}, which was read; it dropped {dropped} changes of Fruit and"
+        f"partial  stores {partial.own} rows, for {ASKED}, which was read. It dropped {dropped} changes to Fruit and"
         f" {ASKED} at holes, and still answers {fruit} when Fruit is read.",
     ]
 
 
 def disagreement(runs: list[DemoRun]) -> str:
-    """The strategies whose answer differs from DuckDB's, and how; empty if all agree."""
+    """Describe how the strategies' answers differ from DuckDB's. Returns '' if all agree."""
     from .. import oracle
 
     names = {relation: [c.split()[0] for c in schema.split(", ")] for relation, schema in SCHEMA.items()}
@@ -212,9 +219,9 @@ def disagreement(runs: list[DemoRun]) -> str:
 
 
 def report(style: Style) -> tuple[str, int]:
-    """The printed text and the exit status."""
+    """Return the text to print and the exit status."""
     runs = [run(kind) for kind in KINDS]
-    lines = [style("How long did anyone look at a product, at most, in each category?", "bold"), ""]
+    lines = [style("What is the longest visit to a product in each category?", "bold"), ""]
     lines += [f"  {line}" for line in SQL.splitlines()] + ["", *LEGEND, ""]
     for told in runs:
         lines += [*table(told, style), ""]
@@ -223,7 +230,7 @@ def report(style: Style) -> tuple[str, int]:
         lines += _wrapped(sentence)
     wrong = disagreement(runs)
     answer = ", ".join(f"{c} {m}" for c, m in zip(runs[0].final["category"], runs[0].final["max_length"], strict=True))
-    lines += ["", f"WRONG  {wrong}" if wrong else f"All three answer {answer}; so does DuckDB, from scratch."]
+    lines += ["", f"WRONG  {wrong}" if wrong else f"All three answer {answer}. DuckDB computes the same."]
     return "\n".join(lines) + "\n", int(bool(wrong))
 
 

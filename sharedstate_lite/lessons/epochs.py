@@ -1,13 +1,13 @@
-"""Run an engine message by message, and say as a table what each message did.
+"""Runs an engine message by message, and lists the effects of each message in a table.
 
-    messages      the rows of some tables as messages
-    engine_after  a new engine that has processed some messages, one in each epoch
-    log           process more messages: what the view emitted, and how many rows each operator stores
-    trace_epoch   one epoch in detail: the rows on each edge, and each write to state
-    own_rows      the rows that an engine stores besides the base tables
+    messages      turns the rows of tables into messages
+    engine_after  returns a new engine that has processed some messages, one per epoch
+    log           processes messages and lists the emitted changes and the number of rows in each operator
+    trace_epoch   processes one epoch and lists the rows on each edge and each write to state
+    own_rows      returns the number of rows that an engine stores outside the base tables
 
-A message is ``(relation, row, diff)``: one inserted or deleted row. These tables need operators that see every
-change, so they are for full and shared state; :mod:`.reads` is for partial state.
+A message is ``(relation, row, diff)``: one inserted or deleted row. These tables are for full and shared state, where
+operators receive every change. For partial state, use :mod:`.reads`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from ..engine.engine import Engine
 from ..plan.view import View
 
 Message = tuple[str, tuple[Any, ...], int]
-"""Relation, row, diff."""
+"""An inserted or deleted row, as (relation, row, diff)."""
 
 
 def messages(tables: Mapping[str, pd.DataFrame], diff: int = 1) -> list[Message]:
-    """Each row of each table as a message, in order. A table may have its own ``diff`` column, as from `data.load`."""
+    """Turn each row of each table into a message, in order.
+
+    The diffs come from the table's ``diff`` column if it has one, as in tables from `data.load`. Otherwise every diff
+    is ``diff``.
+    """
     return [
         (relation, tuple(row), int(sign))
         for relation, table in tables.items()
@@ -38,13 +42,16 @@ def messages(tables: Mapping[str, pd.DataFrame], diff: int = 1) -> list[Message]
 
 
 def _signed(table: pd.DataFrame, diff: int) -> pd.DataFrame:
-    """The table with its diff as the last column."""
+    """Return the table with the diff as its last column."""
     signs = table["diff"] if "diff" in table else pd.Series(diff, index=table.index, dtype="int64")
     return table.drop(columns="diff", errors="ignore").astype(object).assign(diff=signs)
 
 
 def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (), **options: Any) -> Engine:
-    """A new engine of ``kind`` that has processed the messages, one in each epoch. Raises what an engine raises."""
+    """Return a new engine of ``kind`` that has processed the messages, one per epoch.
+
+    The options are those of ``ss.engine``. Raises the same errors as ``ss.engine`` and ``step``.
+    """
     engine = ss.engine(kind, views, **options)
     for relation, row, diff in sent:
         engine.step({relation: [(row, diff)]})
@@ -52,16 +59,17 @@ def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (),
 
 
 def own_rows(engine: Engine) -> int:
-    """Rows held beside the base tables."""
+    """Return the number of rows that an engine stores outside the base tables."""
     state = engine.state()
     return int(state.loc[~state["base"], "rows"].sum())
 
 
 def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
-    """Process the messages, one in each epoch; one row for each.
+    """Process the messages, one per epoch, and return one row for each.
 
-    Columns: epoch; message; ``joins send``: the rows that left a join; ``emitted``: the changes of ``view`` (by default
-    the first) with their kinds; then for each operator with state the rows that it stores. Clears the engine's trace.
+    The columns are epoch and message, then ``joins send`` with the rows that joins sent, and ``emitted`` with the
+    changes of ``view`` (by default the first view) and their kinds. Each operator with state has one more column, with
+    the number of rows that it stores. Clears the engine's trace.
     """
     watched = view or next(iter(engine.views))
     lines = []
@@ -79,10 +87,10 @@ def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.
 
 
 def trace_epoch(engine: Engine, inputs: Any) -> pd.DataFrame:
-    """Step one epoch; one row for each message and each write to state.
+    """Step one epoch, and return one row for each message between operators and each write to state.
 
-    Columns: from, to, what. For a message, ``what`` has its rows, or the kinds of change if it reaches a view. For a
-    write, ``to`` is empty and ``what`` has the number of rows. Clears the engine's trace.
+    The columns are from, to and what. For a message, ``what`` lists its rows, with their kinds of change if it goes to
+    a view. For a write, ``to`` is empty and ``what`` contains the number of rows. Clears the engine's trace.
     """
     out = _traced(engine, inputs)
     nodes, _ = engine.graph()
@@ -99,20 +107,20 @@ def trace_epoch(engine: Engine, inputs: Any) -> pd.DataFrame:
 
 
 def rows(changes: Changes) -> str:
-    """Rows with their signs, as text: ``+ Potato Eve 60, − Carrot Bob 50``."""
+    """Return rows with their signs as text, such as ``+ Potato Eve 60, − Carrot Bob 50``."""
     frame = changes.to_pandas()
     values = frame.iloc[:, :-2].astype(object).itertuples(index=False, name=None)
     return ", ".join(f"{_sign(d)}{' '.join(map(_word, r))}" for r, d in zip(values, frame["diff"], strict=True))
 
 
 def kinds(changes: Changes) -> str:
-    """Rows with their kinds of change, as text: ``-U Vegetable 50, +U Vegetable 60``."""
+    """Return rows with their kinds of change as text, such as ``-U Vegetable 50, +U Vegetable 60``."""
     values = changes.to_pandas().iloc[:, :-2].astype(object).itertuples(index=False, name=None)
     return ", ".join(f"{k} {' '.join(map(_word, r))}" for k, r in zip(changes.kinds(), values, strict=True))
 
 
 def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
-    """Step with an empty trace that keeps rows."""
+    """Step the engine after clearing its trace, with a trace that keeps the rows of messages."""
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
     engine.trace.clear()
     try:
@@ -122,7 +130,7 @@ def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
 
 
 def _titled(node: Any) -> str:
-    """The title of an operator as pictures show it, with functions in capitals."""
+    """Return the title of an operator as it is shown in pictures, with function names in capitals."""
     return re.sub(r"\b[a-z]+(?=\()", lambda found: found[0].upper(), node.title) + f" {node.detail}"
 
 

@@ -1,17 +1,20 @@
-"""Measure engines from outside: seconds, rows, bytes, hits.
+"""Measures engines from the outside, in seconds, rows, bytes and hits.
 
-    scale         one of two sizes, by the environment variable SCALE
-    slices        tables cut into epochs; tables: epochs added up to tables
-    play          epochs through an engine; play_all: through several engines in turn
-    reads         point reads: seconds, and whether the key was there
-    keys          all keys of a view; zipf: keys drawn by Zipf's law
-    hit_rates     a partial engine under several budgets
-    recovery      restoring a checkpoint against replaying all epochs
-    side_by_side  one view under all three strategies
-    timed         a call and its seconds
+    scale         chooses one of two sizes, based on the environment variable SCALE
+    slices        splits tables into epochs
+    tables        merges epochs into tables
+    play          steps an engine through epochs
+    play_all      steps several engines through the same epochs in turn
+    reads         reads keys, with the seconds and whether each key was filled
+    keys          lists all keys of a view
+    zipf          draws keys from a Zipf distribution
+    hit_rates     measures the hits of partial engines with different budgets
+    recovery      compares restoring a checkpoint with replaying all epochs
+    side_by_side  compares one view under all three strategies
+    timed         times a call
 
-Rows, bytes and hits are the same on every run; seconds depend on the machine. ``bench/`` has measurements with
-warm-up, repetition and separate processes.
+Rows, bytes and hits are the same in every run, but seconds depend on the machine. For measurements with warm-up,
+repetition and separate processes, see ``bench/``.
 """
 
 from __future__ import annotations
@@ -36,19 +39,25 @@ T = TypeVar("T")
 Inputs = Mapping[str, Any]
 SCALES = ("small", "full")
 ROUNDS = 3
-"""Repetitions of each way of recovery; the median is reported."""
+"""The number of repetitions of each kind of recovery. The median is reported."""
 
 
 def scale(small: T, full: T) -> T:
-    """``small``, or ``full`` if the environment variable SCALE is ``full``. Raises Error for another value."""
+    """Return ``full`` if the environment variable SCALE is ``full``, and ``small`` if it is ``small`` or not set.
+
+    Raises Error for any other value.
+    """
     said = os.environ.get("SCALE", "") or SCALES[0]
     if said not in SCALES:
-        raise Error(f"SCALE={said}. Set it to {' or '.join(SCALES)} before you start the notebook.")
+        raise Error(f"SCALE={said} is not supported. Set it to {' or '.join(SCALES)} before you start the notebook.")
     return small if said == SCALES[0] else full
 
 
 def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None = None) -> tuple[T, float]:
-    """The result of a call and its seconds: the median of ``rounds`` calls, with ``undo()`` between them."""
+    """Call ``do`` ``rounds`` times, and return its last result and the median of the seconds.
+
+    ``undo`` is called between two calls and is not timed.
+    """
     seconds = []
     for number in range(max(1, rounds)):
         if number and undo is not None:
@@ -60,12 +69,12 @@ def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None =
 
 
 def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
-    """Tables cut into ``epochs`` pieces of equal size: the n-th input has the n-th piece of each table.
+    """Split tables into ``epochs`` inputs. The n-th input contains the n-th of ``epochs`` equal parts of each table.
 
-    Rows keep their order, so a retraction follows its row. Raises Error if ``epochs`` is below 1.
+    Rows keep their order, so a row always comes before its retraction. Raises Error if ``epochs`` is less than 1.
     """
     if epochs < 1:
-        raise Error(f"epochs={epochs}. Pass 1 or more.")
+        raise Error(f"epochs={epochs} is too small. Pass 1 or more.")
     out: list[Inputs] = []
     for n in range(epochs):
         piece = {r: t.iloc[len(t) * n // epochs : len(t) * (n + 1) // epochs] for r, t in tables.items()}
@@ -74,7 +83,7 @@ def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
 
 
 def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
-    """Epochs of frames or Arrow tables added up: the rows of each relation with their total diff."""
+    """Merge epochs of data frames or Arrow tables, and return the rows of each relation with their total diff."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for each in epochs:
         for relation, table in (each[1] if isinstance(each, tuple) else each).items():
@@ -89,19 +98,20 @@ def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
 
 
 def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.DataFrame:
-    """Step through epochs, given as mappings or as pairs from ``data.generate``; one row for each.
+    """Step an engine through epochs, and return one row for each.
 
-    Columns: epoch, changes (input rows), emitted (output rows of all views), seconds (of ``step``), rows and bytes
-    (stored after it, without base tables).
+    An epoch is a mapping, or a pair as returned by ``data.generate``. The columns are epoch, changes (the number of
+    input rows), emitted (the number of output rows of all views), seconds (of ``step``), and rows and bytes (stored
+    after the epoch, without base tables).
     """
     return play_all({"": engine}, epochs)[""]
 
 
 def play_all(engines: Mapping[str, Engine], epochs: Iterable[Inputs | tuple[int, Inputs]]) -> dict[str, pd.DataFrame]:
-    """The same epochs through several engines, with a table for each as :func:`play` returns it.
+    """Step several engines through the same epochs, and return for each a table like that of :func:`play`.
 
-    Each epoch goes through all engines in turn, starting with another one each time, so that other load on the machine
-    affects all of them alike.
+    Each epoch is processed by all engines in turn, starting with a different engine each time. Therefore, other load on
+    the machine affects all engines equally.
     """
     names = list(engines)
     lines: dict[str, list[list[Any]]] = {name: [] for name in names}
@@ -123,7 +133,7 @@ def _size(table: Any) -> int:
 
 
 def keys(engine: Engine, view: View) -> list[tuple[Any, ...]]:
-    """All keys of a view that have rows in ``engine`` (under partial state: the filled ones), in order."""
+    """Return all keys of a view that have rows in ``engine``, in order. Under partial state, these are filled keys."""
     whole = engine.read(view.name)
     if not view.key:
         return [()]
@@ -132,16 +142,22 @@ def keys(engine: Engine, view: View) -> list[tuple[Any, ...]]:
 
 
 def zipf(keys: Sequence[Any], count: int, skew: float = 1.1, seed: int = 7) -> list[Any]:
-    """Draw ``count`` keys, the n-th key with a probability proportional to 1/n**skew; the seed fixes the result."""
+    """Draw ``count`` keys at random. The probability of the n-th key is proportional to 1/n**skew.
+
+    The same seed always yields the same result. Raises Error if ``keys`` is empty.
+    """
     if not len(keys):
-        raise Error("zipf: there are no keys to draw from.")
+        raise Error("zipf: there are no keys to draw from. Pass at least one key.")
     weights = 1.0 / np.arange(1, len(keys) + 1, dtype=np.float64) ** skew
     drawn = np.random.default_rng(seed).choice(len(keys), size=count, p=weights / weights.sum())
     return [keys[i] for i in drawn]
 
 
 def reads(engine: Engine, view: str, keys: Iterable[Any]) -> pd.DataFrame:
-    """Read keys one by one. Columns: key, hit (False: the key was a hole and caused an upquery), rows, seconds."""
+    """Read keys one at a time, and return one row for each, with the columns key, hit, rows and seconds.
+
+    ``hit`` is False if the key was a hole, so that the read sent an upquery. ``rows`` is the number of rows returned.
+    """
     lines = []
     for key in keys:
         engine.trace.clear()
@@ -154,9 +170,10 @@ def reads(engine: Engine, view: str, keys: Iterable[Any]) -> pd.DataFrame:
 def hit_rates(
     views: Sequence[View], epochs: Iterable[Any], view: str, keys: Sequence[Any], budgets: Iterable[int]
 ) -> pd.DataFrame:
-    """A partial engine for each budget (``max_rows``): the same epochs, then the same reads with nothing filled.
+    """Measure the hits of a partial engine for each budget, which is the engine's option ``max_rows``.
 
-    Columns: budget, reads, hits, rate (0 to 1), held (rows at the end, without base tables).
+    Every engine processes the same epochs and then the same reads. At the first read, no key is filled. The columns are
+    budget, reads, hits, rate (0 to 1), and held (the number of rows stored at the end, without base tables).
     """
     epochs, lines = list(epochs), []
     for budget in budgets:
@@ -173,10 +190,11 @@ def hit_rates(
 def recovery(
     engine: Engine, views: Sequence[View], epochs: Iterable[Any], folder: str | Path
 ) -> tuple[dict[str, Engine], pd.DataFrame]:
-    """Recover an engine in two ways: restore its checkpoint, and replay every epoch into a new engine.
+    """Recover an engine in two ways: restore a checkpoint, and replay every epoch into a new engine.
 
-    Returns the two engines by way, and a frame with the columns way, seconds, rows (read to recover). The checkpoint is
-    written to ``folder``, which must be new or empty, before the measurement starts.
+    Returns the two recovered engines under the names "restore" and "replay", and a frame with the columns way, seconds
+    and rows (the number of rows read). The checkpoint is written to ``folder``, which must be new or empty, before the
+    measurement starts.
     """
     epochs = [each[1] if isinstance(each, tuple) else each for each in epochs]
     engine.checkpoint(folder)
@@ -196,11 +214,12 @@ def recovery(
 
 
 def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
-    """One view under each strategy: the epochs, then ``asked`` point reads of its keys, drawn by Zipf's law.
+    """Run one view under each strategy, and return one row per strategy.
 
-    One row for each strategy. Columns: emitted (rows), rows and bytes (own state after the reads), epoch ms (median),
-    read ms (median), hits (share), first read ms (median of the misses), refused (the error, if a strategy refuses the
-    view).
+    Each engine processes the epochs and then ``asked`` point reads, whose keys are drawn from a Zipf distribution. The
+    columns are emitted (the number of rows), rows and bytes (stored after the reads, without base tables), epoch ms
+    (median), read ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused
+    (the error if the strategy does not support the view).
     """
     lines: dict[str, dict[str, Any]] = {}
     engines: dict[str, Engine] = {}
@@ -210,7 +229,7 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
         except Error as error:
             lines[kind] = {"refused": str(error)}
     runs = play_all(engines, epochs)
-    # Under partial state nothing is filled yet, so take the keys of the first engine that stores all of them.
+    # Under partial state, no key is filled yet, so use the keys of an engine that stores all of them.
     found = keys(next(iter(engines.values())), view)
     wanted = zipf(found, asked, skew) if found else []
     for kind, engine in engines.items():

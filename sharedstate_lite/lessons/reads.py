@@ -1,17 +1,17 @@
-"""The messages of reads under partial state: listed, counted, and delivered by hand or in every order.
+"""Lists and counts the messages of reads under partial state, and delivers them by hand or in every order.
 
-    start        a new engine that has done some actions
-    trace_read   one read: every upquery and every response
-    trace_lines  the events of a trace as such lines
-    edges        messages and rows on each edge
-    pause        a paused engine; what some actions send waits
-    race         a function that builds the same paused engine again
-    pending      the messages that wait
-    deliver      deliver the oldest message on an edge, or on each edge of a path
-    orders       the same actions in every order of delivery that the edges allow
+    start        returns a new engine that has performed some actions
+    trace_read   performs one read and lists its upqueries and responses
+    trace_lines  lists the events of an engine's trace in the same format
+    edges        counts messages and rows on each edge
+    pause        pauses an engine and performs actions, whose messages wait
+    race         returns a function that builds the same paused engine each time
+    pending      lists the waiting messages
+    deliver      delivers the oldest message on an edge, or on each edge of a path
+    orders       performs the same actions in every possible order of delivery
 
-An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point read ``(view, key)``. Full
-and shared state answer a read from the view, so there is nothing to list; :mod:`.epochs` shows their epochs.
+An action is an epoch (a mapping from relation to rows, as for ``step``) or a point read ``(view, key)``. Full
+and shared state answer a read from the view and do not send messages. For their epochs, see :mod:`.epochs`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ from ..plan.view import View
 from .epochs import rows
 
 Action = Mapping[str, Any] | tuple[str, Any]
-"""An epoch to step, or a view and a key to read."""
+"""An epoch to step, or a read as (view, key)."""
 
 
 def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial", **options: Any) -> Any:
-    """A new engine of ``kind`` that has done the actions in order. Raises what an engine raises."""
+    """Return a new engine of ``kind`` that has performed the actions in order.
+
+    The options are those of ``ss.engine``. Raises the same errors as the engine.
+    """
     engine = ss.engine(kind, views, **options)
     for action in actions:
         _act(engine, action)
@@ -42,7 +45,7 @@ def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial
 
 
 def pause(engine: Any, *actions: Action) -> Any:
-    """Pause the engine and do the actions; the messages that they send wait on their edges."""
+    """Pause the engine, perform the actions, and return the engine. The messages that are sent wait on their edges."""
     engine.pause()
     for action in actions:
         _act(engine, action)
@@ -50,9 +53,10 @@ def pause(engine: Any, *actions: Action) -> Any:
 
 
 def race(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
-    """A function that builds the same engine each time; its arguments are the fixes to switch off.
+    """Return a function that builds the same engine on every call.
 
-    The engine has done ``past``. If there are ``actions``, it is then paused, and the messages that they send wait.
+    The function takes the names of the fixes to switch off, such as "rule18". The engine has performed the actions in
+    ``past``. If ``actions`` are given, it is then paused, and the messages of these actions are waiting.
     """
 
     def begin(*without: str) -> Any:
@@ -71,9 +75,9 @@ def _act(engine: Any, action: Action) -> None:
 
 
 def trace_read(engine: Any, view: str, key: Any) -> pd.DataFrame:
-    """Read a key; one row for each event. Columns: from, to, what; without ``to``, the event is inside an operator.
+    """Read a key, and return one row for each event, with the columns from, to and what.
 
-    Clears the engine's trace.
+    If ``to`` is empty, the event happened inside an operator. Clears the engine's trace.
     """
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
     engine.trace.clear()
@@ -85,10 +89,10 @@ def trace_read(engine: Any, view: str, key: Any) -> pd.DataFrame:
 
 
 def trace_lines(engine: Any) -> pd.DataFrame:
-    """The events of a partial engine's trace as rows: from, to, what.
+    """Return the events of a partial engine's trace, with the columns from, to and what.
 
-    An operator is shown by its title (JOIN, COUNT(*)) if that is unique, otherwise by its name. Projections are left
-    out: a message through one is shown once.
+    An operator is shown by its title (such as JOIN or COUNT(*)) if that is unique, and otherwise by its name.
+    Projections are not shown, and a message that passes through a projection is listed once.
     """
     nodes, edges = engine.graph()
     shown = [n.name if n.kind in ("source", "view") else _capital(n.title) for n in nodes.itertuples()]
@@ -109,10 +113,11 @@ def trace_lines(engine: Any) -> pd.DataFrame:
 
 
 def edges(engine: Any) -> pd.DataFrame:
-    """The messages of the trace by edge, in order of first use: from, to, kind, messages, rows.
+    """Count the messages in the trace by edge, with the columns from, to, kind, messages and rows.
 
-    ``rows`` counts keys for a question (upquery) and rows for an answer. Works for an engine on Spark too, where a
-    question to all bins of an operator counts as one message for each bin.
+    Edges are listed in the order of their first message. ``kind`` is question (an upquery), answer (a response), change
+    or evict. For questions, ``rows`` is the number of keys. The function also works for an engine on Spark, where an
+    upquery to all bins of an operator is counted as one message per bin.
     """
     told: dict[tuple[str, str, str], list[int]] = {}
     for event in engine.trace:
@@ -126,7 +131,7 @@ def edges(engine: Any) -> pd.DataFrame:
 
 
 def _capital(title: str) -> str:
-    """max(length) as MAX(length)."""
+    """Write the function of a title in capitals, as in MAX(length) for max(length)."""
     function, bracket, rest = title.partition("(")
     return function.upper() + bracket + rest
 
@@ -139,26 +144,26 @@ def _said(event: Any) -> str:
     if event.name == "upquery":
         return f"asks for {keys or f'{event.rows} keys'}"
     if event.name == "response":
-        return f"answers {_few(moved.replace('+ ', ''))}" if moved else "answers: no rows"
+        return f"answers {_few(moved.replace('+ ', ''))}" if moved else "answers with no rows"
     if event.name == "message":
-        return f"evicts {keys or 'all'}" if event.note == "evict" else f"sends {_few(moved)}"
+        return f"evicts {keys or 'all keys'}" if event.note == "evict" else f"sends {_few(moved)}"
     return {
-        "hole": "is asked: a hole",
-        "hit": "is asked: filled, so no upquery is sent",
+        "hole": "has a hole for the key",
+        "hit": "has the key, so it does not send an upquery",
         "state": "writes to its state",
-        "dropped": "drops what came for a hole",
-        "evicted": "forgets keys: holes from now on",
+        "dropped": "drops a change because its key is a hole",
+        "evicted": "evicts keys, which become holes",
     }.get(event.name, "")
 
 
 def _few(text: str, most: int = 4) -> str:
-    """The first rows of a text of rows, and the number of the others."""
+    """Shorten a comma-separated text of rows to its first ``most`` rows and the number of the others."""
     parts = text.split(", ")
     return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
 def pending(engine: Any) -> pd.DataFrame:
-    """The messages that wait, in the order sent. Columns: from, to, kind, keys, rows."""
+    """Return the waiting messages in the order they were sent, with the columns from, to, kind, keys and rows."""
     lines = [
         [*m.edge, m.kind, ", ".join(" ".join(map(str, k)) for k in m.key or []), m.rows] for m in engine.messages()
     ]
@@ -166,15 +171,16 @@ def pending(engine: Any) -> pd.DataFrame:
 
 
 def deliver(engine: Any, *path: str) -> pd.DataFrame:
-    """Deliver the oldest message on each edge of a path of operators, in a paused engine; return what still waits.
+    """Deliver the oldest message on each edge of a path of operators, in a paused engine.
 
-    A path of two names is one edge. Raises Error if no message waits on an edge when its turn comes.
+    A path of two names is one edge. Returns the messages that are still waiting, as :func:`pending` does. Raises Error
+    if there is no message on the next edge of the path.
     """
     for source, target in pairwise(path):
         edges = [m.edge for m in engine.messages()]
         if (source, target) not in edges:
             there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
-            raise Error(f"no message waits on {source} -> {target}. Edges with messages: {there}.")
+            raise Error(f"no message is waiting on {source} -> {target}. Edges with waiting messages: {there}.")
         engine.deliver(edges.index((source, target)))
     return pending(engine)
 
@@ -182,8 +188,8 @@ def deliver(engine: Any, *path: str) -> pd.DataFrame:
 def orders(engine: Any, actions: Sequence[Action], turns: int = 8) -> Iterator[Any]:
     """Yield one engine for each order in which the messages of the actions can be delivered.
 
-    Works on copies of ``engine``. Each turn does the next action or delivers the oldest message of one edge; after
-    ``turns`` turns the other messages are delivered oldest first.
+    Works on copies of ``engine``. Each turn performs the next action, or delivers the oldest message on one edge. After
+    ``turns`` turns, the remaining actions are performed, and the remaining messages are delivered oldest first.
     """
     start = copy.deepcopy(engine)
     start.pause()

@@ -36,9 +36,9 @@ def test_a_read_is_listed_from_question_to_answer() -> None:
         ("MAX(length)", "result", "answers Vegetable 60"),
     ]
     assert reads.trace_read(engine, "result", "Vegetable")["what"].tolist() == [
-        "is asked: filled, so no upquery is sent"
+        "has the key, so it does not send an upquery"
     ]
-    assert reads.trace_read(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
+    assert reads.trace_read(engine, "result", "Nut")["what"].tolist()[-1] == "answers with no rows"
     assert not engine.trace.keep_rows
 
 
@@ -49,7 +49,7 @@ def test_changes_and_evictions_are_listed_too() -> None:
     engine.trace.keep_rows = True
     engine.step({"visit": [(("Apple", f"u{n}", 99), 1) for n in range(9)]})
     told = reads.trace_lines(engine)
-    assert told["what"].tolist()[-1] == "drops what came for a hole"
+    assert told["what"].tolist()[-1] == "drops a change because its key is a hole"
     assert told["what"].tolist()[0].endswith("and 5 more")
 
 
@@ -89,7 +89,7 @@ def test_a_message_is_delivered_by_its_edge() -> None:
     ]
     left = reads.deliver(engine, "result", "result.group1")
     assert left["kind"].tolist() == ["change", "upquery"]
-    with pytest.raises(ss.Error, match="no message waits on result -> visit"):
+    with pytest.raises(ss.Error, match="no message is waiting on result -> visit"):
         reads.deliver(engine, "result", "visit")
 
 
@@ -99,7 +99,7 @@ def test_messages_are_delivered_along_a_path() -> None:
     reads.deliver(one, "result", "result.group1")
     alone = reads.deliver(one, "result.group1", "visit")
     assert reads.deliver(other, "result", "result.group1", "visit").equals(alone)
-    with pytest.raises(ss.Error, match=r"no message waits on result.group1 -> result\."):
+    with pytest.raises(ss.Error, match=r"no message is waiting on result.group1 -> result\."):
         reads.deliver(other, "visit", "result.group1", "result")
 
 
