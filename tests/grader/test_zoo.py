@@ -33,6 +33,7 @@ FAST = (
     "never-gives-stock-back",
     "sells-one-too-many",
     "asks-only-one-ledger",
+    "keeps-the-last-one",
     "never-sells-the-last-one",
     "charges-a-fee-at-a-restart",
     "always-4xx",
@@ -110,6 +111,15 @@ def test_a_wrong_system_is_caught(trial: Trial, judged: Judged) -> None:
     """The mutant fails in its phase, by its rule."""
     result = judged(trial)
     assert not trial.wrong(result), (trial.wrong(result), result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", [Trial("only-in-memory", JUDGED, BUDGET, 3.0)], ids=lambda trial: trial.name)
+def test_a_kill_costs_one_phase(trial: Trial, judged: Judged) -> None:
+    """What was right before a kill, and is gone after it, is a violation of faults alone."""
+    result = judged(trial)
+    assert {phase for phase, verdict in result["phases"].items() if verdict == "fail"} == {"faults"}, result
+    assert "faults: ok_not_paid" in result["rules"]
 
 
 def test_the_fast_trials_break_every_rule() -> None:

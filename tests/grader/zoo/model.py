@@ -53,6 +53,7 @@ RIGHT = {
         Right("postgres", ("web", "postgres")),
         Right("gunicorn", ("web", "postgres", "gunicorn")),
         Right("three", ("web", "three")),
+        Right("timer", ("web", "three", "timer"), convergence=60.0),
         Right("twophase", ("web", "three", "twophase"), convergence=20.0),
         Right("fast", ("fast",)),
     )

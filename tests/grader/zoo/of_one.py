@@ -132,6 +132,35 @@ MUTANTS = [
         "never_sold",
     ),
     Mutant(
+        "keeps-the-last-one",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock == quantity:\n"
+        "            commit(log, {'items': items})\n"
+        "        if stock <= quantity:\n",
+        "scarcity",
+        "leaked",
+    ),
+    Mutant(
+        "lists-items-without-quantities",
+        "slow",
+        "shop.py",
+        "            items = [[item, quantity] for item, quantity, _ in value",
+        "            items = [item for item, quantity, _ in value",
+        "contract",
+        "contract",
+    ),
+    Mutant(
+        "says-paid-with-a-number",
+        "slow",
+        "shop.py",
+        '                "paid": value["paid"],\n',
+        '                "paid": int(value["paid"]),\n',
+        "contract",
+        "contract",
+    ),
+    Mutant(
         "pays-beyond-the-credit",
         "single",
         "shop.py",

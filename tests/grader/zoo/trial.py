@@ -60,7 +60,7 @@ class Trial:
     @classmethod
     def of_right(cls, name: str, budget: float, seed: int = 1) -> Trial:
         """A right system on every phase, as the command line runs it with ``budget`` seconds."""
-        return cls(name, PHASES, budget, 20.0, Limits.stable, seed)
+        return cls(name, PHASES, budget, max(20.0, zoo.RIGHT[name].convergence), Limits.stable, seed)
 
     def start(self) -> subprocess.Popen[str]:
         """Start the trial in its own process. The last line of its output is the result."""

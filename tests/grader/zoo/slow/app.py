@@ -1,4 +1,5 @@
-"""The one-process shop, but slow: a checkout waits before and after, and every answer closes its connection."""
+"""The one-process shop, but slow: a checkout and a batch_init wait before and after, and every answer closes its
+connection."""
 
 import sys
 import time
@@ -10,7 +11,7 @@ SECONDS = 0.25
 
 
 def reply(method, words):
-    slow = words[:2] == ["orders", "checkout"]
+    slow = words[:2] == ["orders", "checkout"] or "batch_init" in words
     time.sleep(SECONDS * slow)
     said = shop.reply(method, words)
     time.sleep(SECONDS * slow)

@@ -6,6 +6,7 @@ The saga's beginning is in the database, its steps have names, so it is gone thr
 was cut off (Garcia-Molina and Salem, "Sagas"). Its last word is the order's state. A paid order is refused.
 """
 
+import os
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from orders import PAYMENT, STOCK, STORE, lock_of, look, mark, replying, wants
 from peer import Away, ask
 from web import Refused, serve
 
-AGAIN = 0.1
+AGAIN = float(os.environ.get("AGAIN", "0.1"))
 """Seconds between two looks for sagas that were cut off."""
 
 
@@ -48,6 +49,7 @@ def finish(order, attempt):
 
 def finish_what_was_cut_off():
     while True:
+        time.sleep(AGAIN)  # a service that is back announces nothing
         with STORE.transaction() as db:
             busy = db.execute("SELECT id FROM orders WHERE state = 'busy'").fetchall()
         for (order,) in busy:
@@ -59,7 +61,6 @@ def finish_what_was_cut_off():
                         finish(order, attempt)
                 except Away:
                     break
-        time.sleep(AGAIN)  # a service that is back announces nothing
 
 
 if __name__ == "__main__":
