@@ -1,6 +1,7 @@
 """Parse untrusted JSON bodies. Only values of exactly the agreed type are accepted.
 
-As the assignment allows, ids can also be numbers, and `paid` can also be 0 or 1.
+Ids can also be numbers. `paid` can also be 0 or 1, so that this wrong form fails only the contract phase, not every
+phase that reads orders.
 """
 
 from __future__ import annotations
