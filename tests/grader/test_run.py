@@ -31,10 +31,10 @@ def start(*words: object, cwd: Path = ROOT, **variables: str) -> subprocess.Pope
     )
 
 
-def grade(*words: object, cwd: Path = ROOT) -> tuple[int, str]:
+def grade(*words: object, cwd: Path = ROOT, seconds: float = 120) -> tuple[int, str]:
     """Run the grader; its exit status and everything it printed."""
     process = start(*words, cwd=cwd)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=seconds)
     return process.returncode, out + err
 
 
@@ -151,3 +151,13 @@ def test_a_submission_that_cannot_run_fails_with_the_reason(
     text = capsys.readouterr().out
     assert code == 1 and said in text, text
     assert processes_that_name(str(tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_quick_waits_a_minute_for_a_recovery_on_a_timer(tmp_path: Path) -> None:
+    """A right saga whose recovery runs every 35 seconds passes --quick, and fails a shorter --convergence."""
+    system = zoo.right("timer", tmp_path / "timer")
+    for options, expected in (((), 0), (("--convergence", 10), 1)):
+        words = ("--quick", "--phases", "duplicates,faults", "--seed", 1, "--report", tmp_path / "out", *options)
+        code, text = grade("checkout", system, *words, seconds=600)
+        assert code == expected, text

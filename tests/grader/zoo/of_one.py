@@ -136,9 +136,7 @@ MUTANTS = [
         "single",
         "shop.py",
         "        if stock < quantity:\n",
-        "        if stock == quantity:\n"
-        "            commit(log, {'items': items})\n"
-        "        if stock <= quantity:\n",
+        "        if stock == quantity:\n            commit(log, {'items': items})\n        if stock <= quantity:\n",
         "scarcity",
         "leaked",
     ),
