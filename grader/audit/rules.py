@@ -45,14 +45,11 @@ class Finding:
 
 
 def clean(view: View) -> bool:
-    """Return whether the snapshot breaks no rule. Cheaper than ``audit``, which also finds the reasons.
-
-    Unlike ``audit``, this ignores users and items that could not be read.
-    """
-    users, items = _balances(view)
-    orders = _orders(view)
-    wrong = any(bool(mask.any()) for mask in orders.values())
-    return not (wrong or users.broken.any() or items.broken.any() or users.negative.any() or items.negative.any())
+    """Return whether ``audit`` finds no broken rule. Cheaper than ``audit``, which also finds the reasons."""
+    masks = list(_orders(view).values())
+    for balances in _balances(view):
+        masks += [balances.broken, balances.negative, balances.lost]
+    return not any(bool(mask.any()) for mask in masks)
 
 
 def audit(view: View) -> list[Finding]:

@@ -110,6 +110,16 @@ def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
     assert outcomes(7, subject, status).tolist() == expected
 
 
+@pytest.mark.parametrize("state", [State.LOST, State.MALFORMED, State.UNKNOWN])
+@pytest.mark.parametrize("column", ["user_state", "item_state"])
+def test_a_balance_that_cannot_be_read_is_not_accepted(column: str, state: State) -> None:
+    """If a user or an item cannot be read, the snapshot is not clean, and the finding is unavailable."""
+    known = view([OK], [1], [0], [(0, 0, 2)], ([10], [8]), ([5], [3]))
+    assert clean(known) and audit(known) == []
+    unread = replace(known, **{column: np.array([int(state)])})
+    assert not clean(unread) and [found.rule for found in audit(unread)] == ["unavailable"]
+
+
 @pytest.mark.parametrize(
     ("lines", "read", "additions", "named", "said"),
     [
