@@ -1,7 +1,7 @@
-"""Full, shared and partial state: one SQL view, kept up to date under three strategies.
+"""Keeps one SQL view up to date under three state strategies: full, shared and partial state.
 
-A *view* is a SQL query over declared relations. An *engine* keeps its answer up to date while rows are inserted and
-deleted. The engines differ in the state that they store; their answers are equal.
+A *view* is a SQL query over declared relations. An *engine* keeps the view's answer up to date while rows are inserted
+and deleted. All engines return the same answers, but they store different state.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
@@ -12,15 +12,15 @@ deleted. The engines differ in the state that they store; their answers are equa
 >>> print(engine.read("longest", key="Vegetable").values.tolist())
 [['Vegetable', 60]]
 
-Rooms, in the order in which they may import one another (docs/architecture.md describes each):
+The rooms of the package. Each room imports only from rooms listed before it (docs/architecture.md describes them):
 
     errors, system, plan, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper library
     replay, show                    runs as data; charts and the stepper
-    postgres, spark, worker         a database server; engines on Spark; state shared by the tasks of one host
-    doctor                          checks of this machine, and JupyterLab
-    lessons                         what several notebooks call
+    postgres, spark, worker         a database server; engines on Spark; state shared by the tasks on one host
+    doctor                          checks of this machine; starting and stopping JupyterLab
+    lessons                         functions that several notebooks call
 
-To read the library, start with ``storage`` and ``kernels``, then ``dataflow``, then ``partial``.
+To read the code, start with ``storage`` and ``kernels``, and continue with ``dataflow`` and ``partial``.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ try:
     from .sql.catalog import Catalog
 
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
-    """Strategy name -> its engine."""
+    """Maps the name of each strategy to its engine class."""
 except ModuleNotFoundError as error:
-    # The doctor is part of this package, and must be able to report the package that is missing.
+    # Do not raise here: the doctor is part of this package, and it has to report the dependency that is missing.
     _missing: ModuleNotFoundError | None = error
 else:
     _missing = None
@@ -54,39 +54,40 @@ __version__ = "0.1.0"
 
 
 def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
-    """Return a new engine at epoch 0. ``kind`` is "full", "shared" or "partial".
+    """Return a new engine for ``views`` at epoch 0. ``kind`` is "full", "shared" or "partial".
 
-    Options: ``join`` is "auto", "linear", "multi" (full state only) or "delta" (shared state only). Partial state also
-    takes ``max_rows`` or ``max_bytes`` (a limit on its own state), ``seed`` (for the choice of what to evict) and
-    ``without`` (names of fixes to switch off, for lessons). Raises ViewError for an unknown kind or option, and for a
-    view that the strategy cannot keep.
+    All engines accept the option ``join``: "auto", "linear", "multi" (only full state) or "delta" (only shared state).
+    Partial state also accepts ``max_rows`` or ``max_bytes`` (a limit on its state without the base tables), ``seed``
+    (for the random choice of keys to evict) and ``without`` (names of fixes to switch off, which lessons use). Raises
+    ViewError for an unknown kind or option, and for a view that the strategy does not support.
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ViewError(f"engine {kind!r}: the kinds of state are {', '.join(KINDS)}")
+        raise ViewError(f"engine {kind!r} does not exist; the kinds of engine are {', '.join(KINDS)}")
     known = {"join"} | ({"max_rows", "max_bytes", "seed", "without"} if kind == "partial" else set())
     unknown = [name for name in options if name not in known and name != "_like"]
     if unknown:
-        raise ViewError(f"option {unknown[0]}: the {kind} engine takes {', '.join(sorted(known))}")
+        raise ViewError(f"option {unknown[0]} is not valid; the {kind} engine accepts {', '.join(sorted(known))}")
     return KINDS[kind](views, **options)
 
 
 def restore(path: str | Path) -> Engine:
-    """Return the engine that ``engine.checkpoint(path)`` wrote, at its epoch.
+    """Restore an engine from the checkpoint that ``engine.checkpoint(path)`` wrote, at the epoch of the checkpoint.
 
-    Raises CheckpointError if a file is missing or altered, or was written by another version.
+    Raises CheckpointError if a file of the checkpoint is missing or was changed, or if another version of the kit wrote
+    the checkpoint.
     """
     return _checkpoint.read(path, engine)
 
 
 def replay(kind: str, views: View | Sequence[View], **options: Any) -> Replay:
-    """Return a recorder of runs of ``engine(kind, views, **options)``; see :class:`~.replay.play.Replay`."""
+    """Return a :class:`~.replay.play.Replay`, which records runs of ``engine(kind, views, **options)``."""
     return Replay(engine, kind, views, **options)
 
 
 def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
-    # Imported on first use: the helper library runs without Spark, PostgreSQL and plotly.
+    # Import these on first use, so that the helper library runs without Spark, PostgreSQL and plotly.
     if name in ("postgres", "spark", "worker", "lessons", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

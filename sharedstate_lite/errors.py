@@ -1,15 +1,15 @@
-"""The exceptions of the kit, and how a message shows a value.
+"""The exceptions that the kit raises, and helpers for checking arguments and writing messages.
 
     Error (a ValueError)
     +-- SqlError         SQL that does not parse, does not bind, or is not supported
-    +-- RelationError    an unknown relation, or an invalid declaration of one
-    +-- RowError         a row, a value or a diff that its relation does not accept
+    +-- RelationError    an unknown relation, or an invalid declaration of a relation
+    +-- RowError         a row, value or diff that the relation does not accept
     +-- ViewError        an invalid view, key or option
-    +-- TimeError        a read or a handle outside since <= t < upper
+    +-- TimeError        a read or handle at an epoch t that is not in since <= t < upper
     +-- CheckpointError  a checkpoint that cannot be written or read
 
-A message says what was wrong, the rule, and what to do. An operation that raises one of these leaves the engine
-unchanged.
+Each message states what was wrong, which rule applies, and what to do. If an operation on an engine raises one of these
+exceptions, the engine is unchanged.
 """
 
 from numbers import Integral
@@ -17,39 +17,39 @@ from typing import TypeGuard
 
 
 class Error(ValueError):
-    """Base class of all errors of the kit."""
+    """The base class of all errors that the kit raises."""
 
 
 class SqlError(Error):
-    """SQL that does not parse, does not bind, or is not supported."""
+    """Raised for SQL that does not parse, does not bind, or is not supported."""
 
 
 class RelationError(Error):
-    """An unknown relation, or an invalid declaration of one."""
+    """Raised for an unknown relation, or an invalid declaration of a relation."""
 
 
 class RowError(Error):
-    """A row, a value or a diff that its relation does not accept."""
+    """Raised for a row, value or diff that the relation does not accept."""
 
 
 class ViewError(Error):
-    """An invalid view, key or option."""
+    """Raised for an invalid view, key or option."""
 
 
 class TimeError(Error):
-    """A read or a handle outside ``since <= t < upper``."""
+    """Raised for a read or handle at an epoch ``t`` that is not in ``since <= t < upper``."""
 
 
 class CheckpointError(Error):
-    """A checkpoint that cannot be written or read."""
+    """Raised for a checkpoint that cannot be written or read."""
 
 
 def shorten(value: object) -> str:
-    """Return ``repr(value)`` on one line, at most 60 characters long."""
+    """Return ``repr(value)`` as one line, truncated to at most 60 characters."""
     text = " ".join(map(str.strip, repr(value).splitlines()))
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an integer of Python or NumPy. A bool is not."""
+    """Return True if ``value`` is a Python or NumPy integer, but not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)

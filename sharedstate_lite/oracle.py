@@ -1,8 +1,9 @@
-"""The right answer: a view recomputed from scratch by DuckDB, from the view's SQL text.
+"""The correct answer of a view, which DuckDB computes from scratch from the view's SQL text.
 
-Every engine must equal it after every epoch. The oracle shares only the text and sqlglot's parser with the engines: no
-plan, no expression, no kernel. Where the kit's SQL differs from DuckDB's, small functions rewrite the text
-(`ADAPTATIONS`, `_exact_sums`). The types are those that DuckDB finds, so they check the binder.
+After every epoch, the answer of every engine must equal the oracle's answer. The oracle shares only the SQL text and
+sqlglot's parser with the engines. It does not use their plans, expressions or kernels. If the kit's SQL differs from
+DuckDB's, small functions rewrite the query (`ADAPTATIONS`, `_exact_sums`). The column types also come from DuckDB, so
+comparing them tests the binder.
 
 >>> import pandas as pd
 >>> import sharedstate_lite as ss
@@ -36,7 +37,7 @@ from .plan.nodes import Scan, Schema, Type
 from .plan.view import View
 
 TOLERANCE = 1e-9
-"""Two DOUBLE values are equal up to this relative difference."""
+"""The maximum relative difference between two DOUBLE values that are considered equal."""
 
 _ARROW: dict[Type, Any] = {
     Type.STRING: pa.string(),
@@ -63,14 +64,17 @@ _PANDAS = {
 
 
 def _divide(node: exp.Expr) -> exp.Expr:
-    """x/0 is NULL here, and infinite in DuckDB."""
+    """Make x/0 return NULL, as in the kit. In DuckDB, it is infinite."""
     if isinstance(node, exp.Div):
         node.set("expression", exp.func("NULLIF", exp.paren(node.expression), exp.Literal.number(0)))
     return node
 
 
 def _remainder(node: exp.Expr) -> exp.Expr:
-    """x%0 is NULL here, an error or NaN in DuckDB. x%-1 becomes x%1: DuckDB overflows at the smallest INT."""
+    """Make x%0 return NULL, as in the kit, and replace x%-1 with x%1.
+
+    In DuckDB, x%0 is an error or NaN, and x%-1 overflows if x is the smallest INT.
+    """
     if isinstance(node, exp.Mod):
         by = exp.paren(node.expression)
         safe = exp.case(by).when("0", exp.null()).when("-1", "1").else_(by.copy())
@@ -79,21 +83,22 @@ def _remainder(node: exp.Expr) -> exp.Expr:
 
 
 def _decimal(node: exp.Expr) -> exp.Expr:
-    """A number with a decimal point is a DOUBLE here, and a DECIMAL in DuckDB."""
+    """Make a number with a decimal point a DOUBLE, as in the kit. In DuckDB, it is a DECIMAL."""
     if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
         return exp.cast(exp.Literal.string(node.name), "DOUBLE", dialect="duckdb")
     return node
 
 
 ADAPTATIONS = (_divide, _remainder, _decimal)
-"""Rewrites of the syntax tree, each applied to every node."""
+"""Functions that rewrite one node of the syntax tree. Each function is applied to every node."""
 
 
 def _exact_sums(query: exp.Expr, connection: duckdb.DuckDBPyConnection) -> None:
-    """A SUM of integers is a BIGINT here, and a HUGEINT in DuckDB. SUM and AVG of DOUBLE are rounded only once here.
+    """Make SUM and AVG return the same values and types as in the kit. Changes ``query`` in place.
 
-    DuckDB adds doubles in any order and rounds each time, so 1e300 + 1 - 1e300 may be 0. The type of an argument is
-    what DuckDB's DESCRIBE returns.
+    In the kit, the SUM of integers is a BIGINT; in DuckDB, it is a HUGEINT. The kit rounds a SUM or AVG of DOUBLE
+    values only once. DuckDB adds doubles in any order and rounds every partial sum, so 1e300 + 1 - 1e300 can be 0. The
+    types of the arguments come from DuckDB's DESCRIBE.
     """
     for select in query.find_all(exp.Select):
         sums = [s for s in select.find_all(exp.Sum, exp.Avg) if s.parent_select is select]
@@ -134,10 +139,11 @@ def _text(node: exp.Expr) -> str:
 
 
 class Oracle:
-    """Base relations in a DuckDB connection: `apply` changes, then `recompute` any view over them.
+    """Base relations in a DuckDB database. Use `apply` to change them and `recompute` to compute a view over them.
 
-    ``views`` can be recomputed by name, other views only as a View. ``relations`` maps names to columns, like
-    ``catalog.relations``. Close it, or use it as a context manager.
+    ``views`` are the views that `recompute` finds by name; any other view must be passed as a View. ``relations`` maps
+    the name of each relation to its columns, like ``catalog.relations``. Call `close` at the end, or use the oracle as
+    a context manager.
     """
 
     def __init__(self, views: Iterable[View], relations: Mapping[str, Schema]) -> None:
@@ -160,14 +166,14 @@ class Oracle:
             self._run(f"CREATE TABLE changes.{_quote(name)} ({columns}, diff BIGINT)")
 
     def apply(self, relation: str, changes: pd.DataFrame | pa.Table) -> None:
-        """Add rows of a relation with their diffs. Without a ``diff`` column each row counts once.
+        """Apply changes to a relation. ``changes`` contains rows and optionally a ``diff`` column (default: 1).
 
         Columns that the relation does not have, such as ``time``, are ignored. Raises RelationError for an unknown
         relation or a missing column.
         """
         if relation.lower() not in self._relations:
             known = ", ".join(n for n, _ in self._relations.values()) or "none"
-            raise RelationError(f"oracle: no relation is called {relation}; the relations are: {known}")
+            raise RelationError(f"oracle: there is no relation named {relation}; the relations are: {known}")
         name, schema = self._relations[relation.lower()]
         self._connection.register("incoming rows", _arrow(changes, schema))
         # NaN becomes NULL and -0.0 becomes 0.0, as in the engines.
@@ -182,9 +188,10 @@ class Oracle:
         self._stale.add(name)
 
     def recompute(self, view: View | str) -> pd.DataFrame:
-        """Return a view over the applied rows: columns in SELECT order, rows sorted by all columns, NULL last.
+        """Compute a view, given as a View or by name, from all changes applied so far.
 
-        Raises RowError if a value overflows, is infinite or does not cast, ViewError for an unknown name.
+        The returned frame has the columns in SELECT order. Its rows are sorted by all columns, with NULL last. Raises
+        RowError if a value overflows, is infinite or cannot be cast, and ViewError for an unknown name.
         """
         view = view if isinstance(view, View) else self._view(view)
         for name in self._stale:
@@ -196,7 +203,7 @@ class Oracle:
         self._stale.clear()
         order = ", ".join(f"{i + 1} NULLS LAST" for i in range(len(view.schema)))
         try:
-            # DuckDB folds constants when it binds a view, so CREATE VIEW may overflow.
+            # DuckDB folds constants when it binds a view, so CREATE VIEW can raise an overflow error.
             self._create(view)
             table = self._connection.sql(f"SELECT * FROM {_quote(view.name)} ORDER BY {order}").to_arrow_table()
         except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
@@ -206,22 +213,22 @@ class Oracle:
             if kind == pa.float64():
                 frame[column] += 0.0
                 if frame[column].abs().eq(math.inf).any():
-                    raise RowError(f"view {view.name}: {column} is infinite")
+                    raise RowError(f"view {view.name}: a value in column {column} is infinite")
         return frame
 
     def _view(self, name: str) -> View:
         if name.lower() not in self._views:
             known = ", ".join(v.name for v in self._views.values()) or "none"
-            raise ViewError(f"oracle: no view is called {name}; the views are: {known}")
+            raise ViewError(f"oracle: there is no view named {name}; the views are: {known}")
         return self._views[name.lower()]
 
     def _create(self, view: View) -> None:
-        """Create a view, and first the views that it names, with the kit's types."""
+        """Create a view in DuckDB with the kit's types. The views that it refers to are created first."""
         if view.name in self._created:
             return
         for used in view.uses:
             self._create(used)
-        # To sqlglot, a comment after the semicolon is a second statement.
+        # sqlglot parses a comment after the semicolon as a second statement.
         create = sqlglot.parse(view.sql, dialect="duckdb")[0]
         assert create is not None
         query = create.expression
@@ -230,7 +237,7 @@ class Oracle:
         _exact_sums(query, self._connection)
         inner = _text(query)
         types = {row[0].lower(): row[1] for row in self._run(f"DESCRIBE {inner}").fetchall()}
-        # By name: the standard puts USING columns first, DuckDB leaves them at their place in the left table.
+        # Select columns by name: SQL puts USING columns first, but DuckDB keeps their position in the left table.
         columns = ", ".join(
             f"CAST({_quote(c.name)} AS BIGINT) AS {_quote(c.name)}"
             if types[c.name.lower()] == "HUGEINT"
@@ -244,7 +251,7 @@ class Oracle:
         return self._connection.execute(sql)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the DuckDB database."""
         self._connection.close()
 
     def __enter__(self) -> Oracle:
@@ -255,21 +262,22 @@ class Oracle:
 
 
 def recompute(view: View, tables: Mapping[str, pd.DataFrame | pa.Table]) -> pd.DataFrame:
-    """Return ``view`` over whole tables, with or without a ``diff`` column. Missing relations are empty.
+    """Compute ``view`` from complete tables, and return a frame like `Oracle.recompute`.
 
-    The frame is like that of `Oracle.recompute`.
+    ``tables`` maps the name of each relation to its rows, with or without a ``diff`` column. Relations that are not in
+    ``tables`` are empty.
     """
     relations = {n.relation: n.schema for n in view.plan.walk() if isinstance(n, Scan)}
     with Oracle([view], relations) as oracle:
         for name, rows in tables.items():
-            # The view may not read all tables.
+            # Skip tables that the view does not read.
             if name.lower() in (r.lower() for r in relations):
                 oracle.apply(name, rows)
         return oracle.recompute(view)
 
 
 def _arrow(rows: pd.DataFrame | pa.Table, schema: Schema) -> pa.Table:
-    """Return the relation's columns, found by name regardless of case, and diff."""
+    """Return the relation's columns and ``diff`` as a table. Column names are matched case-insensitively."""
     names = {str(n).lower(): n for n in (rows.column_names if isinstance(rows, pa.Table) else rows.columns)}
     lost = [c.name for c in schema if c.name.lower() not in names]
     if lost:
@@ -295,15 +303,15 @@ def _quote(name: str) -> str:
 
 
 def same(a: pd.DataFrame, b: pd.DataFrame) -> bool:
-    """Whether two frames are equal as bags; see `difference`."""
+    """Return True if two frames contain the same rows; see `difference`."""
     return difference(a, b) is None
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> str | None:
-    """Describe how two frames differ as bags of rows; None if they are equal.
+    """Describe how two frames differ as bags of rows, or return None if they are equal.
 
-    Column names and their order matter, dtypes and the order of rows do not. DOUBLE values are equal up to a relative
-    difference of 1e-9.
+    The names and the order of the columns must be the same. Dtypes and the order of the rows are ignored. Two DOUBLE
+    values are considered equal if their relative difference is at most 1e-9.
     """
     if list(a.columns) != list(b.columns):
         return f"the columns differ: {list(a.columns)} and {list(b.columns)}"
@@ -326,7 +334,7 @@ def _bag(frame: pd.DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def _pair_off(left: Counter[tuple[Any, ...]], right: Counter[tuple[Any, ...]]) -> None:
-    """Remove rows from both bags that are equal up to the tolerance."""
+    """Remove pairs of rows that are equal within the tolerance, one row from each bag."""
     near: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for row in right:
         near[tuple(float if isinstance(v, float) else v for v in row)].append(row)

@@ -174,11 +174,11 @@ def test_a_name_that_the_oracle_does_not_know() -> None:
     """The error for an unknown relation, column or view lists the known ones."""
     catalog = shop()
     with Oracle(catalog.views.values(), catalog.relations) as oracle:
-        with pytest.raises(RelationError, match="no relation is called nowhere; the relations are: info, visit"):
+        with pytest.raises(RelationError, match="there is no relation named nowhere; the relations are: info, visit"):
             oracle.apply("nowhere", pd.DataFrame())
         with pytest.raises(RelationError, match="no column user, length"):
             oracle.apply("visit", pd.DataFrame({"product": ["Apple"]}))
-        with pytest.raises(ViewError, match="no view is called other; the views are: result"):
+        with pytest.raises(ViewError, match="there is no view named other; the views are: result"):
             oracle.recompute("other")
 
 

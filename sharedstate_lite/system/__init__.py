@@ -1,4 +1,4 @@
-"""What the kit needs of the operating system, and the example of the assignment.
+"""Folders, locks and commands: how the kit uses the operating system. Also the assignment's example.
 
 >>> from sharedstate_lite.system import Scratch, cache_dir
 >>> with Scratch(cache_dir("examples"), "run-") as scratch:
@@ -8,14 +8,14 @@ True
 >>> scratch.path.exists()
 False
 
-Modules, from the bottom:
+Modules, from the bottom up:
 
-    cache      the folder for files that can be made again: logs, jars, temporary files
-    command    how a command exits: an Error is one line on standard error
-    lazy       names that a package imports on first use
-    folders    writing a folder completely or not at all
-    scratch    temporary folders that are deleted even after a kill
-    example    the schema, the view and the messages of the assignment
+    cache      the folder for files that can be recreated: logs, jars and temporary files
+    command    runs a command, and prints an Error as one line on standard error
+    lazy       imports a package's names on first use
+    folders    writes a folder completely or not at all
+    scratch    temporary folders that are deleted even if their process is killed
+    example    the schema, view and messages of the assignment's example
 """
 
 from .cache import cache_dir, new_log

@@ -1,4 +1,4 @@
-"""How a command of the kit exits."""
+"""Runs a command of the kit and sets its exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..errors import Error
 def command(name: str, main: Callable[[], int]) -> NoReturn:
     """Run ``main`` and exit with the status that it returns.
 
-    An Error is printed on standard error in one line, with status 1. Ctrl-C exits with status 130.
+    If ``main`` raises an Error, print it as one line on standard error, after ``name``, and exit with status 1. If
+    the user presses Ctrl-C, exit with status 130.
     """
     try:
         sys.exit(main())

@@ -1,4 +1,4 @@
-"""The example of the assignment: products and their visits, and the longest visit of each category."""
+"""The assignment's example: products, visits to them, and the longest visit in each category."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESSAGES: list[tuple[str, tuple[Any, ...]]] = [
     ("visit", ("Banana", "Alice", 40)),
     ("visit", ("Potato", "Eve", 60)),
 ]
-"""(relation, row) pairs, one message each. ``length`` is in seconds."""
+"""The example's messages, each a (relation, row) pair. The length of a visit is in seconds."""
 CATEGORIES = ("Fruit", "Vegetable")
 ASKED = "Vegetable"
-"""The key that is read under partial state before the last message."""
+"""The key that the demos read under partial state before they send the last message."""

@@ -1,4 +1,4 @@
-"""Writing a folder atomically: it appears complete, or not at all."""
+"""Writes a folder atomically, so that it appears either complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ..errors import CheckpointError
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside ``target``; rename it to ``target`` when the block ends, remove it if the block raises.
+    """Yield a temporary folder next to ``target``, and rename it to ``target`` at the end of the block.
 
-    ``target`` must be empty or not exist. The files are flushed to disk before the rename. Raises CheckpointError if
-    ``target`` is not empty, and for an OSError in the block.
+    If the block raises, the temporary folder is deleted. ``target`` must not exist, or must be an empty folder. All
+    files are flushed to disk before the rename. Raises CheckpointError if ``target`` is not an empty folder, if the
+    folder cannot be written, or if the block raises an OSError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise CheckpointError(f"{target} is not an empty folder: a checkpoint never overwrites; choose a new folder")
+        raise CheckpointError(f"{target} is not an empty folder; a checkpoint never overwrites files; choose a new one")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
-        raise CheckpointError(f"{target}: cannot write there ({error.strerror}); choose another folder") from error
+        raise CheckpointError(f"{target}: cannot create this folder ({error.strerror}); choose another one") from error
     try:
         yield work
         for path in [*work.rglob("*"), work]:
@@ -34,7 +35,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         _flush(target.parent)
     except OSError as error:
         raise CheckpointError(
-            f"{target}: the checkpoint was not written ({error.strerror or error}); the partial files are removed"
+            f"{target}: the checkpoint was not written ({error.strerror or error}); the incomplete files were deleted"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)

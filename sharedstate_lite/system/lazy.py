@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use, so that importing the package stays cheap."""
+"""Imports the names of a package on first use, so that importing the package itself is fast."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 
 def lazy_name(package: str, modules: Mapping[str, str], name: str) -> Any:
-    """Return what ``package`` exports as ``name``: the body of its ``__getattr__``. ``modules``: name -> its module.
+    """Import and return the object that ``package`` exports as ``name``. Call this in the package's ``__getattr__``.
 
-    For a package whose eager imports would load Spark, PostgreSQL or plotly, or would make a circle. The name is bound
-    in the package on first use, so that it wins over a submodule of the same name. Raises AttributeError for a name
-    that is not in ``modules``.
+    ``modules`` maps each exported name to the submodule that defines it. Use this for a package whose eager imports
+    would load Spark, PostgreSQL or plotly, or would create an import cycle. The object also becomes an attribute of the
+    package, so that it takes precedence over a submodule with the same name. Raises AttributeError if ``name`` is not
+    in ``modules``.
 
     >>> lazy_name("sharedstate_lite.plan", {"View": "view"}, "View").__module__
     'sharedstate_lite.plan.view'

@@ -1,9 +1,10 @@
-"""Temporary folders that are deleted even if their process was killed, and the lock of a checkpoint's folder.
+"""Temporary folders that are deleted even if their process is killed, and the lock on a checkpoint's folder.
 
-A process holds a lock (flock) on a file in its folder. The operating system releases the lock when the process ends,
-even by SIGKILL, so a folder whose lock is free is a leftover. The next process that makes a folder there deletes it.
-A process id in the folder's name would not be enough: ids are reused, and differ between containers. Without flock
-(Windows, some network file systems) leftovers stay.
+A process locks a file in its temporary folder with flock. The operating system releases the lock when the process
+exits, even after SIGKILL. So if the lock is free, the folder is left over from a process that has exited, and the
+next process that creates a temporary folder with the same prefix deletes it. A process id in the folder's name would
+not be enough, because ids are reused and differ between containers. Leftover folders are not deleted if flock is not
+available, which is the case on Windows and on some network file systems.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ _UNLOCKED = ".new"
 
 
 class Scratch:
-    """A new folder ``parent/PREFIX + random``. A context manager that deletes it at the end.
+    """A temporary folder in ``parent``, named ``prefix`` plus a random suffix. ``path`` is its path.
 
-    The owner may rename ``path``. Making a folder also deletes the leftovers of dead processes with the same prefix.
-    Raises OSError if the folder cannot be made.
+    A Scratch is a context manager that deletes the folder on exit. If the owner renames the folder, it is not deleted.
+    Creating a Scratch also deletes leftover folders with the same prefix. Raises OSError if the folder cannot be
+    created.
     """
 
     def __init__(self, parent: Path, prefix: str) -> None:
@@ -37,7 +39,7 @@ class Scratch:
         unlocked.mkdir()
         self._file = os.open(unlocked / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try_lock(self._file)
-        # Renamed only now: other processes delete a folder that has the final name and no lock.
+        # Rename the folder only after locking it: other processes delete unlocked folders that have the final name.
         self.path = unlocked.rename(unlocked.with_name(unlocked.name.removesuffix(_UNLOCKED)))
 
     def close(self) -> None:
@@ -45,14 +47,14 @@ class Scratch:
         if self._file >= 0:
             doomed = self.path.with_name(f"{self.path.name}-gone")
             with contextlib.suppress(FileNotFoundError):
-                # A thread that still writes to the old path cannot add files while the folder is deleted.
+                # Rename first, so that a thread that still writes to the old path cannot add files during the deletion.
                 self.path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
             os.close(self._file)
             self._file = -1
 
     def release(self, target: Path) -> None:
-        """Rename the folder to ``target``, where it stays."""
+        """Rename the folder to ``target`` and release the lock. The folder is not deleted."""
         (self.path / _LOCK).unlink()
         self.path.rename(target)
         self.close()
@@ -65,7 +67,10 @@ class Scratch:
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file without waiting. Returns False if another process has the lock, or without flock."""
+    """Try to lock an open file without waiting, and return True if it is now locked.
+
+    Return False if the file is already locked, or if flock is not available.
+    """
     try:
         import fcntl
     except ImportError:
@@ -78,14 +83,15 @@ def try_lock(file: int) -> bool:
 
 
 def lock_folder(folder: Path) -> int:
-    """Lock a checkpoint's folder and return the open file. Closing the file releases the lock.
+    """Lock a checkpoint's folder, and return the descriptor of the lock file. Close it to release the lock.
 
-    Raises CheckpointError if an engine of this or another process has the lock.
+    Raises CheckpointError if another engine, in this or another process, has locked the folder, or if flock is not
+    available.
     """
     file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     if not try_lock(file):
         os.close(file)
-        raise CheckpointError(f"{folder}: another engine is running there; close it first, or choose another folder")
+        raise CheckpointError(f"{folder}: another engine is using this folder; close it, or choose another folder")
     return file
 
 

@@ -55,7 +55,7 @@ def test_two_four_one(spark: SparkSession, kind: str, tmp_path: Path) -> None:
 
         with ss.spark.engine(kind, views(), spark, checkpoint=place, bins=4) as engine:
             steps(engine, [0])
-            with pytest.raises(ss.CheckpointError, match="another engine is running there"):
+            with pytest.raises(ss.CheckpointError, match="another engine is using this folder"):
                 ss.spark.rescale(place, 4, spark)
         assert lie(place, spark) == [(0, 2), (1, 3)]
         ss.spark.rescale(place, 4, spark)
