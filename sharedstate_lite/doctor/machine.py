@@ -1,4 +1,4 @@
-"""Checks of Python, its packages, and the machine's ports, folders and memory.
+"""Checks of Python, its packages, the user id, and the machine's ports, folders and memory.
 
 This module uses only the standard library, so it can report missing packages.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import pwd
 import re
 import resource
 import shutil
@@ -116,6 +117,20 @@ def variables() -> Finding:
         text = ", ".join(f"{name}={os.environ[name]}" for name in found)
         return note(f"set: {text}", f"unset {' '.join(found)} if packages or Spark behave strangely")
     return ok("no variable changes what Python imports or how Java starts")
+
+
+def user() -> Finding:
+    """Check that the user id has an entry in /etc/passwd. In a container, any number can be the user id."""
+    number = os.geteuid()
+    try:
+        return ok(f"{pwd.getpwuid(number).pw_name}, user id {number}")
+    except KeyError:
+        home = os.environ.get("HOME") or tempfile.gettempdir()
+        return fail(
+            f"user id {number} has no entry in /etc/passwd: Spark and PostgreSQL do not start without one",
+            f"add the line kit:x:{number}:{os.getegid()}::{home}:/bin/sh to /etc/passwd in the image, or load "
+            'nss_wrapper (see "User ids without a name" in docs/services.md)',
+        )
 
 
 def ports() -> Finding:

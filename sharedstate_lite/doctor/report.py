@@ -15,6 +15,7 @@ CHECKS: list[Check] = [
     ("Python", machine.python),
     ("packages", machine.packages),
     ("variables", machine.variables),
+    ("user", machine.user),
     ("Java", services.java),
     ("RocksDB", services.rocksdb),
     ("PostgreSQL", services.postgres),

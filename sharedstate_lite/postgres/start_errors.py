@@ -29,6 +29,10 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         r"could not create shared memory|could not create semaphores",
         "The system has run out of shared memory. Stop other servers, or raise the limits that the log mentions.",
     ),
+    (
+        r"could not look up effective user ID",
+        "The user id has no entry in /etc/passwd. python -m sharedstate_lite.doctor prints the line to add.",
+    ),
     (r"contains other files", "Use an empty folder, or the folder of an earlier server."),
     (r"password file is missing", "Use an empty folder, or restore the file."),
 )

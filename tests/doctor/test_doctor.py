@@ -1,7 +1,11 @@
-"""The doctor: one line for each check, the right exit status, and a fix for everything that is missing."""
+"""The doctor: one line for each check, the right exit status, and a fix for everything that is missing.
+
+The slow test starts PostgreSQL and Spark: python -m pytest -m slow tests/doctor/test_doctor.py
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -247,6 +251,71 @@ def test_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
     assert services.postgres().level is Level.NOTE
     monkeypatch.setenv(programs.VARIABLE, "postgresql://user:secret@somewhere/db")
     assert services.postgres().level is Level.OK and "secret" not in services.postgres().text
+
+
+NAMELESS = ["unshare", "--user", "--map-user=12345", "--map-group=0"]
+"""Starts a program as user id 12345, which /etc/passwd does not have, and which may read and write what we may."""
+
+
+def namespaces(*command: str) -> bool:
+    """Whether this machine lets us start programs like that."""
+    return (
+        shutil.which("unshare") is not None and not subprocess.run([*command, "true"], capture_output=True).returncode
+    )
+
+
+@pytest.mark.skipif(not namespaces(*NAMELESS), reason="needs unshare with --map-user, and user namespaces")
+def test_user_id_without_an_entry(tmp_path: Path) -> None:
+    """In a container with any user id and without HOME, one FAIL names the id, who needs an entry, and the line."""
+    settings = {name: value for name, value in os.environ.items() if name not in ("HOME", "SHAREDSTATE_LITE_CACHE")}
+    command = [*NAMELESS, sys.executable, "-m", "sharedstate_lite.doctor"]
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True)
+    failures = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    assert len(failures) == 1 and done.returncode == 2, done.stdout + done.stderr
+    assert "user id 12345" in failures[0] and "Spark and PostgreSQL" in failures[0]
+    assert "kit:x:12345:0::/" in failures[0] and "nss_wrapper" in failures[0]
+    assert machine.user().level is Level.OK
+
+
+BOTH = """
+import sharedstate_lite as ss
+from sharedstate_lite import postgres
+from sharedstate_lite.doctor import machine
+print(machine.user())
+try:
+    with postgres.Server() as server, server.connect() as connection:
+        print(connection.execute("SELECT 1").fetchall())
+except ss.Error as error:
+    print(str(error).splitlines()[0])
+try:
+    with ss.spark.session() as spark:
+        print(spark.range(3).count(), spark._jvm.System.getProperty("user.home"))
+except ss.Error as error:
+    print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not namespaces("unshare", "-rm"), reason="needs unshare and user namespaces")
+def test_the_line_for_such_a_user_is_enough(tmp_path: Path) -> None:
+    """Without an entry, PostgreSQL and Spark do not start, and their errors name the doctor.
+
+    With the doctor's line in /etc/passwd they start, even if the home folder does not exist.
+    """
+    command = [sys.executable, "-c", BOTH]
+    settings = {**os.environ, "HOME": "/nonexistent", "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache")}
+    settings.pop(programs.VARIABLE, None)
+    run = functools.partial(subprocess.run, cwd=ROOT, env=settings, capture_output=True, text=True)
+    without = run([*NAMELESS, *command])
+    line = re.search(r"kit:x:12345:0::/nonexistent:\S+", without.stdout)
+    assert line is not None, without.stdout + without.stderr
+    assert re.search(r"PostgreSQL did not start: .*no entry in /etc/passwd.*sharedstate_lite.doctor", without.stdout)
+    assert re.search(r"Spark on .* did not start: .*no entry in /etc/passwd.*sharedstate_lite.doctor", without.stdout)
+    (tmp_path / "passwd").write_text(f"{Path('/etc/passwd').read_text()}{line[0]}\n")
+    mounted = ["unshare", "-rm", "sh", "-c", 'mount --bind "$1" /etc/passwd && shift && exec "$@"', "sh"]
+    done = run([*mounted, str(tmp_path / "passwd"), *NAMELESS, *command])
+    said = [str(ok("kit, user id 12345")), "[(1,)]", f"3 {tmp_path / 'cache' / 'user'}"]
+    assert done.stdout.splitlines() == said, done.stdout + done.stderr
 
 
 def test_ports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,27 @@ def test_the_user_cache_comes_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache.cache_dir("jars") == tmp_path / "xdg" / "sharedstate-lite" / "jars"
+
+
+def nobody(number: int) -> pwd.struct_passwd:
+    """In place of getpwuid, for a user id without an entry in /etc/passwd."""
+    raise KeyError(f"getpwuid(): uid not found: {number}")
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+def test_no_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, system: str) -> None:
+    """Without a home folder, the checkout's folder is used; if there is none, the error names HOME and the variable."""
+    for name in (cache.VARIABLE, "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setattr(cache.sys, "platform", system)
+    monkeypatch.setattr(cache, "checkout", lambda: tmp_path)
+    assert cache.cache_dir("logs") == tmp_path / ".cache" / "logs"
+    monkeypatch.setattr(cache, "checkout", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Error, match=r"~/\S+/logs \(HOME is not set\).*set SHAREDSTATE_LITE_CACHE"):
+        cache.cache_dir("logs")
+    assert [path.name for path in tmp_path.iterdir()] == [".cache"]
 
 
 def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

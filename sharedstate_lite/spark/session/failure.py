@@ -17,6 +17,10 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         r"BindException|Address already in use|Can't assign requested address|Cannot assign requested address",
         "a port or the address 127.0.0.1 is not available; stop the program that uses it, or check the loopback device",
     ),
+    (
+        r"Invalid UID",
+        "the user id has no entry in /etc/passwd; python -m sharedstate_lite.doctor prints the line to add",
+    ),
     (r"No space left on device", "free some disk space, or set SHAREDSTATE_LITE_CACHE to a folder on another disk"),
     (
         r"UnsupportedClassVersionError|Unrecognized option|Could not find or load main class",

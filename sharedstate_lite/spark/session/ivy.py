@@ -137,7 +137,7 @@ def _proxies() -> list[str]:
 
 def _mirror() -> str | None:
     """Return the address of the mirror of Maven Central in the user's Maven settings, or None."""
-    file = Path.home() / ".m2" / "settings.xml"
+    file = Path(os.path.expanduser("~/.m2/settings.xml"))  # Path.home() raises an error if there is no home folder
     try:
         root = ElementTree.parse(file).getroot()
     except (OSError, ElementTree.ParseError):

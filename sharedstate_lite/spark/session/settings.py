@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...errors import Error
+from ...system.cache import cache_dir
 
 Kind = Literal["local", "cluster"]
 Value = str | int | float | bool
@@ -133,14 +134,14 @@ def runtime() -> dict[str, str]:
 
 def settings(master: str, folder: Path) -> dict[str, str]:
     """Return the settings for a new session on ``master`` that keeps all its files in ``folder``."""
-    temporary = f'-Djava.io.tmpdir="{folder / "tmp"}" {java_options()}'.strip()
+    options = f'-Djava.io.tmpdir="{folder / "tmp"}" -Duser.home="{_user_home()}" {java_options()}'.strip()
     out = {
         **_QUIET,
         **runtime(),
         "spark.driver.memory": f"{memory_mb()}m",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         # RocksDB unpacks its native library into this folder. Some machines do not allow programs in /tmp.
-        "spark.driver.extraJavaOptions": temporary,
+        "spark.driver.extraJavaOptions": options,
         # A micro-batch writes about ten small files. For each file and for its checksum file, Hadoop starts a process
         # that sets the permissions. This class does not write checksum files.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
@@ -148,7 +149,7 @@ def settings(master: str, folder: Path) -> dict[str, str]:
     if kind(master) == "local" or LOOPBACK in master:
         out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if kind(master) == "local":
-        out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": temporary}
+        out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": options}
     elif LOOPBACK in master and java_options():
         out |= {"spark.executor.extraJavaOptions": java_options()}
     if one_jvm(master):
@@ -165,6 +166,15 @@ def settings(master: str, folder: Path) -> dict[str, str]:
 def one_jvm(master: str) -> bool:
     """Return whether the driver and the executors are the same process."""
     return re.match(r"local(\[|$)", master) is not None
+
+
+def _user_home() -> str:
+    """Return the user's home folder, or a folder in the cache if the home folder does not exist or cannot be written.
+
+    Java itself takes the home folder from /etc/passwd, which may lack this user. Spark's package resolver writes to it.
+    """
+    home = os.path.expanduser("~")
+    return home if os.access(home, os.W_OK) else str(cache_dir("user"))
 
 
 def java_options() -> str:

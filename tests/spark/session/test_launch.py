@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.session import failure, session
+from sharedstate_lite.spark.session import failure, session, settings
 from sharedstate_lite.spark.session.java import Java
 from sharedstate_lite.spark.session.jvm import Jvm
 from sharedstate_lite.system.scratch import Scratch
@@ -192,7 +192,18 @@ def test_a_failed_start_says_what_to_do(tmp_path: Path) -> None:
     assert text.startswith("Spark on local[2] did not start: java.lang.IllegalArgumentException: System memory; ")
     assert "memory='1g'" in text and "at a.b.c" not in text and text.endswith(f"log: {log}")
     log.write_text("")
+    assert "no entry in /etc/passwd" in failure.explain(": java.io.IOException: Invalid UID, could", "local[2]", log)
     assert "; run python -m sharedstate_lite.doctor to find the cause; log: " in failure.explain("odd", "local[2]", log)
+
+
+def test_java_has_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Java's user.home is HOME, or a folder in the cache if HOME does not exist."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "cache"))
+    for home, used in ((tmp_path, tmp_path), (tmp_path / "none", tmp_path / "cache" / "user")):
+        monkeypatch.setenv("HOME", str(home))
+        for where in ("driver", "executor"):
+            options = settings.settings("local[2]", tmp_path)[f"spark.{where}.extraJavaOptions"]
+            assert f'-Duser.home="{used}"' in options and used.is_dir()
 
 
 def test_a_session_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
