@@ -1,39 +1,44 @@
 """The DEBS Grand Challenge 2022: moving averages and breakouts of traded symbols, answered batch by batch over gRPC.
 
-The *challenger* (the organisers' server) hands out batches of trades, one for each call. A solution posts two answers
-to each batch. Q1: two exponential moving averages, over windows of five minutes, of each symbol that the batch asks
-about. Q2: the last three times that one average crossed the other. docs/worker.md has the details.
+The *challenger* (the organisers' server) returns a batch of trades for each call. A solution posts two answers to
+each batch. The answer to Q1 has two exponential moving averages, over windows of five minutes, for each symbol that the
+batch asks about. The answer to Q2 has the last three times that one average crossed the other. For details, see
+docs/worker.md.
 
 >>> import pyarrow as pa
 >>> from sharedstate_lite.lessons.grand_challenge import Challenger, answers, batches, by_thread
->>> count = 100                                                        # one trade a minute, of 2 symbols
+>>> count = 100                                                        # one trade per minute, in 2 symbols
 >>> ticks = pa.table({
 ...     "symbol": ["A", "B"] * (count // 2),
 ...     "security_type": [0] * count,
 ...     "last_trade_price": [10.0 + n % 7 for n in range(count)],
 ...     "last_trade": pa.array([60 * n for n in range(count)], pa.timestamp("s")),
 ... })
->>> with Challenger(batches(ticks, size=20)) as challenger:            # a server, in a process of its own
+>>> with Challenger(batches(ticks, size=20)) as challenger:            # a server in a separate process
 ...     record = challenger.record(by_thread(challenger.address))
 >>> record.batches, record.missing
 (5, 0)
->>> record.answers == list(answers(batches(ticks, size=20), 1))        # as the single pass over the events
+>>> record.answers == list(answers(batches(ticks, size=20), 1))        # equal to the reference
 True
 
 Modules, from the bottom:
 
-    challenger.proto   the messages; protoc generates challenger_pb2 from it
-    calls              the six calls of the service, for both sides
-    make_batches       trades to batches, with the symbols that each asks about
-    server             the challenger's process; challenger: starts and ends it, and reads its records
-    single             both queries in a single pass over the events: the reference for all ways
-    rows               messages as Arrow rows, and answers as messages
-    market             both queries over Arrow rows, a column at a time
-    run                the client of a solution: pulls batches ahead, posts answers
-    single_thread      solves it in one thread
-    mailbox            ... in Spark tasks that ask the driver
-    stream             ... in a streaming query, over files (files) or asking the driver (source)
-    compare            all ways side by side
+    challenger.proto   the messages
+    protoc             generates challenger_pb2 from challenger.proto
+    calls              the six calls of the service, for client and server
+    make_batches       turns trades into batches, with the symbols that each batch asks about
+    server             the challenger's process
+    challenger         starts and stops the challenger's process, and reads its records
+    single             the reference: both queries in a single pass over the events
+    rows               converts messages to Arrow rows, and answers to messages
+    market             both queries over Arrow rows, one column at a time
+    run                the client of a solution, which pulls batches ahead and posts answers
+    single_thread      solves the challenge in one thread
+    mailbox            solves it in Spark tasks that send requests to the driver
+    stream             the parts that both solutions with a streaming query have in common
+    files              solves it in a streaming query that reads and writes files
+    source             solves it in a streaming query whose readers send requests to the driver
+    compare            runs all solutions and compares them
 
 Source: the call for solutions of DEBS 2022.
 """
@@ -68,7 +73,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy: a task needs only the market, and the challenger's process needs no Spark.
+    # Import lazily, because a task needs only the market, and the challenger's process does not need Spark.
     return lazy_name(__name__, _HOME, name)
 
 

@@ -1,4 +1,4 @@
-"""The six calls of the service, for both sides: path, request, answer."""
+"""Defines the six calls of the service for client and server: their paths, requests and responses."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ CALLS: dict[str, tuple[type[Message], type[Message]]] = {
     "resultQ2": (ResultQ2, Empty),
     "endBenchmark": (Benchmark, Empty),
 }
-"""Name -> (request, answer); all unary."""
+"""The types of each call's request and response, by the name of the call. All calls are unary."""
 
 RECORDS = "SharedStateLite.Records"
-"""A second service, not in the organisers' protocol: the record of a benchmark; see :mod:`.server`."""
+"""The name of a second service, which returns the record of a benchmark; see :mod:`.server`.
+
+It is not part of the organisers' protocol.
+"""
 
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-"""A batch may exceed gRPC's limit of 4 MB."""
+"""gRPC options that remove the limit of 4 MB per message, because a batch can be larger."""
 
 
 def stubs(channel: grpc.Channel) -> dict[str, Any]:
-    """A function for each call; ``.future`` calls without waiting."""
+    """Return a function for each call, by name. The function's ``future`` method makes the call without waiting."""
     return {
         name: channel.unary_unary(
             f"/{SERVICE}/{name}", request_serializer=asked.SerializeToString, response_deserializer=answered.FromString
@@ -40,7 +43,10 @@ def stubs(channel: grpc.Channel) -> dict[str, Any]:
 
 
 def handlers(answer: Mapping[str, Callable[[Any, grpc.ServicerContext], Any]]) -> grpc.GenericRpcHandler:
-    """The service, from a function a call. One may answer with bytes, which are a message already."""
+    """Build the service from one function per call, by name.
+
+    A function returns a message, or bytes that contain a serialized message.
+    """
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {

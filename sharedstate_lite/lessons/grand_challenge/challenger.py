@@ -1,4 +1,4 @@
-"""Start and stop a challenger on this machine, and read its records."""
+"""Starts and stops a challenger on this machine, and reads its records."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ from .challenger_pb2 import Batch, ResultQ1, ResultQ2
 
 ROOT = Path(__file__).resolve().parents[3]
 END_SECONDS = 10
-"""How long its process may take to end before it is killed."""
+"""If the challenger's process does not stop within this time, it is killed."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A benchmark as the challenger recorded it."""
+    """The challenger's record of a benchmark. ``name`` and ``kind`` are the benchmark's name and type."""
 
     name: str
     kind: str
     seconds: float
-    """From startBenchmark to endBenchmark."""
+    """The time from startBenchmark to endBenchmark."""
     calls: pd.DataFrame
-    """Columns: batch, query ("Q1", "Q2"), sent, came (seconds since the start; NaN: never)."""
+    """One row per batch and query.
+
+    The columns are batch, query ("Q1" or "Q2"), sent (the time at which the batch was sent) and came (the time at
+    which the answer arrived, or NaN if it did not). Times are in seconds since the start.
+    """
     answers: list[tuple[ResultQ1 | None, ResultQ2 | None]]
-    """By batch; None for an answer that did not arrive or was not asked for."""
+    """The answers to each batch, with None for an answer that did not arrive or was not requested."""
 
     @property
     def missing(self) -> int:
@@ -46,26 +50,30 @@ class Record:
 
     @property
     def batches(self) -> int:
-        """The number of batches that were handed out."""
+        """The number of batches that were sent to the client."""
         return len(self.answers)
 
     @property
     def latency(self) -> pd.Series:
-        """By batch: seconds from sending it to receiving its last answer."""
+        """For each batch, the seconds from sending it to receiving its last answer."""
         by = self.calls.groupby("batch")
         return by["came"].max() - by["sent"].first()
 
     def line(self) -> dict[str, float]:
-        """The organisers' ranking figures: batches, seconds, batches/s, and latency p50, p95, max in ms."""
+        """Return the figures that the organisers use for ranking.
+
+        They are batches, seconds, batches/s, and the latency in ms as p50, p95 and max.
+        """
         middle, late, most = (1000 * self.latency.quantile([0.5, 0.95, 1.0])).tolist()
         told = {"batches": self.batches, "seconds": self.seconds, "batches/s": self.batches / self.seconds}
         return {**told, "p50 ms": middle, "p95 ms": late, "max ms": most}
 
 
 class Challenger:
-    """A server that hands out these batches, in a process of its own at ``address``; a context manager.
+    """A server that hands out some batches, in a separate process; a context manager.
 
-    It ends with this process, because it reads a pipe from it. Raises Error if it does not start.
+    The server reads a pipe from this process, and therefore stops when this process does. Raises Error if it does not
+    start.
     """
 
     def __init__(self, batches: Iterable[Batch]) -> None:
@@ -81,7 +89,7 @@ class Challenger:
         assert self._process.stdin is not None and self._process.stdout is not None
         pipe: Any = self._process.stdin
         table = pa.table({"batch": pa.array(messages, pa.binary())})
-        # If the process has ended already, the missing port below shows it.
+        # If the process has already stopped, it does not write a port, which is detected below.
         with contextlib.suppress(OSError), pa.ipc.new_stream(pipe, table.schema) as writer:
             writer.write_table(table, max_chunksize=256)
             writer.close()
@@ -89,13 +97,14 @@ class Challenger:
         told = self._process.stdout.readline()
         if not told:
             self.close()
-            raise Error(f"Challenger: {' '.join(command)} ended with {self._process.returncode}. Run it to see why.")
+            code = self._process.returncode
+            raise Error(f"Challenger: {' '.join(command)} stopped with exit status {code}. Run it to see why.")
         self.address = f"127.0.0.1:{int(told)}"
-        """Host and port for gRPC."""
+        """The host and port of the gRPC service."""
         self._channel = grpc.insecure_channel(self.address, options=UNLIMITED)
 
     def record(self, benchmark: int) -> Record:
-        """The record of a benchmark that has ended. Raises Error for another number."""
+        """Return the record of a benchmark. Raises Error if the benchmark does not exist or has not been ended."""
         try:
             call: Any = self._channel.unary_unary(f"/{RECORDS}/record")
             said: bytes = call(str(benchmark).encode())
@@ -115,7 +124,7 @@ class Challenger:
         return Record(about["name"], about["type"], about["seconds"], calls, pairs)
 
     def close(self) -> None:
-        """Stop the process. Harmless when repeated."""
+        """Stop the server's process. Calling it again has no effect."""
         if hasattr(self, "_channel"):
             self._channel.close()
         process = self._process
@@ -137,5 +146,5 @@ class Challenger:
 
 
 def _detail(error: grpc.RpcError) -> str:
-    """The server's message."""
+    """Return the error message that the server sent, or the text of the error if there is none."""
     return str(error.details()) if isinstance(error, grpc.Call) else str(error)

@@ -1,11 +1,12 @@
-"""Every way side by side: the same batches, the same answers, and the latency of each batch.
+"""Runs every solution on the same batches, checks the answers, and compares the latency of batches.
 
-    thread     one thread of this process, without Spark (:mod:`.single_thread`)
-    files      files in, a streaming query, files out (:mod:`.files`)
-    source     the same query; its readers and its sink ask the driver (:mod:`.source`)
-    mailbox    long-running tasks that ask the driver (:mod:`.mailbox`)
+    thread     one thread in this process, without Spark (:mod:`.single_thread`)
+    files      a streaming query that reads and writes files (:mod:`.files`)
+    source     the same query, whose readers and sink use the driver instead of files (:mod:`.source`)
+    mailbox    long-running tasks that send requests to the driver (:mod:`.mailbox`)
 
-From files to source only the hand-off changes. From source to mailbox, micro-batches go.
+``files`` and ``source`` differ only in how batches and answers are handed over. ``mailbox`` differs from ``source`` in
+that it does not use micro-batches.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 WAYS = ("thread", "files", "source", "mailbox")
 Progress = Callable[[str, float], None]
-"""Called with the running way, and the share of all runs that is done."""
+"""A callback that receives the name of the current run and the fraction of all runs that is done."""
 
 
 def go(way: str, address: str, session: SparkSession | None, **options: Any) -> int:
-    """Solve a benchmark in one way; returns its number. Raises Error for an unknown way, and if it fails."""
+    """Solve a benchmark in one way, and return the number of the benchmark.
+
+    Raises Error if the way is unknown or needs a session, or if the run fails.
+    """
     if way == "thread":
         from .single_thread import by_thread
 
@@ -46,7 +50,7 @@ def go(way: str, address: str, session: SparkSession | None, **options: Any) -> 
 
 
 def correct(record: Record, batches: Iterable[Batch], benchmark: int) -> bool:
-    """Whether every answer arrived and equals the single pass's answer."""
+    """Return True if every answer arrived and equals the answer of the reference, :mod:`.single`."""
     return record.answers == list(answers(batches, benchmark))
 
 
@@ -57,7 +61,10 @@ def records(
     ahead: Sequence[int] = (1, 16),
     progress: Progress | None = None,
 ) -> Iterator[tuple[str, int, Record, bool]]:
-    """For each way and each bound: way, bound, the challenger's record, and whether all answers are right."""
+    """Run each way with each bound in ``ahead``.
+
+    Yields (way, bound, the challenger's record, True if all answers are correct).
+    """
     total, done = len(ways) * len(ahead), 0
     with Challenger(batches) as challenger:
         for bound in ahead:
@@ -71,6 +78,9 @@ def records(
 
 
 def table(told: Iterable[tuple[str, int, Record, bool]]) -> pd.DataFrame:
-    """One row for each run, by way and ahead: batches, seconds, batches/s, p50, p95 and max in ms, equal."""
+    """Return a table with one row per run, indexed by way and ahead.
+
+    The columns are those of :meth:`.Record.line`, and ``equal``, which is True if all answers are correct.
+    """
     lines = [{"way": way, "ahead": ahead, **record.line(), "equal": equal} for way, ahead, record, equal in told]
     return pd.DataFrame(lines).set_index(["way", "ahead"])

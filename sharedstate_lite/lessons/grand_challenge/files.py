@@ -1,10 +1,11 @@
-"""Hand-off through files, as a dataflow without shared state needs for request and response.
+"""Solves the challenge in a streaming query that reads and writes files.
 
     challenger -> this process -> files -> streaming query -> files -> this process -> challenger
 
-Each batch is a file in a folder that the query lists. Its answers are files too. An answer counts when Spark's own
-list (``_spark_metadata``) names its file: before, the file may be incomplete or of a failed attempt. A queue such as
-Kafka would replace the folders. The advantage: everything in flight is on disk.
+Without shared state, a dataflow needs such a hand-off for request and response. Each batch is a file in a folder that
+the query lists, and its answers are files too. An answer is used only after Spark has listed its file in
+``_spark_metadata``. Until then, the file may be incomplete or come from a failed attempt. In production, a queue such
+as Kafka would replace the folders. The advantage of this design is that everything in flight is on disk.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.005
-"""Polling interval for answers: Spark sends no event when it has listed a file."""
+"""The polling interval for answers, because Spark does not send an event when it has listed a file."""
 
 
 def by_files(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Solve a benchmark with files in a temporary folder; returns its number.
+    """Solve a benchmark with files in a temporary folder, and return the number of the benchmark.
 
-    ``parts``: into how many parts the symbols are divided (default: as many as tasks run at once). Options are those of
-    :class:`.run.Run`. Raises Error if the run or Spark fails.
+    The symbols are divided into ``parts`` parts. The default is the number of tasks that can run at the same time. The
+    options are those of :class:`.run.Run`. Raises Error if the run or Spark fails.
     """
     marks = part_labels(session, parts)
     with (
@@ -60,7 +61,7 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
 
 
 class InputFolder:
-    """The folder that the query reads: one file for each batch, with one row for each part."""
+    """The folder that the query reads, with one file per batch and one row per part in each file."""
 
     def __init__(self, path: Path, marks: list[int]) -> None:
         self.path, self._marks = path, marks
@@ -68,7 +69,7 @@ class InputFolder:
         self._stamp = 0
 
     def put(self, number: int, rows: pa.Table) -> None:
-        """Write a batch's file at once, with a later modification time than all before it."""
+        """Write a batch's file atomically, with a later modification time than all earlier files."""
         file = self.path / f"{number + 1:08d}.parquet"
         blobs = [packed(part) for part in slices(rows, len(self._marks))]
         columns: Any = [
@@ -78,14 +79,14 @@ class InputFolder:
         ]
         unfinished = file.with_name(f".{file.name}")
         pq.write_table(pa.table(columns, names=["label", "upto", "blob"]), unfinished)
-        # Spark orders files by modification time in milliseconds.
+        # Spark sorts files by their modification time in milliseconds.
         self._stamp = max(unfinished.stat().st_mtime_ns, self._stamp + 1_000_000)
         os.utime(unfinished, ns=(self._stamp, self._stamp))
         unfinished.replace(file)
 
 
 class OutputFolder:
-    """The folder that the query writes."""
+    """The folder that the query writes its answers to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,7 +94,7 @@ class OutputFolder:
         self._seen: set[str] = set()
 
     def fresh(self) -> Iterator[pa.Table]:
-        """The answers in files that Spark has listed since the last call."""
+        """Yield the answers in all files that Spark has listed since the last call."""
         while True:
             lists = [self.path / "_spark_metadata" / f"{self._next}{end}" for end in ("", ".compact")]
             found = next((path for path in lists if path.exists()), None)

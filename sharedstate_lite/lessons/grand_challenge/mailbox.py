@@ -1,14 +1,15 @@
-"""Solve the challenge in Spark tasks that ask the driver: request and response, without files or a broker.
+"""Solves the challenge in Spark tasks that send requests to the driver, without files or a broker.
 
-One job has ``parts`` tasks that run from the first batch to the last. Each task has the symbols of its part, and
-their state in its own memory. A task's request brings its answers and asks for more; the driver answers with all
-batches that have arrived for it, or waits for one. So a task that is behind gets several batches at once.
+One job has ``parts`` tasks, which run from the first batch to the last. Each task processes the symbols of its part and
+keeps their state in memory. A request from a task contains its answers and asks for more batches. The driver returns
+all batches that have arrived for the task, or waits for the next one. A task that has fallen behind therefore receives
+several batches in one response.
 
-All parts must run at once, because a batch needs the answers of each. So they are one barrier stage: Spark starts it
-as a whole, and restarts it as a whole when a task dies. More parts than slots are refused here; Spark would wait ten
-minutes for slots. After a restart each task continues from its last snapshot, which it sends every ``SNAPSHOT``
-batches, once their answers are posted; the driver keeps the batches since. An answer computed twice is identical, and
-is posted once.
+All parts must run at the same time, because a batch needs the answers from all of them. The tasks are therefore one
+barrier stage, which Spark starts as a unit, and restarts as a unit if a task fails. If there are more parts than slots,
+this module raises an error, because Spark would wait ten minutes for slots. After a restart, each task continues from
+its last snapshot. It sends a snapshot to the driver every ``SNAPSHOT`` batches, after their answers are posted. The
+driver keeps all later batches. An answer that is computed twice is identical, and is posted only once.
 """
 
 from __future__ import annotations
@@ -32,36 +33,43 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SNAPSHOT = 100
-"""Batches between two snapshots: how many are repeated after a restart, and how many the driver keeps."""
+"""The number of batches between two snapshots.
+
+This limits how many batches the driver keeps, and how many a task repeats after a restart.
+"""
 
 
 def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Solve a benchmark with ``parts`` tasks (default: the number of slots); returns its number.
+    """Solve a benchmark with ``parts`` tasks (by default one per slot), and return the number of the benchmark.
 
-    Options are those of :class:`.run.Run`. Raises Error if the driver or a task fails.
+    The options are those of :class:`.run.Run`. Raises Error if the driver or a task fails.
     """
     context = session.sparkContext
     slots = _slots(session)
     count = slots if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= slots:
         raise Error(
-            f"parts={parts!r}: all tasks must run at once, and the session has {slots} slots. "
-            "Use fewer parts, or a session with more cores."
+            f"parts={parts!r} is not possible, because all tasks must run at the same time and the session has {slots} "
+            f"slots. Pass 1 to {slots} parts, or use a session with more cores."
         )
     with Run(address, **{"name": "mailbox", **options}) as run, worker.Mailbox(session) as box:
         box.serve(BatchServer(run, count).answer)
         work: Any = MarketTask(box).work
         try:
             took = context.parallelize(range(count), count).barrier().mapPartitions(work)
-            # Spark restarts a barrier stage only if a shuffle follows it: results may already have left otherwise.
+            # Spark restarts a barrier stage only if a shuffle follows it. Without a shuffle, some results may already
+            # have been sent to the driver.
             took.map(lambda batches: (0, batches)).reduceByKey(max, 1).collect()
         except Exception as error:  # the run's own error explains more than py4j's
-            raise run.failed or Error(f"by_mailbox: its tasks failed on Spark: {_first(error)}") from error
+            raise run.failed or Error(f"by_mailbox: the tasks failed on Spark: {_first(error)}") from error
         return run.wait()
 
 
 class BatchServer:
-    """The driver's half: the batches of each part since its snapshot. It starts to pull when every part has a task."""
+    """Answers the tasks' requests in the driver, and keeps the batches of each part since its last snapshot.
+
+    It starts to pull batches when a task has started for every part.
+    """
 
     def __init__(self, run: Run, parts: int) -> None:
         self._run = run
@@ -74,7 +82,7 @@ class BatchServer:
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
     def _feed(self) -> None:
-        """Pull all batches."""
+        """Pull all batches from the challenger, and wake the requests that are waiting for them."""
         try:
             for number, rows, last in self._run.batches():
                 parts = slices(rows, len(self._log))
@@ -83,11 +91,11 @@ class BatchServer:
                         log.append((number, part))
                     self._last = number if last else None
                 self._wake()
-        except Error:  # the run raises it in wait()
+        except Error:  # the run raises this error in wait()
             self._wake()
 
     async def answer(self, request: pa.Table) -> pa.Table:
-        """A request of :class:`MarketTask`."""
+        """Answer a request from :class:`MarketTask`."""
         said = json.loads(request.schema.metadata[b"request"])
         part: int = said["part"]
         if said["what"] == "begin":
@@ -141,13 +149,13 @@ class BatchServer:
 
 
 class MarketTask:
-    """The task's half; pickled to it."""
+    """Processes the batches of a part in a Spark task. The object is pickled and sent to the tasks."""
 
     def __init__(self, box: worker.Mailbox, snapshot: int = SNAPSHOT) -> None:
         self._box, self._snapshot = box, snapshot
 
     def work(self, numbers: Iterator[int]) -> Iterator[int]:
-        """Answer all batches of a part from its snapshot on; yields their number."""
+        """Answer all batches of each part after its snapshot. Yields the number of batches answered."""
         for part in numbers:
             table, said = self._ask(ANSWERS.empty_table(), what="begin", part=part)
             market, upto = Market(table), said["upto"]
@@ -158,7 +166,7 @@ class MarketTask:
                 answers = market.step(rows)
                 count, upto, last = count + said["upto"] - upto, said["upto"], said["last"]
                 if upto - kept >= self._snapshot:
-                    # Post the answers first: a restart from the snapshot does not compute them again.
+                    # Post the answers first, because a restart from the snapshot does not compute them again.
                     self._ask(answers, what="post", part=part)
                     self._ask(market.state(), what="keep", part=part, upto=upto)
                     answers, kept = ANSWERS.empty_table(), upto
@@ -175,8 +183,8 @@ def _reply(table: pa.Table, **what: Any) -> pa.Table:
 
 
 def _slots(session: SparkSession) -> int:
-    """How many tasks run at once; as many as there are cores of executors now."""
-    # On a cluster that has just been started there is none yet; a job waits for the first.
+    """Return the number of tasks that can run at the same time on the current executors."""
+    # A cluster that has just been started may not have executors yet. A job waits for the first one.
     session.sparkContext.parallelize([0], 1).count()
     scala = session.sparkContext._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))

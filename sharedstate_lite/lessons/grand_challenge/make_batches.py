@@ -1,4 +1,4 @@
-"""Cut trades into the challenger's batches, each with the symbols that it asks about."""
+"""Splits trades into the challenger's batches, and adds to each batch the symbols that it asks about."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ TYPES = (pa.string(), pa.int32(), pa.float32(), pa.timestamp("ns"))
 
 
 def batches(ticks: pa.Table, size: int = 1_000, seed: int = 0, unpriced: float = 0.0) -> Iterator[Batch]:
-    """The trades in batches of ``size``; a share ``unpriced`` of the events loses its price.
+    """Yield the trades in batches of ``size`` events.
 
-    ``ticks`` has one row for each trade, in order: symbol, security_type (0 equity, 1 index), last_trade_price,
-    last_trade (timestamp). Price and time may be NULL. A batch asks about 5 to 19 different symbols, often about those
-    with many trades. Raises Error for an empty table, a missing column or one of another type, a trade without a
-    symbol, a ``size`` below 1, and an ``unpriced`` outside 0 to 1.
+    ``ticks`` has one row per trade, in order, with the columns symbol, security_type (0 is equity, 1 is index),
+    last_trade_price and last_trade (a timestamp). Price and time can be NULL. A batch asks about 5 to 19 different
+    symbols. A symbol with many trades is more likely to be chosen. A random fraction ``unpriced`` of the events loses
+    its price. The same ``seed`` always yields the same batches.
+
+    Raises Error if the table is empty, lacks a column or has a column of the wrong type, if a trade does not have a
+    symbol, or if ``size`` is less than 1, ``unpriced`` is not between 0 and 1, or ``seed`` is negative.
     """
     missing = [name for name in COLUMNS if name not in ticks.column_names]
     if missing or not len(ticks):
         what = f"has no column {missing[0]}" if missing else "is empty"
-        raise Error(f"batches: the table of trades {what}. It needs one row for each trade, with {', '.join(COLUMNS)}.")
+        raise Error(f"batches: the table of trades {what}. It needs one row per trade, with {', '.join(COLUMNS)}.")
     if isinstance(size, bool) or not isinstance(size, int) or size < 1 or not 0 <= unpriced <= 1:
-        raise Error(f"batches: size={size}, unpriced={unpriced}. Pass a size of 1 or more, and unpriced from 0 to 1.")
+        raise Error(f"batches: size={size} or unpriced={unpriced} is invalid. Use size >= 1 and 0 <= unpriced <= 1.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise Error(f"batches: seed={seed!r}. Pass an integer, 0 or more.")
+        raise Error(f"batches: seed={seed!r} is invalid. Pass an integer that is 0 or larger.")
     try:
         columns: list[Any] = [ticks.column(name).cast(kind) for name, kind in zip(COLUMNS, TYPES, strict=True)]
     except pa.ArrowException as error:
-        raise Error(f"batches: the table of trades has a column of another type ({error}).") from None
+        raise Error(f"batches: a column of the table of trades has the wrong type ({error}).") from None
     if columns[0].null_count:
-        raise Error(f"batches: {columns[0].null_count} trades have no symbol. Leave them out.")
+        raise Error(f"batches: {columns[0].null_count} trades do not have a symbol. Remove these rows.")
     ticks = pa.table(dict(zip(COLUMNS, columns, strict=True)))
     return _batches(ticks, size, np.random.default_rng([seed, size]), unpriced)
 
@@ -57,7 +60,7 @@ def _batches(ticks: pa.Table, size: int, chance: np.random.Generator, unpriced: 
         batch = Batch(seq_id=number, last=first + size >= len(names))
         wanted = int(chance.integers(ASKED[0], ASKED[1] + 1))
         drawn = names[chance.integers(0, len(names), 4 * wanted)]
-        # If a few symbols have nearly all trades, the others are drawn from all symbols.
+        # If too few different symbols are drawn because a few have nearly all trades, add random others.
         asked = dict.fromkeys([*drawn, *chance.permutation(different)[:wanted]])
         batch.lookup_symbols.extend(list(asked)[:wanted])
         for row in range(first, min(first + size, len(names))):

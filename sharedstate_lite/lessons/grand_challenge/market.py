@@ -1,14 +1,14 @@
-"""Both queries over Arrow rows, a column at a time: a batch costs a few array operations.
+"""Computes both queries over Arrow rows, one column at a time, so that a batch needs only a few array operations.
 
-The rules are those of :mod:`.single`. Each symbol has a row in arrays: the open window with its last trade, both
-averages, the last three crossovers. A batch is processed in three steps:
+The rules are those of :mod:`.single`. Each symbol has one row in a structured array, which contains the last trade of
+its open window, both averages, and the last three crossovers. A batch is processed in three steps:
 
-1. The trades of each symbol follow the last trade of its open window, in order of arrival. A trade counts if no earlier
-   one is in a later window: if its window equals the running maximum.
-2. The counted trades are grouped by (symbol, window). The last trade of each group, by timestamp and then by
-   arrival, is its close.
-3. The last window of a symbol stays open. The others are closed: the first window of every symbol at once, then the
-   second.
+1. For each symbol, the last trade of its open window is put in front of its new trades, which stay in order of arrival.
+   A trade is dropped if an earlier one is in a later window, which means that its window is below the running maximum.
+2. The remaining trades are grouped by (symbol, window). The close of each group is its last trade, by timestamp and
+   then by arrival.
+3. The last window of each symbol stays open, and the others are closed. First, the first window of every symbol is
+   closed in one array operation, then the second, and so on.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from ...errors import Error
 from .rows import ANSWERS, CROSSED
 
 WINDOW = 5 * 60 * 1_000_000_000
-"""Nanoseconds."""
+"""The length of a window in nanoseconds."""
 WEIGHTS = np.array([2 / (1 + 38), 2 / (1 + 100)])
+"""The weight of a new close in each of the two averages."""
 KEPT = 3
-"""Crossovers."""
+"""The number of crossovers that are kept per symbol."""
 BUY, SELL, NONE = 0, 1, -1
 _LINE = np.dtype(
     [
@@ -44,31 +45,37 @@ _STATE = pa.schema(_FIELDS)
 
 
 class Market:
-    """The state of some symbols. ``dropped`` counts late trades, ``empty`` events that are not trades."""
+    """The state of some symbols.
+
+    ``dropped`` is the number of trades that arrived too late. ``empty`` is the number of events that are not trades.
+    """
 
     def __init__(self, state: pa.Table | None = None) -> None:
-        """Start empty, or from a table that ``state()`` returned. Raises Error for another table."""
+        """Start without symbols, or from a table that ``state()`` returned. Raises Error for any other table."""
         self.dropped = self.empty = 0
         self._number: dict[str, int] = {}
         self._lines = np.zeros(1, _LINE)
         if state is not None:
             if not state.schema.equals(_STATE):
-                raise Error(f"Market: {', '.join(state.column_names)} are not the columns of state(). Pass its result.")
+                raise Error(
+                    f"Market: the columns {', '.join(state.column_names)} are not the columns of state(). "
+                    "Pass a table that state() returned."
+                )
             symbols: list[Any] = state.column("symbol").to_pylist()
             lines: list[Any] = state.column("line").to_pylist()
             self._number = {symbol: n for n, symbol in enumerate(symbols)}
-            # One spare row, for lookups of unknown symbols.
+            # One additional row is used for lookups of unknown symbols.
             self._lines = np.frombuffer(b"".join([*lines, bytes(_LINE.itemsize)]), _LINE).copy()
 
     def state(self) -> pa.Table:
-        """All that later answers depend on, one row for each symbol."""
+        """Return the complete state that later answers depend on, as a table with one row per symbol."""
         count, size = len(self._number), _LINE.itemsize
         held = self._lines[:count].tobytes()
         lines = [held[at : at + size] for at in range(0, count * size, size)]
         return pa.table({"symbol": list(self._number), "line": pa.array(lines, _STATE.field("line").type)}, _STATE)
 
     def step(self, rows: pa.Table) -> pa.Table:
-        """Process the rows of one or more batches in order; return the answers."""
+        """Process the rows of one or more batches in order, and return their answers."""
         numbers = rows.column("batch").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         if not len(rows):
@@ -113,7 +120,7 @@ class Market:
         self._lines["at"][who[last]], self._lines["price"][who[last]] = at[last], price[last]
 
     def _who(self, events: pa.Table) -> tuple[Any, Any]:
-        """The row of each event, and the new rows."""
+        """Return the row number of each event's symbol, and the row numbers of new symbols."""
         coded = events.column("symbol").combine_chunks().dictionary_encode()
         codes = coded.indices.to_numpy()
         known = len(self._number)
@@ -129,7 +136,7 @@ class Market:
         return lines[codes], fresh
 
     def _close(self, who: Any, window: Any, price: Any) -> None:
-        """Close windows, sorted by symbol and then by window."""
+        """Close windows. The arguments are sorted by symbol and then by window."""
         begins = np.append(True, who[1:] != who[:-1]) if len(who) else np.zeros(0, bool)
         first = np.flatnonzero(begins)
         turn = np.arange(len(who)) - np.repeat(first, np.diff(np.append(first, len(who))))

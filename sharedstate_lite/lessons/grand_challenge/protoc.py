@@ -1,7 +1,9 @@
-"""Generate challenger_pb2.py and .pyi: ``python -m sharedstate_lite.lessons.grand_challenge.protoc [FOLDER]``.
+"""Generates challenger_pb2.py and challenger_pb2.pyi from challenger.proto.
 
-Both files are in the repository, so the kit runs without a compiler. A test generates them again and compares. The
-compiler is in grpcio-tools, a package of the tests.
+    python -m sharedstate_lite.lessons.grand_challenge.protoc [FOLDER]
+
+Both files are in the repository, so the kit runs without the compiler. A test generates them again and compares the
+results. The compiler is in the package grpcio-tools, which only the tests need.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def make(folder: Path = HERE) -> None:
-    """Write both files into ``folder``. Raises CalledProcessError if the compiler fails."""
+    """Write both files to ``folder``. Raises CalledProcessError if the compiler fails."""
     options = [f"-I{HERE}", f"--python_out={folder}", f"--pyi_out={folder}", "challenger.proto"]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True, cwd=HERE)
 

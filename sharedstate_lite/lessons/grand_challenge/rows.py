@@ -1,9 +1,9 @@
-"""Messages as Arrow rows, and answers as messages.
+"""Converts messages to Arrow rows, and answers to messages.
 
-A batch is a table of ``ROWS``: its events in order, then the symbols that it asks about, as rows without a time.
-Answers are a table of ``ANSWERS``, one row for each symbol asked about; ``position`` is its place. :func:`slices`
-divides a
-batch by symbol, one table for each part.
+A batch is a table with the schema ``ROWS``. It contains the events of the batch in order, and then the symbols that the
+batch asks about, as rows without a time. Answers are a table with the schema ``ANSWERS`` and one row per requested
+symbol; ``position`` is the symbol's place in the request. :func:`slices` divides a batch by symbol into one table per
+part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .challenger_pb2 import Batch, CrossoverEvent, Indicator, ResultQ1, ResultQ2
 
 NANO = 1_000_000_000
 FURTHEST = 9_000_000_000
-"""Seconds before or after 1970: about 285 years, the range of 64-bit nanoseconds."""
+"""The limit of times, in seconds before or after 1970. It is about 285 years, the range of nanoseconds in 64 bits."""
 _ROWS: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("position", pa.int32()),
@@ -31,8 +31,12 @@ _ROWS: list[Any] = [
     pa.field("at", pa.int64()),
 ]
 ROWS = pa.schema(_ROWS)
-"""``at``: nanoseconds since 1970; NULL in a row that asks, whose ``position`` counts the rows that ask. An event
-without a time, or outside that range, has a NaN price."""
+"""The schema of a batch.
+
+``at`` is the time in nanoseconds since 1970. It is NULL in a row for a requested symbol, and the ``position`` of such
+a row is the symbol's place in the request. The price is NaN if an event does not have a time, or if its time is
+outside the limit.
+"""
 CROSSED = pa.list_(pa.struct([("at", pa.int64()), ("security", pa.int32()), ("signal", pa.int8())]))
 _ANSWERS: list[Any] = [
     pa.field("batch", pa.int64()),
@@ -46,7 +50,7 @@ ANSWERS = pa.schema(_ANSWERS)
 
 
 def rows(batch: Batch) -> pa.Table:
-    """The events of a batch, and the symbols that it asks about."""
+    """Convert a batch to rows: its events, and then the symbols that it asks about."""
     events, asked = batch.events, list(batch.lookup_symbols)
     count, asking = len(events), len(asked)
     trades = [event.last_trade for event in events]
@@ -56,7 +60,7 @@ def rows(batch: Batch) -> pa.Table:
     price[beyond] = np.nan
     at = np.where(beyond, 0, seconds) * NANO
     at += np.array([trade.nanos for trade in trades], np.int64)
-    # HasField() is slow, so call it only if some time is 0.
+    # HasField() is slow, so call it only if the time of some event is 0.
     if (at == 0).any():
         price[[not event.HasField("last_trade") for event in events]] = np.nan
     nothing = np.zeros(asking)
@@ -74,12 +78,12 @@ def rows(batch: Batch) -> pa.Table:
 
 @lru_cache(maxsize=1 << 16)
 def part(symbol: str, parts: int) -> int:
-    """The part of a symbol; the same in every process."""
+    """Return the part that a symbol belongs to, from 0 to ``parts`` - 1. The result is the same in every process."""
     return zlib.crc32(symbol.encode()) % parts
 
 
 def slices(table: pa.Table, parts: int) -> list[pa.Table]:
-    """The rows of each part, in order."""
+    """Divide a table by the part of each row's symbol. Returns one table per part, with the rows in order."""
     if parts == 1:
         return [table]
     where = np.array([part(symbol, parts) for symbol in table.column("symbol").to_pylist()], np.int64)
@@ -87,7 +91,7 @@ def slices(table: pa.Table, parts: int) -> list[pa.Table]:
 
 
 def results(benchmark: int, number: int, answers: Iterable[dict[str, Any]]) -> tuple[ResultQ1, ResultQ2]:
-    """Both answers to one batch as messages, from rows of ``ANSWERS`` in any order."""
+    """Build the messages of both answers to one batch, from rows of ``ANSWERS`` in any order."""
     first = ResultQ1(benchmark_id=benchmark, batch_seq_id=number)
     second = ResultQ2(benchmark_id=benchmark, batch_seq_id=number)
     lines = sorted(answers, key=lambda line: line["position"])

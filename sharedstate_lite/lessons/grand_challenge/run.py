@@ -1,13 +1,13 @@
-"""The client of every solution: pulls batches ahead of the computation, and posts answers as they arrive.
+"""The client that every solution uses. It pulls batches ahead of the computation, and posts answers when complete.
 
     with Run(address, ahead=16) as run:
-        for number, rows, last in run.batches():    # the next batch is pulled meanwhile
+        for number, rows, last in run.batches():    # the next batch is pulled in the meantime
             run.answer(market.step(rows))           # posts a batch when all of its symbols are answered
         run.wait()
 
-``ahead`` bounds the batches that are handed out but not answered. 1 means no pipelining. A larger number raises
-throughput
-and latency: the challenger measures from sending a batch to receiving its answers.
+``ahead`` is the maximum number of batches that have been pulled but not answered. 1 means no pipelining. A larger
+number increases throughput, but also latency, because the challenger measures the time from sending a batch to
+receiving its answers.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from .challenger_pb2 import Benchmark, BenchmarkConfiguration
 from .rows import results, rows
 
 AHEAD = 16
-"""Batches pulled before the first is answered, so that round trips overlap."""
+"""The default number of batches that are pulled before the first one is answered, so that round trips overlap."""
 QUERIES = ("Q1", "Q2")
 CALL_SECONDS = 30
-"""Timeout of one call."""
+"""The timeout of one call."""
 
 
 class Run:
-    """One benchmark, numbered ``id``; a context manager. ``batches`` is for one thread, ``answer`` for any.
+    """One benchmark, with the number ``id``; a context manager.
 
-    Raises Error if the challenger cannot be reached or refuses.
+    ``batches`` must be called from only one thread, and ``answer`` can be called from any thread. Raises Error if the
+    challenger cannot be reached or refuses a call.
     """
 
     def __init__(
         self, address: str, *, ahead: int = AHEAD, name: str = "", queries: Sequence[str] = QUERIES, token: str = ""
     ) -> None:
         if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1:
-            raise Error(f"ahead={ahead!r}. Pass a number of batches, 1 or more; 1 means no pipelining.")
+            raise Error(f"ahead={ahead!r} is not a valid number of batches. Pass 1 (no pipelining) or more.")
         if not queries or not set(queries) <= set(QUERIES):
-            raise Error(f"queries={queries!r}. Pass Q1, Q2 or both.")
+            raise Error(f"queries={queries!r} is not valid. Pass a list with Q1, Q2 or both.")
         self._address, self._queries = address, set(queries)
         self._channel = grpc.insecure_channel(address, options=UNLIMITED)
         self._calls = stubs(self._channel)
@@ -70,9 +71,10 @@ class Run:
             raise
 
     def batches(self) -> Iterator[tuple[int, pa.Table, bool]]:
-        """Yield number, rows (:data:`.rows.ROWS`) and whether it is the last, for each batch. Raises Error.
+        """Yield (number, rows, last) for each batch. ``last`` is True for the last batch.
 
-        The challenger's clock starts with the first batch, so start tasks or a query before.
+        The rows have the schema :data:`.rows.ROWS`. The challenger's clock starts when the first batch is pulled, so
+        start tasks or a query before that. Raises Error if the run fails.
         """
         self._check()
         self._call("startBenchmark", self._benchmark)
@@ -101,7 +103,10 @@ class Run:
                 coming = self._pull()
 
     def answer(self, answers: pa.Table) -> None:
-        """Take rows of :data:`.rows.ANSWERS`; post each batch when it is complete. Ignores repeated rows."""
+        """Add answers, as rows of :data:`.rows.ANSWERS`, and post those of each batch that is now complete.
+
+        Repeated rows are ignored.
+        """
         complete = []
         with self._lock:
             for line in answers.to_pylist():
@@ -116,30 +121,33 @@ class Run:
             self._post(number, came)
 
     def wait(self) -> int:
-        """Wait for all answers and end the benchmark; returns its number. Raises Error if the run failed."""
+        """Wait for all answers, end the benchmark, and return its number. Raises Error if the run failed."""
         self._done.wait()
         self._check()
         self._call("endBenchmark", self._benchmark)
         return self.id
 
     def fail(self, error: Error) -> None:
-        """Fail the run: ``batches`` and ``wait`` raise the first error passed here."""
+        """Mark the run as failed. After that, ``batches`` and ``wait`` raise the first error passed to this method."""
         self._error = self._error or error
         self._done.set()
         self._free.release()
 
     def over(self, seconds: float) -> bool:
-        """Wait up to ``seconds``; whether the run is complete or has failed."""
+        """Wait up to ``seconds``, and return True if the run is complete or has failed."""
         return self._done.wait(seconds)
 
     @property
     def failed(self) -> Error | None:
-        """The error that the run failed with."""
+        """The error with which the run failed, or None."""
         return self._error
 
     def close(self) -> None:
-        """Close the connection; a benchmark that was not waited for stays open. Harmless when repeated."""
-        self.fail(Error(f"the run against {self._address} was closed before its end"))
+        """Close the connection. Calling it again has no effect.
+
+        If ``wait`` was not called, the benchmark is not ended on the challenger.
+        """
+        self.fail(Error(f"the run on the challenger at {self._address} was closed before its end"))
         self._channel.close()
 
     def _pull(self) -> Any:
@@ -178,12 +186,12 @@ class Run:
             return self._calls[name](asked, timeout=CALL_SECONDS)
         except grpc.RpcError as error:
             raise self._told(name, error) from error
-        except ValueError as error:  # what gRPC raises on a channel that has been closed
+        except ValueError as error:  # gRPC raises it if the channel has been closed
             raise self._error or self._told(name, error) from error
 
     def _told(self, what: str, error: Any) -> Error:
         why = f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
-        return Error(f"the challenger at {self._address} refused {what}: {why}. Check whether it runs.")
+        return Error(f"the challenger at {self._address} did not accept {what}: {why}. Check that it is running.")
 
     def _check(self) -> None:
         if self._error is not None:

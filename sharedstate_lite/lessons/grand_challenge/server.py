@@ -1,19 +1,20 @@
-"""The challenger's process: hands out batches, receives answers, and records the times. :mod:`.challenger` starts it.
+"""The challenger's process, which hands out batches, receives answers, and records the times of both.
 
-Standard input has the batches, as an Arrow stream with a column of messages, and then nothing: its end, which comes
-with the end of the owner, stops the process. Standard output gets one line with the port.
+:mod:`.challenger` starts it. It reads the batches from standard input, as an Arrow stream with one column of messages.
+When standard input is closed, which happens at the latest when the parent process exits, this process stops. It writes
+one line with its port to standard output.
 
-The six calls are the organisers'. Several benchmarks may run at once, each with all batches, and nextBatch may be
-called several times at once. A call that breaks the protocol gets a gRPC status:
+The six calls are those of the organisers' protocol. Several benchmarks can run at the same time, each with all batches,
+and nextBatch can be called concurrently. A call that violates the protocol returns a gRPC status:
 
-    INVALID_ARGUMENT     no query, or an answer to a query that was not asked for
-    NOT_FOUND            no such benchmark
-    FAILED_PRECONDITION  not started, ended already, an answer to a batch that was not handed out
-    ALREADY_EXISTS       a second answer
-    OUT_OF_RANGE         a batch after the last one
+    INVALID_ARGUMENT     the queries are invalid, or the answer is for a query that was not requested
+    NOT_FOUND            the benchmark does not exist
+    FAILED_PRECONDITION  the benchmark has not been started or has been ended, or the batch has not been handed out
+    ALREADY_EXISTS       the query has already been answered for this batch
+    OUT_OF_RANGE         the last batch has already been handed out
 
 A second service, ``SharedStateLite.Records/record``, takes the number of a benchmark as text and returns its record
-as an Arrow stream: see :meth:`BenchmarkState.table`.
+as an Arrow stream; see :meth:`BenchmarkState.table`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .calls import RECORDS, UNLIMITED, handlers
 from .challenger_pb2 import Q1, Q2, Benchmark, BenchmarkConfiguration, ResultQ1, ResultQ2
 
 THREADS = 16
-"""Calls answered at once."""
+"""The number of calls that can be processed at the same time."""
 _RECORD: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("query", pa.int8()),
@@ -47,7 +48,10 @@ RECORD = pa.schema(_RECORD)
 
 
 class BenchmarkState:
-    """One benchmark: the batches handed out and the answers received. Times are seconds since startBenchmark."""
+    """The state of one benchmark: when batches were handed out, and the answers with their times of arrival.
+
+    Times are in seconds since startBenchmark.
+    """
 
     def __init__(self, asked: BenchmarkConfiguration) -> None:
         self.asked = asked
@@ -58,9 +62,10 @@ class BenchmarkState:
         self.came: dict[tuple[int, int], tuple[float, bytes]] = {}
 
     def table(self) -> pa.Table:
-        """One row for each batch and query: batch, query (0 is Q1), sent, came, answer (the message).
+        """Return the record as a table with one row per batch and query.
 
-        ``came`` and ``answer`` are NULL without an answer. The metadata hold name, type and seconds.
+        The columns are batch, query (0 for Q1 and 1 for Q2), sent, came and answer (the message). ``came`` and
+        ``answer`` are NULL if the answer did not arrive. The metadata contain the benchmark's name, type and seconds.
         """
         told = [
             (n, q, sent, *self.came.get((n, q), (None, None))) for n, sent in enumerate(self.sent) for q in self.queries
@@ -74,7 +79,7 @@ class BenchmarkState:
 
 
 class Service:
-    """The service; gRPC calls it from several threads."""
+    """The implementation of both services. gRPC calls its methods from several threads."""
 
     def __init__(self, batches: list[bytes], clock: Callable[[], float] = time.perf_counter) -> None:
         self._batches, self._clock = batches, clock
@@ -83,7 +88,7 @@ class Service:
         self._lock = threading.Lock()
 
     def createNewBenchmark(self, asked: BenchmarkConfiguration, context: grpc.ServicerContext) -> Benchmark:
-        """Create a benchmark."""
+        """Create a benchmark, and return its number."""
         if not asked.queries or not set(asked.queries) <= {Q1, Q2}:
             _refuse(
                 context,
@@ -96,7 +101,7 @@ class Service:
         return Benchmark(id=number)
 
     def startBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
-        """Start the clock."""
+        """Start the benchmark's clock."""
         with self._lock:
             state = self._find(asked.id, context)
             if state.began is not None:
@@ -105,7 +110,7 @@ class Service:
         return Empty()
 
     def nextBatch(self, asked: Benchmark, context: grpc.ServicerContext) -> bytes:
-        """Return the next batch, which was serialized before the start."""
+        """Return the next batch, as a message that was serialized in advance."""
         with self._lock:
             state = self._running(asked.id, context)
             number = len(state.sent)
@@ -113,7 +118,7 @@ class Service:
                 _refuse(
                     context,
                     grpc.StatusCode.OUT_OF_RANGE,
-                    f"benchmark {asked.id}: batch {number - 1} was marked as the last",
+                    f"benchmark {asked.id} has no more batches; batch {number - 1} was the last one",
                 )
             state.sent.append(self._now(state))
         return self._batches[number]
@@ -127,14 +132,14 @@ class Service:
         return self._result(Q2, answer, context)
 
     def endBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
-        """Stop the clock; answers may be missing."""
+        """Stop the benchmark's clock, even if answers are missing."""
         with self._lock:
             state = self._running(asked.id, context)
             state.ended = self._now(state)
         return Empty()
 
     def record(self, asked: bytes, context: grpc.ServicerContext) -> bytes:
-        """See the module."""
+        """Return the record of a benchmark as an Arrow stream. ``asked`` is its number as text."""
         with self._lock:
             state = self._find(int(asked), context)
             if state.ended is None:
@@ -191,7 +196,7 @@ def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> N
 
 
 def serve(batches: list[bytes]) -> tuple[grpc.Server, int]:
-    """Start a server on a free port of the loopback interface."""
+    """Start a server on a free port of the loopback interface, and return the server and the port."""
     service = Service(batches)
     server = grpc.server(ThreadPoolExecutor(THREADS), options=UNLIMITED)
     calls = {name: getattr(service, name) for name in dir(service) if not name.startswith("_") and name != "record"}
@@ -205,7 +210,7 @@ def serve(batches: list[bytes]) -> tuple[grpc.Server, int]:
 
 
 def main() -> None:
-    """The process."""
+    """Read the batches, serve them, and stop when standard input is closed."""
     stdin: Any = sys.stdin.buffer
     with pa.ipc.open_stream(stdin) as reader:
         batches: Any = reader.read_all().column("batch").to_pylist()

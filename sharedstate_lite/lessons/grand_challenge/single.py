@@ -1,15 +1,16 @@
-"""Both queries in a single pass over the events, in plain Python: the reference for all other ways.
+"""The reference solution, which computes both queries in a single pass over the events, in plain Python.
 
-It shares only the messages with the other ways. The rules (docs/worker.md explains them):
+It has only the messages in common with the other solutions. The rules are as follows; docs/worker.md explains them.
 
-- A window is five minutes of event time, aligned to the clock. Its close is the price of its last trade by timestamp;
-  of equal timestamps, the last to arrive.
-- A trade in a later window closes the symbol's open one: EMA = close * 2/(1+j) + EMA * (1 - 2/(1+j)) for j = 38 and
-  100, starting at 0. Windows without trades are skipped.
-- Buy if EMA 38 rises above EMA 100, Sell if it falls below; the time is the window's end.
-- A trade in a closed or skipped window is dropped. An event without a price (0 or NaN), or without a time within 285
-  years of 1970, is not a trade.
-- A batch is answered after all of its events.
+- A window is five minutes of event time, aligned to the clock. Its close is the price of its last trade by timestamp.
+  If several trades have the same timestamp, the last one to arrive is used.
+- A trade in a later window closes the symbol's open window. For j = 38 and 100, closing it updates an average:
+  EMA = close * 2/(1+j) + EMA * (1 - 2/(1+j)), starting at 0. Windows without trades are skipped.
+- When a window is closed, there is a crossover if EMA 38 rises above EMA 100 (Buy) or falls below it (Sell). Its
+  time is the end of the window.
+- A trade in a closed or skipped window is dropped. An event is not a trade if its price is 0, NaN or infinite, if it
+  does not have a time, or if its time is more than 285 years before or after 1970.
+- A batch is answered after all of its events have been processed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FURTHEST = 9_000_000_000
 
 @dataclass
 class Symbol:
-    """One symbol: its open window, its averages, and its crossovers, oldest first."""
+    """The state of one symbol: its open window, its averages, and its crossovers from oldest to newest."""
 
     security: int
     window: int
@@ -38,7 +39,7 @@ class Symbol:
     crossed: list[tuple[int, int]] = field(default_factory=list)
 
     def end(self) -> None:
-        """Close the open window."""
+        """Close the open window: update both averages, and record a crossover if there is one."""
         before = self.ema_38, self.ema_100
         self.ema_38 = self.close * (2 / (1 + 38)) + self.ema_38 * (1 - 2 / (1 + 38))
         self.ema_100 = self.close * (2 / (1 + 100)) + self.ema_100 * (1 - 2 / (1 + 100))
@@ -72,7 +73,7 @@ def answers(batches: Iterable[Batch], benchmark: int = 0) -> Iterator[tuple[Resu
 
 
 def take(symbols: dict[str, Symbol], event: Event) -> None:
-    """Process one event."""
+    """Process one event, and update the state of its symbol."""
     price = event.last_trade_price
     if not event.HasField("last_trade") or price == 0 or not math.isfinite(price):
         return

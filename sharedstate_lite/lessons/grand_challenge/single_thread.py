@@ -1,4 +1,4 @@
-"""Solve the challenge in one thread of this process, without Spark: the baseline."""
+"""Solves the challenge in one thread in this process, without Spark. This is the baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from .run import Run
 
 
 def by_thread(address: str, **options: Any) -> int:
-    """Answer a whole benchmark; returns its number. Options are :class:`.run.Run`'s. Raises Error."""
+    """Solve a benchmark, and return its number.
+
+    The options are those of :class:`.run.Run`. Raises Error if the run fails.
+    """
     market = Market()
     with Run(address, **{"name": "one thread", **options}) as run:
         for _, rows, _ in run.batches():

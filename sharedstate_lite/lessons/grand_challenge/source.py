@@ -1,7 +1,8 @@
-"""Hand-off without files: the readers of a streaming query ask the driver, and its sink is a function in the driver.
+"""Solves the challenge in a streaming query whose readers send requests to the driver, without files.
 
-The operator, state and micro-batches are those of :mod:`.files`. A micro-batch is planned when the driver reports new
-batches; the reading tasks ask the driver for their part. Only Spark's checkpoint is written to disk.
+The query's sink is a function in the driver. The operator, the state and the micro-batches are the same as in
+:mod:`.files`. Spark plans a micro-batch when the driver reports new batches, and the reading tasks then ask the driver
+for their parts. Only Spark's checkpoint is written to disk.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOOK_SECONDS = 0.05
-"""Interval between two checks whether the query still runs."""
+"""The interval between two checks that the query is still running."""
 
 
 def by_source(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Solve a benchmark; returns its number. Parameters and errors are those of :func:`.files.by_files`."""
+    """Solve a benchmark, and return its number. Parameters and errors are the same as for :func:`.files.by_files`."""
     marks = part_labels(session, parts)
     with (
         tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
@@ -59,7 +60,11 @@ def by_source(address: str, session: SparkSession, *, parts: int | None = None, 
 
 
 class BatchQueue:
-    """The driver's half: the batches that are not yet in Spark's checkpoint, numbered from 1."""
+    """Answers the readers' requests in the driver, and keeps the batches that are not yet in Spark's checkpoint.
+
+    ``marks`` are the labels of the parts. Batch n of the challenge is at the query's offset n + 1. Offset 0 is an empty
+    batch that starts the query.
+    """
 
     def __init__(self, marks: list[int]) -> None:
         self._marks = marks
@@ -68,14 +73,14 @@ class BatchQueue:
         self._upto = 0
 
     def put(self, number: int, rows: pa.Table) -> None:
-        """Add a batch."""
+        """Add a batch, so that the query can read it."""
         parts = slices(rows, len(self._marks))
         with self._lock:
             self._came.append((number + 1, parts))
             self._upto = number + 2
 
     def answer(self, request: pa.Table) -> pa.Table:
-        """Answer a reader: the last offset, the rows of a part, or the release of committed batches."""
+        """Answer a reader's request: return the end offset or the rows of a part, or release committed batches."""
         said = json.loads((request.schema.metadata or {})[b"request"])
         with self._lock:
             if said["what"] == "how far":
@@ -91,7 +96,7 @@ class BatchQueue:
 
 
 def data_source(box: worker.Mailbox, parts: int) -> type[DataSource]:
-    """A data source whose readers ask through ``box``."""
+    """Return a data source with ``parts`` partitions, whose readers send their requests through ``box``."""
 
     class ChallengeReader(DataSourceStreamReader):
         def initialOffset(self) -> dict[str, int]:

@@ -1,9 +1,9 @@
-"""Solve the challenge in a streaming query: batches arrive as rows, and a stateful operator answers them.
+"""The streaming query that solves the challenge: batches arrive as rows, and a stateful operator answers them.
 
-A row holds what one or more batches have for one part, as a blob: a table of :data:`.rows.ROWS`. So the symbols of a
-part arrive as one columnar batch, and their state is one blob in the state store, read and written once per
-micro-batch. Spark checkpoints it, so a restarted query continues. :mod:`.files` and :mod:`.source` bring the rows and
-take the answers.
+A row contains the data of one or more batches for one part, as a blob. The blob is a serialized table with the schema
+:data:`.rows.ROWS`, so the operator processes all symbols of a part in columns. Their state is one blob in the state
+store, which is read and written once per micro-batch. Spark checkpoints this state, so a restarted query can continue.
+:mod:`.files` and :mod:`.source` pass the rows to the query and receive the answers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 WIRE = "label INT, upto BIGINT, blob BINARY"
-"""The label of the part, the last batch, the rows."""
+"""The schema of the query's rows: the label of the part, the number of its last batch, and the blob."""
 
 
 def packed(table: pa.Table) -> bytes:
-    """A table as bytes."""
+    """Serialize a table to bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -39,16 +39,16 @@ def packed(table: pa.Table) -> bytes:
 
 
 def unpacked(blob: bytes) -> pa.Table:
-    """A table from bytes."""
+    """Deserialize a table from the bytes that :func:`packed` returned."""
     with pa.ipc.open_stream(blob) as reader:
         return reader.read_all()
 
 
 class MarketOperator:
-    """The market of one part's symbols; the :class:`~...spark.query.lazy_processor.Work` of the operator."""
+    """Keeps the market of each part's symbols. It is the operator's :class:`~...spark.query.lazy_processor.Work`."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Answer the rows of a part in one micro-batch."""
+        """Process the rows of a part in one micro-batch, and yield their answers as one row."""
         frame = pd.concat(frames).sort_values("upto")
         held = states["market"].get()
         market = Market(None if held is None else unpacked(bytes(held[0])))
@@ -58,35 +58,40 @@ class MarketOperator:
         yield pd.DataFrame(told)
 
     def close(self) -> None:
-        """Holds nothing beyond a micro-batch."""
+        """Do nothing, because there are no resources that outlive a micro-batch."""
 
 
 def operator() -> LazyProcessor:
-    """The stateful operator that keeps markets."""
+    """Return the stateful operator, which keeps one market per part."""
     return LazyProcessor(MarketOperator(), {"market": StructType().add("blob", BinaryType())}, {})
 
 
 def answer_stream(wire: DataFrame) -> DataFrame:
-    """The answers to a stream of rows (``WIRE``), in the same form."""
+    """Return the stream of answers to a stream of rows. Both have the schema ``WIRE``."""
     return wire.groupBy("label").transformWithStateInPandas(
         statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
     )
 
 
 def part_labels(session: SparkSession, parts: int | None) -> list[int]:
-    """One label for each part (default: as many parts as tasks run at once). Raises Error for an invalid number."""
+    """Return one label per part.
+
+    By default, there are as many parts as tasks that can run at the same time. Raises Error if ``parts`` is not a
+    positive integer.
+    """
     count = session.sparkContext.defaultParallelism if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise Error(f"parts={parts!r}. Pass a number of parts, 1 or more.")
+        raise Error(f"parts={parts!r} is not a valid number of parts. Pass an integer that is 1 or larger.")
     return grouping_keys(count)
 
 
 def drive(
     run: Run, query: StreamingQuery, put: Callable[[int, pa.Table], None], look: Callable[[], None], seconds: float
 ) -> int:
-    """Put every batch where the query finds it, and call ``look()`` every ``seconds``; returns the benchmark's number.
+    """Drive a benchmark to its end, and return its number.
 
-    Raises Error if the run fails, the query ends, or ``look`` raises.
+    Calls ``put`` for every batch, which passes it to the query. Until all batches are answered, also calls ``look``
+    every ``seconds``. Raises Error if the run fails, the query stops, or ``look`` raises.
     """
 
     def watch() -> None:
@@ -94,8 +99,8 @@ def drive(
             while not run.over(seconds):
                 look()
                 if not query.isActive:
-                    run.fail(Error(f"the query on Spark ended: {str(query.exception())[:300]}"))
-        except Exception as error:  # otherwise the waiting run would hang
+                    run.fail(Error(f"the query on Spark stopped: {str(query.exception())[:300]}"))
+        except Exception as error:  # without this, the waiting run would hang
             run.fail(Error(f"an answer could not be read: {type(error).__name__}: {error}"))
 
     watching = threading.Thread(target=watch, name="sharedstate-lite challenge", daemon=True)

@@ -1,7 +1,8 @@
-"""The use cases of sharing inside a worker, each as a *ladder*: the same computation in several ways.
+"""The use cases of sharing inside a worker. Each is a *ladder*, which runs the same computation in several ways.
 
-A *rung* is one way. The lower rungs are what a Spark engineer would write without sharing; the top rung shares. All
-rungs must give the same answer; each is timed, and counts something, such as connections opened.
+A *rung* is one of these ways. The lower rungs are what a Spark engineer would write without shared state, and the top
+rung shares state. All rungs must return the same answer. Each rung is timed and counts something, such as the number
+of connections opened.
 
 >>> from sharedstate_lite.lessons.usecases import ladder
 >>> from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult
@@ -17,15 +18,18 @@ True
 
 Modules:
 
-    ladder           rungs run in order: timed, counted, compared
-    shuffle_metrics  records and bytes that Spark shuffled; memory: PSS of the tasks' processes
-    paper            the paper's own results
-    enrich           the two queries for each event that use cases 3, 4 and 6 share
-    readonly         1: one graph for all tasks (graphs: its kernels; dataflow: GraphX, GraphFrames, joins)
-    dedup            2: each id once
-    connections      3: connections to PostgreSQL
-    asynchronous     4: queries in flight at once
-    caching          6: caches of query results
+    ladder           runs rungs in order, times them, and compares their answers and counts
+    shuffle_metrics  counts the records and bytes that Spark shuffled
+    memory           measures the memory (PSS) of the tasks' processes
+    paper            the results that the paper reports
+    enrich           the two queries per event that use cases 3, 4 and 6 have in common
+    readonly         use case 1: one graph that all tasks read
+    graphs           use case 1: the graph and the kernels of its algorithms
+    dataflow         use case 1: the same algorithms on GraphX, GraphFrames and joins
+    dedup            use case 2: deduplicating ids
+    connections      use case 3: connections to PostgreSQL
+    asynchronous     use case 4: several queries in flight at the same time
+    caching          use case 6: caches of query results
 
 Use case 5, request and response, is :mod:`..grand_challenge`. See docs/usecases.md.
 

@@ -1,8 +1,13 @@
-"""Use case 4: queries in flight at once.
+"""Use case 4: several queries in flight at the same time.
 
-The rungs: one connection for each worker process and one query at a time · the same through the host's pool · threads
-· an asyncio runtime with 1, 4, 16 and 64 calls in flight on the host. All pools have the same size. Each query first
-waits ``latency`` seconds in the client, which simulates a distant server.
+The rungs are:
+
+- one connection per worker process, with one query at a time;
+- the host's connection pool, with one query at a time per task;
+- the host's pool, with several threads in each task;
+- the host's pool and an asyncio runtime with 1, 4, 16 and 64 calls in flight on the host.
+
+All pools have the same size. The client waits ``latency`` seconds before each query, which simulates a distant server.
 """
 
 from __future__ import annotations
@@ -25,13 +30,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 500
-"""Events in one batch of a task."""
+"""The maximum number of events in one batch of a task."""
 CONNECTIONS = 16
+"""The size of each connection pool."""
 IN_FLIGHT = (1, 4, 16, 64)
+"""The numbers of calls in flight, with one rung for each."""
 
 
 def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
-    """One query at a time over the connection of the process; ``mark`` as in :mod:`.connections`."""
+    """Enrich events with one query at a time, over the worker process's own connection.
+
+    ``mark`` identifies the connection, as in :func:`.connections.kept`.
+    """
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         connection = connections.kept(dsn, mark)
@@ -45,13 +55,13 @@ def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
 
 
 def synchronous(events: DataFrame, pool: ConnectionPool, latency: float) -> DataFrame:
-    """One query at a time through the pool."""
+    """Enrich events through the pool, with one query at a time in each task."""
     ask = functools.partial(_waited, pool, latency)
     return enrich.over(events, lambda parts: (enrich.enriched(ids, ask) for ids in parts), ROWS)
 
 
 def threaded(events: DataFrame, pool: ConnectionPool, latency: float, threads: int) -> DataFrame:
-    """The same from ``threads`` threads in each task."""
+    """Enrich events through the pool from ``threads`` threads in each task, with one query at a time in each thread."""
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         ask = functools.partial(_waited, pool, latency)
@@ -64,7 +74,10 @@ def threaded(events: DataFrame, pool: ConnectionPool, latency: float, threads: i
 
 
 def in_flight(events: DataFrame, calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> DataFrame:
-    """The host's runtime has as many calls in flight as ``calls`` allows, of all tasks together."""
+    """Enrich events through the pool from coroutines in the host's runtime.
+
+    ``calls`` limits the number of calls in flight for all tasks together.
+    """
 
     async def ask(row: dict[str, Any]) -> dict[str, Any]:
         return await enrich.one(pool, row["id"], latency)
@@ -80,9 +93,10 @@ def in_flight(events: DataFrame, calls: AsyncRuntime, pool: ConnectionPool, late
 def rungs(
     session: SparkSession, dsn: str, events: DataFrame, latency: float, few: DataFrame | None = None
 ) -> Iterator[dict[str, Rung]]:
-    """The ladder over ``events``; what has few questions under way, and so takes long, over ``few`` (default: all).
+    """Yield the rungs of the ladder.
 
-    Counted: calls, or for the pool's users connections, that were busy at once at most.
+    Rungs with fewer than 16 queries in flight are slow and process ``few`` (by default all of ``events``). The others
+    process ``events``. Each rung that uses a pool counts the largest number of connections in use at the same time.
     """
     few = events if few is None else few
     many, fewer = events.count(), few.count()
@@ -117,14 +131,14 @@ def rungs(
 
 
 def _away(keys: Sequence[int], latency: float) -> Iterator[int]:
-    """The keys, one after the other, each after ``latency`` seconds: a server that is so far away."""
+    """Yield the keys one at a time, each after ``latency`` seconds. This simulates the latency of a distant server."""
     for key in keys:
-        time.sleep(latency)  # what this ladder measures
+        time.sleep(latency)  # the wait that this ladder measures
         yield key
 
 
 def _waited(pool: ConnectionPool, latency: float, sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
-    """One query after the other through the pool, each after ``latency`` seconds."""
+    """Run one query per key through the pool, one at a time, each after ``latency`` seconds."""
     found = []
     for key in _away(keys, latency):
         answer = pool.query(sql, pa.table({"key": pa.array([key], pa.int64())})).drop_columns(["row"])

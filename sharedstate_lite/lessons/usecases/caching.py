@@ -1,9 +1,9 @@
 """Use case 6: caches of query results.
 
-The rungs: no cache · a cache in each task · one cache for all tasks of the host. Each has one cache for products by
-id and one for the top products of a category, because hits on a hundred categories would hide the misses on ids. The
-same asynchronous pool loads missing keys in all rungs. A ttl bounds the age of an answer: an older row is loaded
-again.
+The rungs are no cache, a private cache in each task, and one cache that all tasks on the host share. Products by id and
+the top products of a category have separate caches, because hits on a hundred categories would hide the misses on
+ids. In all rungs, the same asynchronous pool loads missing keys. A ttl limits the age of cached rows, and older rows
+are loaded again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 1_000
+"""The maximum number of events in one batch of a task."""
 IN_FLIGHT = CONNECTIONS = 16
 BEST = pa.schema([pa.field("top", pa.list_(pa.int64()))])
 Load = Callable[["pa.Array[Any]"], pa.Table]
+"""A function that loads the rows of some keys from the database, one row per key."""
 Look = Callable[[Any, Load], pa.Table]
-"""A row for each key, loaded if missing."""
+"""A function that looks up keys, loads the missing ones, and returns one row per key."""
 
 
 def loaders(calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> tuple[Load, Load]:
-    """Functions that load products by id, and top products by category, each query after ``latency`` seconds."""
+    """Return two functions: one loads products by id, and the other loads the top products by category.
+
+    Each query is sent after ``latency`` seconds.
+    """
 
     async def product(row: dict[str, Any]) -> dict[str, Any]:
         import asyncio
@@ -59,7 +64,10 @@ def loaders(calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> tuple[
 
 
 def looked_up(events: DataFrame, make: Callable[[], tuple[Look, Look]], load: tuple[Load, Load]) -> DataFrame:
-    """Enrichment where ``make``, called once a task, says how products and categories are looked up."""
+    """Enrich events with the lookup functions that ``make`` returns, for products and for categories.
+
+    ``make`` is called once per task. ``load`` contains the functions that load missing keys.
+    """
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         products, tops = make()
@@ -76,7 +84,7 @@ def looked_up(events: DataFrame, make: Callable[[], tuple[Look, Look]], load: tu
 
 
 def uncached(events: DataFrame, load: tuple[Load, Load]) -> DataFrame:
-    """Every question is asked."""
+    """Enrich events without a cache, so that every query is sent to the database."""
 
     def direct(keys: Any, load: Load) -> pa.Table:
         return load(keys.cast(pa.int64()))
@@ -85,19 +93,22 @@ def uncached(events: DataFrame, load: tuple[Load, Load]) -> DataFrame:
 
 
 def private(events: DataFrame, load: tuple[Load, Load], capacity: int, hits: dict[str, Accumulator[int]]) -> DataFrame:
-    """Each task has caches of its own, of ``capacity`` rows, the least recently used forgotten first."""
+    """Enrich events with two caches in each task. Each has ``capacity`` rows and evicts the least recently used first.
+
+    ``hits`` counts the hits of all tasks, under "id hits" and "category hits".
+    """
     return looked_up(
         events, lambda: (_Private(capacity, hits["id hits"]), _Private(capacity, hits["category hits"])), load
     )
 
 
 def shared(events: DataFrame, load: tuple[Load, Load], caches: tuple[Cache, Cache]) -> DataFrame:
-    """All tasks of the host have the same two caches."""
+    """Enrich events with two caches that all tasks on the host share."""
     return looked_up(events, lambda: (caches[0].get_or_load, caches[1].get_or_load), load)
 
 
 class _Private:
-    """One task's cache: the same rows by key as the shared one has, in this process."""
+    """A cache in the process of one task. It uses the same table as the shared cache."""
 
     def __init__(self, capacity: int, hits: Accumulator[int]) -> None:
         self._rows, self._hits = LRUTable("private cache", capacity, None), hits
@@ -127,12 +138,13 @@ def rungs(
     few: DataFrame | None = None,
     ttl: float | None = None,
 ) -> Iterator[dict[str, Rung]]:
-    """The ladder over ``events``, each kind of cache with each of ``capacities``; without one over ``few``.
+    """Yield the rungs of the ladder, with each kind of cache in each of ``capacities``.
 
-    A cache that has fewer rows than ``few`` (default: all) has events asks nearly as often: where a question waits, it
-    is over ``few`` too. Without a ``latency`` all caches are over the same events, so that their hits can be compared.
-    ``ttl``: one more rung, with the largest capacity and that bound in seconds. Counted: the shares of
-    look-ups that were hits, of ids and of categories. Each run begins with empty caches.
+    The rung without a cache is slow and processes ``few`` (by default all of ``events``). A cache with a capacity below
+    the number of events in ``few`` is nearly as slow. It also processes ``few`` if ``latency`` is not 0. All other
+    rungs process ``events``, so their hits can be compared. If ``ttl`` is given, there is one more rung: a shared
+    cache with the largest capacity whose rows are at most ``ttl`` seconds old. Each rung counts the fraction of
+    lookups that were hits, separately for ids and for categories. Every run starts with empty caches.
     """
     few = events if few is None else few
     many, fewer = events.count(), few.count()
@@ -170,6 +182,6 @@ def _shares(id_hits: int, ids: int, hits: int, categories: int) -> dict[str, flo
 
 
 def _hits(said: pd.DataFrame, cache: Cache) -> tuple[int, int]:
-    """Look-ups that were hits, and all of them, on all hosts."""
+    """Return the number of hits and the number of lookups of a cache, on all hosts together."""
     rows = said[said["handle"] == cache.name]
     return int(rows["hits"].sum()), int(rows["rows"].sum())

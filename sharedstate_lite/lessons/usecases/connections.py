@@ -1,8 +1,14 @@
 """Use case 3: connections to the database.
 
-The rungs: one connection for each query · for each partition · for each worker process · the same with pipelined
-queries
-· one pool for the host, pipelined too. So the chart separates three gains: fewer connections, pipelining, sharing.
+The rungs are:
+
+- one connection per query;
+- one connection per partition;
+- one connection per worker process;
+- one connection per worker process, with pipelined queries;
+- one pool for the host, also with pipelined queries.
+
+The chart therefore shows three gains separately: fewer connections, pipelining, and sharing.
 """
 
 from __future__ import annotations
@@ -26,13 +32,13 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[Any]
 ROWS = 1_000
-"""Events in one batch of a task."""
+"""The maximum number of events in one batch of a task."""
 _mine: dict[str, tuple[int, Connection]] = {}
-"""The connection that this worker process keeps, by its mark."""
+"""The connection that this worker process keeps open, by its mark: (pid of the process that opened it, connection)."""
 
 
 def per_query(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFrame:
-    """Connect, query, disconnect: for every query."""
+    """Enrich events with a new connection for every query. ``opened`` counts the connections."""
 
     def ask(sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
         found = []
@@ -46,7 +52,7 @@ def per_query(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFram
 
 
 def per_partition(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFrame:
-    """One connection for each partition."""
+    """Enrich events with one connection per partition. ``opened`` counts the connections."""
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         opened.add(1)
@@ -58,9 +64,10 @@ def per_partition(events: DataFrame, dsn: str, opened: Accumulator[int]) -> Data
 
 
 def per_process(events: DataFrame, dsn: str, opened: Accumulator[int], mark: str, ahead: bool = False) -> DataFrame:
-    """One connection that a worker process keeps for the partitions to come; ``ahead``: as a pipeline.
+    """Enrich events with one connection per worker process, which stays open for later partitions.
 
-    ``mark`` names whom it is kept for: with another one it is opened anew.
+    ``mark`` identifies the connection; see :func:`kept`. If ``ahead`` is True, queries are pipelined. ``opened``
+    counts the connections.
     """
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +79,7 @@ def per_process(events: DataFrame, dsn: str, opened: Accumulator[int], mark: str
 
 
 def pooled(events: DataFrame, pool: ConnectionPool) -> DataFrame:
-    """One pool for all tasks of the host."""
+    """Enrich events through one pool for all tasks on the host."""
 
     def ask(sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
         answer = pool.query(sql, pa.table({"key": pa.array(keys, pa.int64())}))
@@ -89,9 +96,10 @@ def pooled(events: DataFrame, pool: ConnectionPool) -> DataFrame:
 def rungs(
     session: SparkSession, dsn: str, events: DataFrame, few: DataFrame | None = None, size: int = 8
 ) -> Iterator[dict[str, Rung]]:
-    """The ladder over ``events``; connecting for each query, which takes long, over ``few`` (default: all).
+    """Yield the rungs of the ladder. Each counts the connections that it opened.
 
-    ``size``: connections of the pool. Counted: connections that were opened.
+    The rung that connects for every query is slow and processes ``few`` (by default all of ``events``). The others
+    process ``events``. ``size`` is the number of connections in the pool.
     """
     few = events if few is None else few
     many, fewer = events.count(), few.count()
@@ -120,12 +128,12 @@ def rungs(
 
 
 def _each(connection: Connection, sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
-    """One query after the other, each once the one before it is answered."""
+    """Run one query per key, and wait for each answer before sending the next query."""
     return [connection.execute(sql, (key,), prepare=True).fetchall() for key in keys]
 
 
 def _ahead(connection: Connection, sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
-    """All queries, and then all answers."""
+    """Run one query per key as a pipeline: send all queries, then read all answers."""
     if not keys:
         return []
     cursor = connection.cursor()
@@ -137,7 +145,11 @@ def _ahead(connection: Connection, sql: str, keys: Sequence[int]) -> list[list[t
 
 
 def kept(dsn: str, mark: str, opened: Accumulator[int] | None = None) -> Connection:
-    """This process's connection; that of a process that it was forked from is not its own."""
+    """Return this process's open connection for ``mark``, or open one.
+
+    Connections for other marks are closed. A connection inherited from the parent process through a fork is not used.
+    ``opened`` counts the connections that are opened.
+    """
     pid, connection = _mine.get(mark, (0, None))
     if connection is None or pid != os.getpid() or connection.closed:
         for other, (whose, stale) in list(_mine.items()):

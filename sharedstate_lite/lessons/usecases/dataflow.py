@@ -1,8 +1,8 @@
-"""Graphs by dataflow: GraphX through the py4j gateway, GraphFrames, and joins of DataFrames.
+"""Runs graph algorithms as dataflows, with GraphX, GraphFrames and joins of DataFrames.
 
-GraphX has no Python API, so its Scala objects are called through py4j. GraphFrames needs a jar that PySpark does not
-include (spark/session/jars.py); :func:`absent` says why it is missing. Both read the graph from a file of lines
-``source target``.
+GraphX does not have a Python API, so its Scala objects are called through py4j. GraphFrames needs a jar that PySpark
+does not include (spark/session/jars.py). If the jar is missing, :func:`absent` returns the reason. The graph is read
+from a text file with one line ``source target`` per edge.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def absent() -> str:
-    """Why GraphFrames is not available and what to do; empty if it is available."""
+    """Return why GraphFrames is not available and how to fix that, or '' if it is available."""
     found = jars.find("graphframes")
     return f"{found.absent}; {found.mend}" if found.absent is not None else ""
 
 
 def write(graph: Graph, path: Path) -> str:
-    """Write the graph as a file of lines; returns its path."""
+    """Write the graph to a text file with one line ``source target`` per edge, and return its path."""
 
     options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
     ends = {"source": pa.array(graph.source), "target": pa.array(graph.target)}
@@ -39,14 +39,17 @@ def write(graph: Graph, path: Path) -> str:
 
 
 class Outside:
-    """A graph that Spark reads once from the file ``edges`` and caches; a node without edges has rank RESET."""
+    """A graph that Spark reads once from the file ``edges`` and then caches, in ``parts`` partitions.
+
+    A node without edges has rank RESET.
+    """
 
     def __init__(self, session: SparkSession, graph: Graph, edges: str, parts: int) -> None:
         self._session, self._graph, self._path, self._parts = session, graph, edges, parts
         self._nodes = graph.nodes
 
     def graphx_pagerank(self, iterations: int) -> Ranks:
-        """GraphX's PageRank; its ranks add up to the number of nodes that have an edge."""
+        """Run GraphX's PageRank. The ranks add up to the number of nodes with an edge."""
         lib = self._jvm.org.apache.spark.graphx.lib
         tag = self._jvm.scala.reflect.ClassTag.Int()
         ranked = lib.PageRank.run(self._graphx, iterations, graphs.RESET, tag, tag)
@@ -54,24 +57,27 @@ class Outside:
         return self._ranks(ids, values)
 
     def graphx_components(self) -> Labels:
-        """GraphX's ConnectedComponents: for each node the smallest node of its component."""
+        """Run GraphX's ConnectedComponents, and return the smallest node in each node's component."""
         tag = self._jvm.scala.reflect.ClassTag.Int()
         found = self._jvm.org.apache.spark.graphx.lib.ConnectedComponents.run(self._graphx, tag, tag)
         return self._labels(*self._vertices(found, self._jvm.org.apache.spark.sql.Encoders.scalaLong()))
 
     def frames_pagerank(self, iterations: int) -> Ranks:
-        """GraphFrames' pageRank, which runs GraphX's."""
+        """Run GraphFrames' pageRank, which runs GraphX's PageRank."""
         found = self._frames.pageRank(resetProbability=graphs.RESET, maxIter=iterations).vertices
         table = found.select("id", "pagerank").toArrow()
         return self._ranks(table.column("id").to_numpy(), table.column("pagerank").to_numpy())
 
     def frames_components(self) -> Labels:
-        """GraphFrames' connectedComponents, by GraphX, which is the quickest of its ways on a small graph."""
+        """Run GraphFrames' connectedComponents with the algorithm "graphx", which is its fastest on a small graph."""
         table = self._frames.connectedComponents(algorithm="graphx").select("id", "component").toArrow()
         return self._labels(table.column("id").to_numpy(), table.column("component").to_numpy())
 
     def joined_pagerank(self, iterations: int) -> Ranks:
-        """A join and a sum an iteration, each kept so that the next does not compute it again."""
+        """Run PageRank with a join and a sum per iteration.
+
+        The ranks of each iteration are checkpointed, so that the next iteration does not recompute them.
+        """
         from pyspark.sql import functions as f
 
         degrees = self._edges.groupBy("source").agg(f.count("*").alias("degree"))
@@ -91,7 +97,7 @@ class Outside:
         return self._graph.scaled(self._ranks(table.column("node").to_numpy(), table.column("rank").to_numpy()))
 
     def joined_components(self) -> Labels:
-        """A join and a minimum a round, over the nodes that have news."""
+        """Find connected components with a join and a minimum per round, over the nodes whose label has changed."""
         from pyspark.sql import functions as f
 
         back = self._edges.select(f.col("target").alias("source"), f.col("source").alias("target"))
@@ -123,7 +129,7 @@ class Outside:
         level = self._jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
         load = self._jvm.org.apache.spark.graphx.GraphLoader.edgeListFile
         graph = load(context._jsc.sc(), self._path, False, self._parts, level, level)
-        # Read now, so that no run is charged with it.
+        # Read the graph now, so that the time is not included in a measured run.
         graph.edges().count()
         return graph
 
@@ -142,7 +148,7 @@ class Outside:
         return GraphFrame(nodes.cache(), ends.cache())
 
     def _vertices(self, graph: Any, value: Any) -> tuple[Any, Any]:
-        """Nodes and their values, brought here."""
+        """Collect the nodes of a GraphX graph and their values as two arrays."""
         from pyspark.sql import DataFrame
 
         encoders = self._jvm.org.apache.spark.sql.Encoders
@@ -152,13 +158,13 @@ class Outside:
         return table.column(0).to_numpy(), table.column(1).to_numpy()
 
     def _ranks(self, ids: Any, values: Any) -> Ranks:
-        """All nodes' ranks: nodes without an edge are not in GraphX's graph and keep the reset value."""
+        """Return the ranks of all nodes. A node without edges is not in GraphX's graph, so its rank is RESET."""
         out = np.full(self._nodes, graphs.RESET)
         out[ids] = values
         return out
 
     def _labels(self, ids: Any, values: Any) -> Labels:
-        """All nodes' components: one without an edge is alone."""
+        """Return the components of all nodes. A node without edges forms a separate component."""
         out = np.arange(self._nodes)
         out[ids] = values
         return out

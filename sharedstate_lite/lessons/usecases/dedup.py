@@ -1,8 +1,13 @@
-"""Use case 2: each id once.
+"""Use case 2: deduplicating ids.
 
-The rungs: shuffle all rows by id, then a set in each task · Spark's dropDuplicates, which deduplicates in each task
-before it shuffles · a set in each task, then a shuffle of the rest · one set for all tasks of the host, then a final
-dropDuplicates, which is needed for several hosts and after a killed runtime.
+The rungs are:
+
+- shuffle all rows by id, and then use a set in each task;
+- Spark's dropDuplicates, which deduplicates in each task before it shuffles;
+- use a set in each task, and then shuffle the remaining rows;
+- use one set for all tasks on the host, and then call dropDuplicates.
+
+The final dropDuplicates is needed if there are several hosts, or if the runtime that owns the set was killed.
 """
 
 from __future__ import annotations
@@ -26,30 +31,33 @@ SCHEMA = "id BIGINT"
 
 
 def shuffled(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """Shuffle every row to the task of its id; a set there keeps the first."""
+    """Deduplicate ids by shuffling every row to the task for its id, where a set keeps only the first row.
+
+    As in the functions below, tasks note their memory in ``seen``, an accumulator from :func:`.memory.watch`.
+    """
     return _alone(ids.repartition("id"), seen)
 
 
 def dropped(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """Spark's dropDuplicates; its memory is in the JVM."""
+    """Deduplicate ids with Spark's dropDuplicates. ``seen`` is not used, because the memory is in the JVM."""
     return ids.dropDuplicates(["id"])
 
 
 def private(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """A set in each task, a shuffle of the rest, and a set again."""
+    """Deduplicate ids with a set in each task, then shuffle the remaining rows, and use a set in each task again."""
     return _alone(_alone(ids, seen).repartition("id"), seen)
 
 
 def shared(ids: DataFrame, members: ConcurrentSet, seen: Any = None) -> DataFrame:
-    """One set for all tasks of the host; then a global pass over the few remaining rows."""
+    """Deduplicate ids with one set for all tasks on the host, and then globally over the few remaining rows."""
     return _kept(ids, lambda: members.add_new, seen).dropDuplicates(["id"])
 
 
 def rungs(session: SparkSession, ids: DataFrame) -> dict[str, Rung]:
-    """The ladder over the column ``id`` of ``ids``.
+    """Return the rungs of the ladder, which deduplicate the column ``id`` of ``ids``.
 
-    Counts records and bytes shuffled (one record of each task belongs to the check) and the PSS of Python workers and
-    runtime.
+    Each rung counts the records and bytes shuffled, and the memory (PSS) of the Python workers and the runtime. One
+    record per task comes from computing the digest of the answer.
     """
     ids = ids.select("id")
     many = ids.count()
@@ -61,13 +69,13 @@ def rungs(session: SparkSession, ids: DataFrame) -> dict[str, Rung]:
         return RunResult(answer, {"records shuffled": went.records, "bytes shuffled": went.bytes, "PSS": held})
 
     def together() -> RunResult:
-        # A set belongs to one query.
+        # Each run needs a new set.
         with ConcurrentSet(session) as members:
             return run(lambda seen: shared(ids, members, seen), lambda: int(metrics()["pss"].fillna(0).max()))
 
     return {
         "shuffle, then a set": Rung(many, lambda: run(lambda seen: shuffled(ids, seen))),
-        # No row of it comes to Python, and no batch can be left out by its least and its largest id.
+        # The empty run does not send any rows to Python. Spark cannot skip batches by their smallest and largest id.
         "dropDuplicates": Rung(
             many, lambda: run(lambda seen: dropped(ids, seen)), empty=lambda: digest(ids.where("id % 2 > 1"))
         ),
@@ -77,12 +85,12 @@ def rungs(session: SparkSession, ids: DataFrame) -> dict[str, Rung]:
 
 
 def nothing(ids: DataFrame) -> DataFrame:
-    """The same rows through the same kind of task, none of them kept."""
+    """Process the same rows in the same kind of task, but do not keep any of them. This is the empty run."""
     return _kept(ids, lambda: lambda values: [False] * len(values))
 
 
 def _alone(ids: DataFrame, seen: Any) -> DataFrame:
-    """Each task has a set of its own, made as the shared one is."""
+    """Deduplicate the ids within each task, with a private set that is implemented like the shared one."""
 
     def own() -> Callable[[Any], Any]:
         index = Index("private set")
@@ -98,7 +106,7 @@ def _alone(ids: DataFrame, seen: Any) -> DataFrame:
 
 
 def _kept(ids: DataFrame, make: Callable[[], Callable[[Any], Any]], seen: Any = None) -> DataFrame:
-    """The rows that a set, which ``make`` gives each task, calls new."""
+    """Return the rows that are new to a task's set. ``make`` is called once per task and returns the set's function."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         add_new = make()

@@ -1,8 +1,8 @@
-"""Enrichment from PostgreSQL: the product of each event, and for some events the top products of its category.
+"""Enriches events from PostgreSQL with their product and with the top products of the product's category.
 
-An event is a product id. Q1 looks up the product. Events with ``id % 101 < 57`` are kept; for them Q2 looks up the
-five products of the category with the most hits. Every rung sends both queries for every event, unless a cache
-answers them.
+An event is a product id. The query Q1 looks up the product. Events with ``id % 101 < 57`` are kept. For these, the
+query Q2 looks up the five products of the category with the most hits. Without a cache, every rung sends Q1 for every
+event and Q2 for every kept event.
 
 Source: the workload of Renoir's use cases 3, 4 and 6 (DEBS 2024).
 """
@@ -32,16 +32,16 @@ _FIELDS: list[pa.Field[Any]] = [
 PRODUCTS = pa.schema(_FIELDS)
 ARROW: pa.Schema = PRODUCTS.append(pa.field("top", pa.list_(pa.int64())))
 Ask = Callable[[str, Sequence[int]], "list[list[tuple[Any, ...]]]"]
-"""A query and its parameters -> the rows of each answer."""
+"""A function that runs a query once for each parameter, and returns the rows of each answer."""
 
 
 def kept(id: Any) -> Any:
-    """Whether Q2 is sent for an event; for one id or an array of ids."""
+    """Return True if Q2 is sent for an event. Takes one id or an array of ids."""
     return id % OF < KEPT
 
 
 def enriched(ids: Sequence[int], ask: Ask) -> pa.RecordBatch:
-    """The kept events of a batch with their answers; events without a product are dropped."""
+    """Return the kept events of a batch with the answers to both queries. Events without a product are dropped."""
     products = [rows[0] for rows in ask(PRODUCT, ids) if rows]
     wanted = [row for row in products if kept(row[0])]
     best = ask(TOP, [row[2] for row in wanted])
@@ -50,7 +50,7 @@ def enriched(ids: Sequence[int], ask: Ask) -> pa.RecordBatch:
 
 
 def batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows (id, name, category, top) as a record batch."""
+    """Convert rows (id, name, category, top) to a record batch."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(ARROW)
     arrays = [pa.array(list(values), field.type) for values, field in zip(columns, ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
@@ -71,12 +71,15 @@ def over(events: DataFrame, work: Callable[[Iterator[list[int]]], Iterator[pa.Re
 
 
 def nothing(events: DataFrame, rows: int = 1_000) -> DataFrame:
-    """The same job without queries: the empty run that is subtracted."""
+    """Run the same job without queries. This is the empty run, whose time is subtracted from other runs."""
     return over(events, lambda parts: (batch([(id, "", 0, []) for id in ids if kept(id)]) for ids in parts), rows)
 
 
 async def one(pool: ConnectionPool, id: int, latency: float) -> dict[str, Any]:
-    """Both queries for one event, in a coroutine of the runtime, each after ``latency`` seconds."""
+    """Run both queries for one event in a coroutine in the runtime, each after ``latency`` seconds.
+
+    All values of the result are None if the event is dropped.
+    """
     await asyncio.sleep(latency)
     found = await pool.fetch(PRODUCT, [id])
     if not found or not kept(id):
@@ -87,5 +90,5 @@ async def one(pool: ConnectionPool, id: int, latency: float) -> dict[str, Any]:
 
 
 def told(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The results of :func:`one`, without events that were not kept."""
+    """Return the results of :func:`one` as record batches, without events that were dropped."""
     return iter(table.filter(table.column("id").is_valid()).to_batches())

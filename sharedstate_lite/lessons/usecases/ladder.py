@@ -1,11 +1,13 @@
-"""A ladder: the same computation in several ways, each timed, counted, and compared by its answer.
+"""Runs the rungs of a ladder, which is the same computation in several ways, and compares their times and answers.
 
-    climb(rungs)   run every rung: a warm-up, then the measured runs
-    same(results)  whether all rungs gave the same answer
-    table(results) one row for each rung
-    digest(frame)  a DataFrame's rows as their number and the sum of their hashes, regardless of order
+    climb   runs every rung, first as a warm-up and then measured
+    same    returns True if all rungs returned the same answer
+    table   returns a table with one row per rung
+    times   returns how many times as fast one rung is as another
+    digest  returns the number of rows of a DataFrame and the sum of their hashes, regardless of their order
 
-A rung that cannot run here has a reason instead of a time. Counts are the same on every run; seconds are not.
+If a rung cannot run on this machine, its result contains the reason instead of a time. Counts are the same in every
+run, but seconds are not.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Answer = tuple[int, int]
-"""Rows, and the sum of their hashes modulo 2**63."""
+"""The number of rows, and the sum of their hashes modulo 2**63."""
 _SMALLEST = 0.1
-"""The smallest share of a run, after subtracting an empty run, that is more than noise."""
-_UNSURE = "or less: hardly longer than an empty run"
-_FIRST_UNSURE = "or less, and all times with it: hardly longer than an empty run"
+"""If less than this fraction of a run remains after subtracting an empty run, the rest is considered noise."""
+_UNSURE = "or less: the run took hardly longer than an empty run"
+_FIRST_UNSURE = "or less, and so are all factors: the run took hardly longer than an empty run"
 Progress = Callable[[str, float], None]
-"""Called with the running rung, and the share of its runs that is done."""
+"""A callback that receives the name of the running rung and the fraction of its runs that is done."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Rung:
-    """One way to compute the answer from ``events`` events. ``absent``: the reason why it cannot run here.
+    """One way to compute the answer, for ``events`` events.
 
-    ``empty``: the empty run to subtract from this rung, if it differs from the ladder's.
+    ``run`` performs one run. If the rung cannot run on this machine, ``absent`` is the reason. ``empty`` performs the
+    empty run whose time is subtracted from this rung, if it is not the same as for the rest of the ladder.
     """
 
     events: int
@@ -56,7 +59,11 @@ class Rung:
 
 @dataclass(frozen=True)
 class RungResult:
-    """The result of a rung: the ``seconds`` of each run, and of an ``empty`` run, which is subtracted."""
+    """The result of a rung.
+
+    ``seconds`` are the times of its measured runs, and ``empty`` is the time of an empty run. If the rung did not run,
+    ``absent`` is the reason.
+    """
 
     name: str
     events: int
@@ -64,24 +71,27 @@ class RungResult:
     empty: float = 0.0
     answer: object = None
     counts: Mapping[str, float] = field(default_factory=dict)
-    """Counts of the first run, before the warm-up."""
+    """The counts of the first run, which is a warm-up run unless ``warm`` is 0."""
     absent: str = ""
 
     @property
     def took(self) -> float:
-        """Seconds of the median run minus an empty run; at least a tenth of the run, see ``unsure``."""
+        """The seconds of the median run, minus those of an empty run.
+
+        The result is at least a tenth of the median run; see ``unsure``.
+        """
         run = median(self.seconds)
         return max(run - self.empty, run * _SMALLEST)
 
     @property
     def unsure(self) -> bool:
-        """Whether less than a tenth of the run is left, so that ``took`` is only an upper bound."""
+        """Whether ``took`` is only an upper bound, because the empty run takes more than nine tenths of the run."""
         run = median(self.seconds)
         return run - self.empty < run * _SMALLEST
 
     @property
     def ms(self) -> float:
-        """Milliseconds per event."""
+        """The milliseconds per event."""
         return self.took / max(self.events, 1) * 1e3
 
 
@@ -94,13 +104,16 @@ def climb(
     empty: Callable[[], object] | None = None,
     progress: Progress | None = None,
 ) -> list[RungResult]:
-    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; run ``empty`` before and after the ladder.
+    """Run each rung ``warm`` times as a warm-up and ``runs`` times measured, and return the results in order.
 
-    ``most``: a rung that has taken this many seconds is not run again; if that happens during the warm-up, the warm-up
-    counts as measured. Raises Error if ``runs`` is below 1, and if a rung gives another answer on a later run.
+    ``empty`` is the empty run, which is performed before and after the ladder. The shorter of the two times is
+    subtracted from every rung. When a rung has taken ``most`` seconds in total, it is not run again. If that happens
+    during the warm-up, the warm-up runs are used as measured runs. ``progress`` is called before every run.
+
+    Raises Error if ``runs`` is less than 1, ``warm`` is negative, or a rung returns different answers in its runs.
     """
     if runs < 1 or warm < 0:
-        raise Error(f"climb: runs={runs}, warm={warm}. Pass runs of 1 or more, and warm of 0 or more.")
+        raise Error(f"climb: runs={runs} and warm={warm} are out of range. Pass runs >= 1 and warm >= 0.")
     nothing = _least(empty, runs + warm) if empty is not None else 0.0
     steps: list[RungResult] = []
     for name, rung in rungs.items():
@@ -119,17 +132,17 @@ def climb(
             if most is not None and sum(seconds) >= most:
                 break
         if any(ran.answer != done[0].answer for ran in done):
-            raise Error(f"climb: {name} gave different answers: {[ran.answer for ran in done]}")
+            raise Error(f"climb: the runs of {name} returned different answers: {[ran.answer for ran in done]}")
         steps.append(RungResult(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
     if empty is None:
         return steps
-    # The first empty run was cold; the smallest one subtracts the least.
+    # The empty runs before the ladder can be cold and therefore too slow.
     least = min(nothing, _least(empty, runs))
     return [step if rungs[step.name].empty else replace(step, empty=least) for step in steps]
 
 
 def same(steps: Sequence[RungResult]) -> bool:
-    """Whether all rungs over the same number of events gave the same answer; False if fewer than two rungs ran."""
+    """Return True if at least two rungs ran, and all rungs with the same number of events returned the same answer."""
     ran = [step for step in steps if not step.absent]
     by: dict[int, list[object]] = {}
     for step in ran:
@@ -138,7 +151,11 @@ def same(steps: Sequence[RungResult]) -> bool:
 
 
 def table(steps: Sequence[RungResult]) -> pd.DataFrame:
-    """One row for each rung: events, ms per event, how many times as fast as the first rung, and its counts."""
+    """Return a table with one row per rung.
+
+    The columns are events, ms an event, times (how many times as fast the rung is as the first one), and the counts.
+    If some rungs did not run, or their times are only upper bounds, the column note says why.
+    """
     first = next((step for step in steps if not step.absent), None)
     lines: list[dict[str, object]] = []
     for step in steps:
@@ -154,16 +171,19 @@ def table(steps: Sequence[RungResult]) -> pd.DataFrame:
 
 
 def times(steps: Sequence[RungResult], name: str, against: str) -> float:
-    """How many times as fast one rung is as another, by ms per event. Raises Error if one of them did not run."""
+    """Return how many times as fast rung ``name`` is as rung ``against``, by their ms per event.
+
+    Raises Error if one of them did not run.
+    """
     by = {step.name: step for step in steps if not step.absent}
     for wanted in (name, against):
         if wanted not in by:
-            raise Error(f"times: rung {wanted!r} did not run. These did: {', '.join(by)}.")
+            raise Error(f"times: rung {wanted!r} did not run. The rungs that ran are: {', '.join(by) or 'none'}.")
     return by[against].ms / by[name].ms
 
 
 def digest(frame: DataFrame) -> Answer:
-    """The number of rows and the sum of their hashes; computed by Spark, without collecting rows."""
+    """Return the number of rows and the sum of their hashes. Spark computes them without collecting the rows."""
     from pyspark.sql import functions as f
 
     hashed = frame.select(f.xxhash64(*frame.columns).cast("decimal(38,0)").alias("h"))

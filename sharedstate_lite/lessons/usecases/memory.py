@@ -1,11 +1,11 @@
-"""The memory of the tasks' processes as PSS: a page that n processes map counts as 1/n.
+"""Measures the memory of the tasks' processes as PSS, where each of n processes that map a page is charged 1/n of it.
 
-    seen = memory.watch(session)      in the driver
-    memory.note(seen)                 in a task, at its peak
-    memory.total(seen)                bytes of all processes that noted anything
+    seen = memory.watch(session)      # in the driver
+    memory.note(seen)                 # in a task, at the peak of its memory
+    memory.total(seen)                # in the driver: the total in bytes, or None
 
-Forked workers share pages from the start, so compare with an empty computation. None if the system does not report
-PSS.
+The total is None if the system does not report PSS. Forked workers share pages from the start, so compare the total
+with that of an empty computation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Seen = dict[int, int]
-"""The maximum that each process noted, by pid."""
+"""The largest PSS that each process noted, in bytes, by pid."""
 
 
 class _Most(AccumulatorParam[Seen]):
@@ -36,17 +36,17 @@ class _Most(AccumulatorParam[Seen]):
 
 
 def watch(session: SparkSession) -> Accumulator[Seen]:
-    """An accumulator in which tasks note their memory."""
+    """Return an accumulator in which tasks can note their memory."""
     return session.sparkContext.accumulator({}, _Most())
 
 
 def note(seen: Accumulator[Seen]) -> None:
-    """Note the PSS of this process."""
+    """Note the current PSS of this process, if the system reports it."""
     size = host.pss(os.getpid())
     if size is not None:
         seen.add({os.getpid(): size})
 
 
 def total(seen: Accumulator[Seen]) -> int | None:
-    """The sum over all processes in bytes; None if nothing was noted."""
+    """Return the sum over all processes in bytes, or None if no process noted its memory."""
     return sum(seen.value.values()) or None

@@ -1,7 +1,8 @@
-"""The results of the paper, for comparison with ours.
+"""The results that the paper reports, for comparison with our measurements.
 
-Renoir is compiled Rust, its tasks are threads of one process, and its baselines are Renoir programs without sharing.
-Our tasks are Python processes and share through a socket, so factors may differ for reasons other than sharing.
+Renoir is written in Rust and compiled, its tasks are threads in one process, and its baselines are Renoir programs
+without sharing. Our tasks are Python processes that share state through a socket. The factors can therefore differ
+for reasons other than sharing.
 
 Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024, and its raw results.
 """
@@ -18,7 +19,11 @@ from ...errors import Error
 
 @dataclass(frozen=True)
 class Figure:
-    """``times`` as fast with sharing as without; None if the paper gives no factor."""
+    """One result of the paper for use case ``case``.
+
+    ``times`` is how many times as fast the program is with sharing, or None if the paper does not report a factor.
+    ``what`` is the measured program, and ``where`` is the system and the number of hosts.
+    """
 
     case: int
     what: str
@@ -40,14 +45,17 @@ FIGURES = (
 
 
 def times(case: int) -> dict[str, float]:
-    """The paper's factors of a use case (1 to 6), by measurement and place. Raises Error for another case."""
+    """Return the paper's factors for a use case, by "program; system". Raises Error unless ``case`` is 1 to 6."""
     if not any(figure.case == case for figure in FIGURES):
-        raise Error(f"use case {case}: the paper has 1 to {max(figure.case for figure in FIGURES)}.")
+        raise Error(f"there is no use case {case}. Pass a number from 1 to {max(figure.case for figure in FIGURES)}.")
     return {f"{one.what}; {one.where}": one.times for one in FIGURES if one.case == case and one.times is not None}
 
 
 def beside(case: int, ours: Mapping[str, float]) -> pd.DataFrame:
-    """The paper's figures of a use case, followed by ours. Raises Error for another case."""
+    """Return a table of the paper's results for a use case, followed by ours.
+
+    ``ours`` maps the name of a measurement to its factor. Raises Error unless ``case`` is 1 to 6.
+    """
     times(case)
     rows = [(one.what, one.where, one.times) for one in FIGURES if one.case == case]
     rows += [(what, "here", factor) for what, factor in ours.items()]

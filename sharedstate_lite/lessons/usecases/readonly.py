@@ -1,9 +1,18 @@
 """Use case 1: a graph that all tasks read.
 
-The rungs: GraphFrames (if its jar is available) · GraphX through the gateway · joins of DataFrames · a broadcast
-dictionary · broadcast arrays · the same arrays in shared memory · shared memory with an Exchange, in one job · numpy
-in this process. The three rungs before the Exchange run one job for each iteration, and differ only in how the graph
-reaches the tasks.
+The rungs are:
+
+- GraphFrames, if its jar is available;
+- GraphX, called through the py4j gateway;
+- joins of DataFrames;
+- the graph as a broadcast dictionary;
+- the graph as broadcast arrays;
+- the same arrays in shared memory;
+- the arrays in shared memory and an Exchange between tasks, in one job;
+- numpy in this process.
+
+The three rungs before the Exchange run one job per iteration. They differ only in how the graph is passed to the
+tasks.
 """
 
 from __future__ import annotations
@@ -28,14 +37,14 @@ if TYPE_CHECKING:
     from ...worker import CSR
 
 Get = Callable[[], Any]
-"""Returns the shared value in a task."""
+"""A function that a task calls to get the shared value."""
 Give = Callable[[Any], contextlib.AbstractContextManager[Get]]
-"""A context manager: a value -> how a task gets it."""
+"""A context manager that shares a value, and yields the function that returns it in a task."""
 
 
 @contextlib.contextmanager
 def broadcast(session: SparkSession, what: Any) -> Iterator[Get]:
-    """One copy for each worker process."""
+    """Share a value as a broadcast variable, with one copy per worker process."""
     sent = session.sparkContext.broadcast(what)
     yield lambda: sent.value
     sent.destroy()
@@ -43,7 +52,7 @@ def broadcast(session: SparkSession, what: Any) -> Iterator[Get]:
 
 @contextlib.contextmanager
 def mapped(session: SparkSession, what: Any) -> Iterator[Get]:
-    """One copy for the host, mapped read-only: a graph or numbers."""
+    """Share a graph or an array of numbers with one copy per host, which the tasks map read-only."""
     csr = isinstance(what, w.CSR)
     with w.share(what if csr else pa.table({"values": what}), session) as shared:
         yield (lambda: shared.csr()) if csr else (lambda: shared.table().column("values").chunk(0).to_numpy())
@@ -52,7 +61,11 @@ def mapped(session: SparkSession, what: Any) -> Iterator[Get]:
 def pagerank(
     session: SparkSession, graph: Graph, iterations: int, give: Give, parts: int, lists: bool = False
 ) -> Ranks:
-    """One job an iteration; ``lists``: the graph as a dictionary of lists, in plain Python."""
+    """Run PageRank with one job per iteration.
+
+    ``give`` shares the graph and the ranks with the tasks. If ``lists`` is True, the graph is a dictionary of lists
+    and the kernel is plain Python.
+    """
     ranges = session.sparkContext.parallelize(graphs.cuts(graph.nodes, parts), parts)
     ranks = np.ones(graph.nodes)
     with give(neighbours(graph.incoming) if lists else graph.incoming) as incoming:
@@ -65,7 +78,10 @@ def pagerank(
 
 
 def components(session: SparkSession, graph: Graph, give: Give, parts: int, lists: bool = False) -> Labels:
-    """One job a round, until no label changes."""
+    """Find connected components with one job per round, until labels no longer change.
+
+    ``give`` and ``lists`` have the same meaning as for :func:`pagerank`.
+    """
     context = session.sparkContext
     labels = changed = np.arange(graph.nodes)
     ends = [last for _, last in graphs.cuts(graph.nodes, parts)]
@@ -80,14 +96,14 @@ def components(session: SparkSession, graph: Graph, give: Give, parts: int, list
 
 
 def neighbours(csr: CSR) -> dict[int, list[int]]:
-    """The same graph as a dictionary of lists, as one would write it without arrays."""
+    """Convert a graph to a dictionary of lists, which is how a Python programmer would write it without arrays."""
     return {node: csr.neighbours(node).tolist() for node in range(csr.nodes) if csr.indptr[node] < csr.indptr[node + 1]}
 
 
 def exchanged_pagerank(session: SparkSession, graph: Graph, iterations: int, parts: int) -> Ranks:
-    """One job: after each iteration every task gets all ranks from the exchange."""
+    """Run PageRank in one job. After each iteration, every task gets all ranks from the exchange."""
     ranges = graphs.cuts(graph.nodes, parts)
-    # A task is sent the degrees of all: a little, beside the edges that it maps.
+    # Each task is sent the degrees of all nodes, which are small compared with the edges that it maps.
     degrees = graph.degrees
     with w.share(graph.incoming, session) as incoming, w.Exchange(session, parts) as exchange:
 
@@ -103,7 +119,7 @@ def exchanged_pagerank(session: SparkSession, graph: Graph, iterations: int, par
 
 
 def exchanged_components(session: SparkSession, graph: Graph, parts: int) -> Labels:
-    """One job: the tasks tell each other their news until there are none."""
+    """Find connected components in one job. The tasks exchange changed labels until there are no more changes."""
     with w.share(graph.both, session) as both, w.Exchange(session, parts) as exchange:
 
         def run(tasks: Iterator[tuple[int, tuple[int, int]]]) -> Iterator[Labels]:
@@ -124,9 +140,10 @@ def exchanged_components(session: SparkSession, graph: Graph, parts: int) -> Lab
 
 
 def held(session: SparkSession, graph: CSR, tasks: int | None = None) -> dict[str, int]:
-    """PSS of all tasks together while each has read the graph to its end, less that of an empty run, in bytes.
+    """Measure the memory of all tasks that read the graph at the same time, minus that of an empty run.
 
-    ``tasks`` run at once (default: as many as Spark runs). Raises Error where the system does not tell PSS.
+    Returns the PSS in bytes, for the graph as a "broadcast" variable and in "shared" memory. ``tasks`` tasks run at the
+    same time (by default as many as Spark runs). Raises Error if the system does not report PSS.
     """
     tasks = tasks or session.sparkContext.defaultParallelism
     nothing = _charged(session, tasks, lambda: None)
@@ -138,9 +155,9 @@ def held(session: SparkSession, graph: CSR, tasks: int | None = None) -> dict[st
 
 
 def _charged(session: SparkSession, tasks: int, get: Get) -> int:
-    """PSS of so many tasks, noted when all of them have read what they get."""
+    """Return the PSS of ``tasks`` tasks, measured when all of them have read the value that ``get`` returns."""
     seen = memory.watch(session)
-    # Tasks wait for each other at an exchange: Spark's own barrier() looks for its answer once a second.
+    # Tasks wait for each other at an exchange, because Spark's own barrier() polls only once per second.
     with w.Exchange(session, tasks) as meeting:
 
         def run(parts: Iterable[int]) -> Iterable[int]:
@@ -149,19 +166,22 @@ def _charged(session: SparkSession, tasks: int, get: Get) -> int:
                 total = int(got.indices.sum()) + int(got.indptr[-1]) if got is not None else 0
                 meeting.all(0, part, _columns(total=[total]))
                 memory.note(seen)
-                # No task leaves before all have measured: memory that one task releases would be charged to the others.
+                # Tasks stay until all have measured. When a task ends, its pages are charged to the remaining ones.
                 meeting.all(1, part, _columns(total=[total]))
                 yield total
 
         session.sparkContext.parallelize(range(tasks), tasks).barrier().mapPartitions(run).collect()
     found = memory.total(seen)
     if found is None:
-        raise Error("memory: this system does not report PSS. Measure it on Linux.")
+        raise Error("memory: this system does not report PSS. Run the measurement on Linux.")
     return found
 
 
 def pagerank_rungs(session: SparkSession, graph: Graph, edges: str, iterations: int = 10) -> dict[str, Rung]:
-    """The ladder; an event is an edge looked at. ``edges``: the graph as a file of lines, which GraphX reads."""
+    """Return the rungs of the ladder for PageRank. Each edge counts as one event in each iteration.
+
+    ``edges`` is the path of the graph's text file (see :func:`.dataflow.write`), which GraphX and GraphFrames read.
+    """
     parts = session.sparkContext.defaultParallelism
     near = functools.partial(_near, graph.source.size * iterations)
     give = (functools.partial(broadcast, session), functools.partial(mapped, session))
@@ -179,7 +199,10 @@ def pagerank_rungs(session: SparkSession, graph: Graph, edges: str, iterations: 
 
 
 def components_rungs(session: SparkSession, graph: Graph, edges: str) -> dict[str, Rung]:
-    """The ladder; an event is an edge of the graph."""
+    """Return the rungs of the ladder for connected components. Each edge of the graph counts as one event.
+
+    ``edges`` is the path of the graph's text file, as for :func:`pagerank_rungs`.
+    """
     parts = session.sparkContext.defaultParallelism
     near = functools.partial(_near, graph.source.size)
     give = (functools.partial(broadcast, session), functools.partial(mapped, session))
@@ -230,6 +253,6 @@ def _columns(**arrays: Any) -> pa.Table:
 
 
 def _at_once(session: SparkSession, ranges: list[tuple[int, int]], run: Any) -> list[Any]:
-    """A job whose tasks all run at the same time."""
+    """Run a job whose tasks, one per range, all run at the same time, and collect its results."""
     numbered = session.sparkContext.parallelize(list(enumerate(ranges)), len(ranges))
     return numbered.barrier().mapPartitions(run).collect()

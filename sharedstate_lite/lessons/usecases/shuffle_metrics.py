@@ -1,7 +1,7 @@
-"""Records and bytes that an action shuffled, from Spark's own metrics.
+"""Counts the records and bytes that an action shuffled, based on Spark's own metrics.
 
-They are read from the status store of the context, which exists without the web UI. Stages that Spark skipped,
-because their output still existed, wrote nothing and count nothing.
+The metrics are read from the status store of the Spark context, which exists even if the web UI is disabled. Stages
+that Spark skipped because their output still existed do not write anything, and are not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ShuffleMetrics:
-    """``records`` and ``bytes`` written to shuffles; ``jobs``; ``tasks`` of the stages that wrote."""
+    """The shuffle metrics of one action.
+
+    ``records`` and ``bytes`` were written to shuffles. ``jobs`` is the number of jobs, and ``tasks`` is the number of
+    tasks in the stages that wrote to a shuffle.
+    """
 
     records: int
     bytes: int
@@ -28,7 +32,7 @@ class ShuffleMetrics:
 
 
 def measure_shuffle(session: SparkSession, action: Callable[[], T]) -> tuple[T, ShuffleMetrics]:
-    """The result of an action, and what it shuffled."""
+    """Run an action, and return its result and its shuffle metrics."""
     context: Any = session.sparkContext
     group = f"shuffle metrics {secrets.token_hex(6)}"
     context.setJobGroup(group, "counted by sharedstate_lite")
@@ -38,12 +42,12 @@ def measure_shuffle(session: SparkSession, action: Callable[[], T]) -> tuple[T, 
         context.setLocalProperty("spark.jobGroup.id", None)
         context.setLocalProperty("spark.job.description", None)
     scala = context._jsc.sc()
-    # Spark updates its metrics after it has returned the result.
+    # Spark may update its metrics only after it has returned the result.
     scala.listenerBus().waitUntilEmpty()
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    # Spark drops old stages, skipped ones first.
+    # Spark removes old stages from its status store, beginning with skipped ones.
     known = [stage for stage in sorted(stages) if tracker.getStageInfo(stage) is not None]
     said = [scala.statusStore().lastStageAttempt(stage) for stage in known]
     wrote = [stage for stage in said if stage.shuffleWriteRecords()]

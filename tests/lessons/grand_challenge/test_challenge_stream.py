@@ -74,7 +74,7 @@ def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("active", "look", "said"),
     [
-        (False, lambda: None, "the query on Spark ended: it was killed"),
+        (False, lambda: None, "the query on Spark stopped: it was killed"),
         (True, lambda: json.loads("{"), "an answer could not be read: JSONDecodeError"),
     ],
 )
