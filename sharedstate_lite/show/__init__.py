@@ -9,6 +9,7 @@ picture of the same numbers, for pages that cannot run plotly.
     time_chart, latency_chart, hits_chart    seconds per epoch, seconds per read, and hit rate by budget
     waits_chart, rungs_chart    bars for single durations, and for the rungs of a ladder
     emitted, compare    a view's changes as tuples, and a comparison of a prediction with what happened
+    predict, written    a question that the reader answers first, and a check of code that the reader writes
     tables           displays data frames with left-aligned text
     stepper, static  a recorded run step by step, interactively or as pictures
 
@@ -29,7 +30,8 @@ True
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``state_bars``, ``bar_charts``, ``axes``,
-``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``dataframes`` displays data frames, and the
+``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for
+them, ``written`` checks the reader's code, ``dataframes`` displays data frames, and the
 folder ``stepper`` is the stepper.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
@@ -41,9 +43,11 @@ from .dataframes import tables
 from .graph import graph
 from .line_charts import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
+from .prediction import predict
 from .state_bars import held, held_chart, operators_chart
 from .stepper import Stepper, static, stepper
 from .svg import Picture
+from .written import written
 
 __all__ = [
     "Chart",
@@ -57,10 +61,12 @@ __all__ = [
     "hits_chart",
     "latency_chart",
     "operators_chart",
+    "predict",
     "rungs_chart",
     "static",
     "stepper",
     "tables",
     "time_chart",
     "waits_chart",
+    "written",
 ]

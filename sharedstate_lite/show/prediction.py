@@ -1,0 +1,169 @@
+"""A question that the reader answers before the notebook shows the answer.
+
+The reader types a guess and presses Enter, or skips the question. Only then are the answer and the explanations shown.
+The call returns at once, so "run all" works, and the question still waits for a guess afterwards. If the variable
+SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and on the site, the answer is shown folded instead.
+
+>>> from sharedstate_lite import show
+>>> asked = show.predict("How many rows?", 2, {1: "Both copies are stored."}, guess=1)
+>>> asked
+How many rows?
+  ✗ You said 1. It was 2.
+  Both copies are stored.
+
+Source: Crouch et al., Classroom demonstrations: learning tools or entertainment?, 2004 (predict before you see).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..errors import ViewError, shorten
+from .palette import style
+from .predict import agrees, near
+
+UNATTENDED = "SHAREDSTATE_LITE_UNATTENDED"
+"""If this environment variable is set, nobody can type a guess."""
+_HERE = Path(__file__).parent
+_CSS = """
+.ssl-predict{border-left:3px solid var(--inserted);background:var(--panel);color:var(--ink);padding:8px 12px;
+ font:14px/1.5 Arial,'Liberation Sans',Helvetica,sans-serif;max-width:72ch}
+.ssl-predict p{margin:0 0 6px}.ssl-predict p:last-child{margin:0}.ssl-predict summary{cursor:pointer}
+.ssl-predict code{font:13px 'Liberation Mono','DejaVu Sans Mono',Menlo,Consolas,monospace;color:inherit;background:none}
+.ssl-predict form{display:flex;flex-wrap:wrap;gap:6px;margin:0 0 6px}
+.ssl-predict input{font:inherit;color:var(--ink);background:var(--page);border:1px solid var(--frame);padding:3px 8px;
+ flex:1 1 160px;min-width:0;max-width:340px}
+.ssl-predict button{font:inherit;color:var(--ink);background:var(--page);border:1px solid var(--frame);padding:3px 10px;
+ cursor:pointer}
+.ssl-predict :focus-visible{outline:2px solid var(--inserted);outline-offset:1px}
+.ssl-predict .right{color:var(--upquery)}.ssl-predict .wrong{color:var(--deleted)}
+"""
+
+
+class Prediction:
+    """A question with its answer and the explanations of wrong answers. Displayed as a widget, or as folded text."""
+
+    def __init__(self, question: str, answer: Any, whys: Mapping[Any, str], guess: Any, factor: float) -> None:
+        self.question, self.answer, self._factor = question, answer, factor
+        self._whys = dict(whys)
+        self.guess = guess
+        if not self.judge(answer):
+            raise ViewError(
+                f"predict({question!r}): the answer {shorten(answer)} is not judged right; use plain values"
+            )
+        for wrong in self._whys:
+            if self._is(answer, answer, wrong) or self.judge(wrong):
+                raise ViewError(f"predict({question!r}): {shorten(wrong)} has a why, but it is right")
+
+    def judge(self, guess: Any) -> bool:
+        """Return whether a guess is right. A guess is a Python value, or text as a reader types it."""
+        if isinstance(self.answer, range):
+            low, high = min(self.answer), max(self.answer)
+            return any(_number(guess, low, high))
+        if isinstance(self.answer, Mapping) and isinstance(guess, str):
+            guess = _pairs(guess)
+        return agrees(guess, self.answer) or near(guess, self.answer, self._factor)
+
+    def why(self, guess: Any) -> str:
+        """Return the explanation of a wrong guess; "" if it has none.
+
+        For an answer with several parts, a key such as ``left 1`` explains one part.
+        """
+        parts = _pairs(guess) if isinstance(guess, str) and isinstance(self.answer, Mapping) else guess
+        return next((text for wrong, text in self._whys.items() if self._is(guess, parts, wrong)), "")
+
+    def _is(self, guess: Any, parts: Any, wrong: Any) -> bool:
+        if isinstance(self.answer, Mapping) and isinstance(wrong, str) and isinstance(parts, Mapping):
+            return any(agrees(parts.get(name, ""), value) for name, value in _pairs(wrong).items())
+        return agrees(guess, wrong)
+
+    @property
+    def shown(self) -> str:
+        """The answer as text, as a reader would type it."""
+        return _text(self.answer)
+
+    def verdict(self, guess: Any) -> dict[str, Any]:
+        """Return what the reader is shown after a guess (None: skipped): right, text, why."""
+        if guess is None:
+            whys = " ".join(f"Not {_text(wrong)}: {text}" for wrong, text in self._whys.items())
+            return {"right": None, "text": f"It was {self.shown}.", "why": whys}
+        right = self.judge(guess)
+        said = f"You said {_text(guess)}." if right else f"You said {_text(guess)}. It was {self.shown}."
+        return {"right": right, "text": f"Right. {said}" if right else said, "why": "" if right else self.why(guess)}
+
+    def __repr__(self) -> str:
+        if self.guess is None:
+            return f"{self.question}\n  (not answered yet)"
+        given = self.verdict(self.guess)
+        lines = [self.question, f"  {'✓' if given['right'] else '✗'} {given['text']}", *filter(None, [given["why"]])]
+        return "\n".join([*lines[:2], *(f"  {line}" for line in lines[2:])])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if self.guess is None and not os.environ.get(UNATTENDED):
+            from .prediction_widget import PredictionWidget
+
+            return PredictionWidget(self)._repr_mimebundle_(**kwargs)
+        return {"text/plain": repr(self), "text/html": self.html()}
+
+    def html(self) -> str:
+        """The question with its verdict if there is a guess, else with the answer and the explanations folded."""
+        inside = f"<p><b>Predict.</b> {escape(self.question)}</p>"
+        if self.guess is None:
+            inside += f"<details><summary>The answer</summary><p><code>{escape(self.shown)}</code></p>{self._list()}"
+            inside += "</details>"
+        else:
+            given = self.verdict(self.guess)
+            kind, mark = ("right", "✓") if given["right"] else ("wrong", "✗")
+            inside += f"<p class='{kind}'>{mark} {escape(given['text'])}</p>"
+            inside += f"<p>{escape(given['why'])}</p>" if given["why"] else ""
+        return f"<style>{style()}{_CSS}</style><div class='ssl ssl-predict'>{inside}</div>"
+
+    def _list(self) -> str:
+        return "".join(
+            f"<p>Not <code>{escape(_text(wrong))}</code>: {escape(text)}</p>" for wrong, text in self._whys.items()
+        )
+
+
+def predict(
+    question: str, answer: Any, whys: Mapping[Any, str] | None = None, *, guess: Any = None, factor: float = 1
+) -> Prediction:
+    """Ask for a prediction of ``answer``, for a notebook to display.
+
+    ``whys`` maps wrong answers to explanations. ``guess`` is the reader's answer if it is typed into the cell. A number
+    is also right if the larger of the two numbers is at most ``factor`` times the smaller one. If ``answer`` is a
+    range, every number in it is right. Raises ViewError if the answer is not judged right, or a wrong answer is.
+    """
+    return Prediction(question, answer, whys or {}, guess, factor)
+
+
+def _number(guess: Any, low: int, high: int) -> list[bool]:
+    try:
+        return [low <= float(str(guess).replace(",", "")) <= high]
+    except ValueError:
+        return [isinstance(guess, range) and low <= min(guess) and max(guess) <= high]
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Parse ``left 1, right: 2`` into names and values."""
+    pairs = (part.replace(":", " ").replace("=", " ").rsplit(maxsplit=1) for part in text.strip("{} ").split(","))
+    return {pair[0].strip("'\" "): pair[1] for pair in pairs if len(pair) == 2}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {part}" for name, part in value.items())
+    if isinstance(value, range):
+        return f"{min(value):,} to {max(value):,}"
+    if isinstance(value, list | tuple | set | frozenset):
+        if not value:
+            return "nothing"
+        parts = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else str(part) for part in parts)
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+__all__ = ["UNATTENDED", "Prediction", "predict"]

@@ -1,0 +1,34 @@
+"""The prediction in JupyterLab: the browser sends a guess, and Python answers with the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from .palette import style
+from .prediction import _CSS, Prediction
+
+
+class PredictionWidget(anywidget.AnyWidget):
+    """The widget of one prediction. ``given`` is empty until the reader has typed a guess or skipped."""
+
+    _esm = (Path(__file__).parent / "prediction.js").read_text(encoding="utf-8")
+    _css = style() + _CSS
+    question = traitlets.Unicode().tag(sync=True)
+    given = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, prediction: Prediction) -> None:
+        self._prediction = prediction
+        super().__init__(question=prediction.question)
+        self.on_msg(self._received)
+
+    def _received(self, _: Any, message: Any, __: Any) -> None:
+        """Judge a guess. An empty guess is not judged; the browser says so."""
+        if not isinstance(message, dict) or self.given:
+            return
+        guess = None if message.get("skip") else str(message.get("guess", ""))[:500].strip()
+        if guess != "":
+            self.given = self._prediction.verdict(guess)
