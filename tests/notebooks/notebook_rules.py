@@ -166,7 +166,8 @@ _NOT_PROSE = [
     re.compile(r"^\s*(\*\*)?\d+\.(\*\*)?\s", re.M),  # a list's ordinals
     re.compile(r"\b[Rr]ules? \d+( (and|to) \d+)?"),
     re.compile(r"\b[Ee]pochs? \d+( (and|to) \d+)?"),
-    re.compile(r"\b[Nn]otebooks? \d\d( (and|to) \d\d)?"),
+    re.compile(r"\b[Nn]otebooks? \d\d[a-z]?( (and|to) \d\d[a-z]?)?"),
+    re.compile(r"\b[Ll]abs? \d( (and|to) \d)?"),
     re.compile(r"\b(19|20)\d\d\b"),  # a year
     re.compile(r"(?<![\w.])[+−-]1\b(?![.,]\d)"),
     re.compile(r"^\*\*Time\*\*.*?\*\*Difficulty\*\*( \d of 5)?", re.M | re.S),  # see `duration`

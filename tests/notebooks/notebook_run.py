@@ -19,6 +19,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from sharedstate_lite.show.prediction import UNATTENDED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +53,7 @@ def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = 
     """
     timeout = timeout or TIMEOUTS[os.environ.get("SCALE", "small")]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), UNATTENDED: "1"}
     # With it, the kernel would leave standard error alone, which it gathers into cells for a learner.
     settings.pop("PYTEST_CURRENT_TEST", None)
     with tempfile.TemporaryDirectory(prefix="nb") as short, tempfile.TemporaryFile("w+") as said:
