@@ -29,19 +29,7 @@ from .predict import agrees, near
 UNATTENDED = "SHAREDSTATE_LITE_UNATTENDED"
 """If this environment variable is set, nobody can type a guess."""
 _HERE = Path(__file__).parent
-_CSS = """
-.ssl-predict{border-left:3px solid var(--inserted);background:var(--panel);color:var(--ink);padding:8px 12px;
- font:14px/1.5 Arial,'Liberation Sans',Helvetica,sans-serif;max-width:72ch}
-.ssl-predict p{margin:0 0 6px}.ssl-predict p:last-child{margin:0}.ssl-predict summary{cursor:pointer}
-.ssl-predict code{font:13px 'Liberation Mono','DejaVu Sans Mono',Menlo,Consolas,monospace;color:inherit;background:none}
-.ssl-predict form{display:flex;flex-wrap:wrap;gap:6px;margin:0 0 6px}
-.ssl-predict input{font:inherit;color:var(--ink);background:var(--page);border:1px solid var(--frame);padding:3px 8px;
- flex:1 1 160px;min-width:0;max-width:340px}
-.ssl-predict button{font:inherit;color:var(--ink);background:var(--page);border:1px solid var(--frame);padding:3px 10px;
- cursor:pointer}
-.ssl-predict :focus-visible{outline:2px solid var(--inserted);outline-offset:1px}
-.ssl-predict .right{color:var(--upquery)}.ssl-predict .wrong{color:var(--deleted)}
-"""
+_STYLE = (_HERE / "prediction.css").read_text(encoding="utf-8")
 
 
 class Prediction:
@@ -106,7 +94,7 @@ class Prediction:
         if self.guess is None and not os.environ.get(UNATTENDED):
             from .prediction_widget import PredictionWidget
 
-            return PredictionWidget(self)._repr_mimebundle_(**kwargs)
+            return PredictionWidget(self.question, self.verdict)._repr_mimebundle_(**kwargs)
         return {"text/plain": repr(self), "text/html": self.html()}
 
     def html(self) -> str:
@@ -120,7 +108,7 @@ class Prediction:
             kind, mark = ("right", "✓") if given["right"] else ("wrong", "✗")
             inside += f"<p class='{kind}'>{mark} {escape(given['text'])}</p>"
             inside += f"<p>{escape(given['why'])}</p>" if given["why"] else ""
-        return f"<style>{style()}{_CSS}</style><div class='ssl ssl-predict'>{inside}</div>"
+        return f"<style>{style()}{_STYLE}</style><div class='ssl ssl-predict'>{inside}</div>"
 
     def _list(self) -> str:
         return "".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,21 @@ import anywidget
 import traitlets
 
 from .palette import style
-from .prediction import _CSS, Prediction
+
+HERE = Path(__file__).parent
 
 
 class PredictionWidget(anywidget.AnyWidget):
     """The widget of one prediction. ``given`` is empty until the reader has typed a guess or skipped."""
 
-    _esm = (Path(__file__).parent / "prediction.js").read_text(encoding="utf-8")
-    _css = style() + _CSS
+    _esm = (HERE / "prediction.js").read_text(encoding="utf-8")
+    _css = style() + (HERE / "prediction.css").read_text(encoding="utf-8")
     question = traitlets.Unicode().tag(sync=True)
     given = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, prediction: Prediction) -> None:
-        self._prediction = prediction
-        super().__init__(question=prediction.question)
+    def __init__(self, question: str, verdict: Callable[[str | None], dict[str, Any]]) -> None:
+        self._verdict = verdict
+        super().__init__(question=question)
         self.on_msg(self._received)
 
     def _received(self, _: Any, message: Any, __: Any) -> None:
@@ -31,4 +33,4 @@ class PredictionWidget(anywidget.AnyWidget):
             return
         guess = None if message.get("skip") else str(message.get("guess", ""))[:500].strip()
         if guess != "":
-            self.given = self._prediction.verdict(guess)
+            self.given = self._verdict(guess)

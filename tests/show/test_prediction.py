@@ -77,12 +77,12 @@ def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv(UNATTENDED, raising=False)
     asked = show.predict("How many?", 4711, {1: "One each."})
     assert any("widget-view" in kind for kind in asked._repr_mimebundle_()[0])
-    widget = PredictionWidget(asked)
+    widget = PredictionWidget(asked.question, asked.verdict)
     assert "4711" not in repr(widget.get_state()) and widget.given == {}
     for message in ("", {"guess": "  "}, {"guess": "1"}, {"guess": "4711"}):
         widget._received(None, message, None)
     assert widget.given == {"right": False, "text": "You said 1. It was 4,711.", "why": "One each."}
-    skipped = PredictionWidget(asked)
+    skipped = PredictionWidget(asked.question, asked.verdict)
     skipped._received(None, {"skip": True}, None)
     assert skipped.given["right"] is None and skipped.given["text"] == "It was 4,711."
 
