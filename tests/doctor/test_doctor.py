@@ -229,17 +229,25 @@ def test_java_that_gives_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A missing jar is a note with a fix; jars that variables name are found."""
+    """A missing jar is a note with a fix, as is GraphFrames' jar without its GraphX jar; named jars are found."""
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
-    variables = ["SHAREDSTATE_LITE_POSTGRES_JAR", "SHAREDSTATE_LITE_GRAPHFRAMES_JAR"]
+    driver, core, graphx = (tmp_path / f"{name}.jar" for name in ("driver", "core", "graphx"))
+    content = {driver: "postgresql/Driver", core: "graphframes/GraphFrame"}
+    content[graphx] = "apache/spark/graphframes/graphx/VertexRDD"
+    for path, name in content.items():
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(f"org/{name}.class", b"")
+    variables = {"SHAREDSTATE_LITE_POSTGRES_JAR": [driver], "SHAREDSTATE_LITE_GRAPHFRAMES_JAR": [core, graphx]}
     for variable in variables:
         monkeypatch.delenv(variable, raising=False)
-    for variable in variables:
+    for variable, paths in variables.items():
         found = services.jars()
         assert found.level is Level.NOTE and variable in found.fix and "spark.session.jars" in found.fix
-        (tmp_path / f"{variable}.jar").touch()
-        monkeypatch.setenv(variable, str(tmp_path / f"{variable}.jar"))
-    assert services.jars() == ok(", ".join(f"{variable}.jar" for variable in variables))
+        monkeypatch.setenv(variable, os.pathsep.join(map(str, paths)))
+    assert services.jars() == ok("driver.jar, core.jar, graphx.jar")
+    monkeypatch.setenv(variable, str(core))
+    found = services.jars()
+    assert found.level is Level.NOTE and "graphx.VertexRDD" in found.text and variable in found.fix
 
 
 def test_postgres(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,7 @@ _IVY = """\
   <dependencies>
     <dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default">
       <exclude org="org.apache.spark"/><exclude org="org.scala-lang"/><exclude org="org.checkerframework"/>
+      <exclude org="org.apache.datasketches"/>
     </dependency>
   </dependencies>
 </ivy-module>

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ ODD = frozenset("[]{}*?#,")
 class Package:
     """A package on Maven Central: its purpose, its coordinates, and the environment variable for the user's own jar.
 
-    ``{spark}`` in ``artifact`` stands for the major version of PySpark, and ``{scala}`` for its version of Scala.
+    ``{spark}`` in an artifact stands for the major version of PySpark, and ``{scala}`` for its version of Scala.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Package:
     artifact: str
     version: str
     variable: str
+    classes: dict[str, str]
+    """A class -> the artifact whose jar contains it. The user's own jars must contain all these classes."""
     instead: str = ""
     """If the repository does not have ``version``, the newest version that matches this pattern is used."""
     digests: dict[str, str] = field(default_factory=dict)
@@ -62,6 +65,7 @@ PACKAGES: dict[str, Package] = {
             artifact="postgresql",
             version="42.7.14",
             variable="SHAREDSTATE_LITE_POSTGRES_JAR",
+            classes={"org.postgresql.Driver": "postgresql"},
             digests={"postgresql-42.7.14.jar": "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"},
         ),
         Package(
@@ -72,6 +76,10 @@ PACKAGES: dict[str, Package] = {
             version="0.12.3",
             instead="0.12.+",
             variable="SHAREDSTATE_LITE_GRAPHFRAMES_JAR",
+            classes={
+                "org.graphframes.GraphFrame": "graphframes-spark{spark}_{scala}",
+                "org.apache.spark.graphframes.graphx.VertexRDD": "graphframes-graphx-spark{spark}_{scala}",
+            },
         ),
     )
 }
@@ -82,7 +90,8 @@ PACKAGES: dict[str, Package] = {
 class Found:
     """The result of looking for a package on this machine.
 
-    ``paths`` are its jars. If it cannot be used, ``absent`` is the reason, and ``mend`` says what to do.
+    ``paths`` are its jars, and ``version`` is the version that was downloaded. If it cannot be used, ``absent`` is the
+    reason, ``mend`` says what to do, and ``version`` is the version to download.
     """
 
     name: str
@@ -118,7 +127,9 @@ def find(name: str) -> Found:
     for file, digest in record["files"].items():
         if not (folder / file).is_file() or _digest(folder / file) != digest:
             return Found(name, package.version, absent=f"{folder / file} is missing or was changed", mend=mend)
-    return Found(name, package.version, tuple(folder / file for file in record["files"]))
+    prefix = f"{wanted.split(':')[1]}-"
+    version = next(file.removeprefix(prefix) for file in record["files"] if file.startswith(prefix))
+    return Found(name, version.removesuffix(".jar"), tuple(folder / file for file in record["files"]))
 
 
 def setting() -> dict[str, str]:
@@ -160,18 +171,32 @@ def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
 def _own(package: Package, named: str) -> Found:
     """Return the jars that a package's environment variable names. They are separated like the folders in PATH."""
     paths = tuple(Path(part).expanduser().absolute() for part in named.split(os.pathsep) if part)
-    bad = next((path for path in paths if not path.is_file()), None)
-    reason = f"{package.variable}={named}: {bad} is not a file" if bad else None
-    if reason is None and (odd := sorted(ODD & set(named))):
-        reason = f"{package.variable}={named}: Spark treats {' '.join(odd)} in a path as a pattern; move the jar"
-    built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
-    if reason is None and built and built.groups() != _spark():
-        reason = (
-            f"{package.variable}={named} is for Spark {built[1]} and Scala {built[2]}, not {' and '.join(_spark())}"
-        )
-    if reason is None:
+    reason = _refused(package, named, paths)
+    if not reason:
         return Found(package.name, "its own", paths)
-    return Found(package.name, package.version, absent=reason, mend=f"correct or unset {package.variable}")
+    mend = f"correct {package.variable}, which can name several jars separated by {os.pathsep!r}, or unset it"
+    return Found(package.name, package.version, absent=f"{package.variable}={named}{reason}", mend=mend)
+
+
+def _refused(package: Package, named: str, paths: tuple[Path, ...]) -> str:
+    """Return why a session cannot use the user's own jars, or an empty string if it can."""
+    files: set[str] = set()
+    for path in paths:
+        if not path.is_file():
+            return f": {path} is not a file"
+        if not zipfile.is_zipfile(path):
+            return f": {path} is not a jar"
+        with zipfile.ZipFile(path) as jar:
+            files.update(jar.namelist())
+    if odd := sorted(ODD & set(named)):
+        return f": Spark treats {' '.join(odd)} in a path as a pattern; move the jar"
+    built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
+    if built and built.groups() != _spark():
+        return f" is for Spark {built[1]} and Scala {built[2]}, not {' and '.join(_spark())}"
+    for name, artifact in package.classes.items():
+        if f"{name.replace('.', '/')}.class" not in files:
+            return f" does not contain {name}, which is in the jar of {_artifact(artifact)}"
+    return ""
 
 
 def _spark() -> tuple[str, str]:
@@ -184,8 +209,13 @@ def _spark() -> tuple[str, str]:
 
 
 def _coordinates(package: Package) -> str:
-    spark, scala = _spark() if "{" in package.artifact else ("", "")
-    return f"{package.group}:{package.artifact.format(spark=spark, scala=scala)}:{package.version}"
+    return f"{package.group}:{_artifact(package.artifact)}:{package.version}"
+
+
+def _artifact(name: str) -> str:
+    """Return the name of an artifact with PySpark's versions of Spark and Scala."""
+    spark, scala = _spark() if "{" in name else ("", "")
+    return name.format(spark=spark, scala=scala)
 
 
 def _retrieve(package: Package, wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:

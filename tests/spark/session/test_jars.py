@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import tomllib
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from sharedstate_lite.spark.session import ivy, jars, settings
 
 ROOT = Path(__file__).resolve().parents[3]
 GRAPHS = "io.graphframes:graphframes-spark4_2.13"
+CORE, GRAPHX = "org.graphframes.GraphFrame", "org.apache.spark.graphframes.graphx.VertexRDD"
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +69,14 @@ def publish(repository: Path, coordinates: str, needs: tuple[str, ...] = (), che
     return jar
 
 
+def packed(path: Path, *classes: str) -> Path:
+    """A jar that contains these classes, without their code; returns its path."""
+    with zipfile.ZipFile(path, "w") as jar:
+        for name in classes:
+            jar.writestr(f"{name.replace('.', '/')}.class", b"")
+    return path
+
+
 def nothing_is_fetched(*arguments: object) -> list[Path]:
     """In place of Ivy where it must not run."""
     raise AssertionError("fetched")
@@ -91,7 +101,11 @@ def copies(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_fetched_with_what_it_needs(repository: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package comes with its dependencies, except those in PySpark, and is passed to a session."""
-    needed = ("io.graphframes:graphframes-graphx-spark4_2.13:0.12.3", "org.scala-lang:scala-library:2.13.16")
+    needed = (
+        "io.graphframes:graphframes-graphx-spark4_2.13:0.12.3",
+        "org.scala-lang:scala-library:2.13.16",
+        "org.apache.datasketches:datasketches-java:6.2.0",
+    )
     jar = publish(repository, f"{GRAPHS}:0.12.3", needed)
     publish(repository, needed[0])
     assert jars.find("graphframes").absent == "it has not been downloaded yet" and jars.setting() == {}
@@ -106,11 +120,14 @@ def test_fetched_with_what_it_needs(repository: Path, empty: Path, monkeypatch: 
     assert [path.name for path in empty.iterdir() if path.name.startswith(".")] == []
 
 
-def test_newest_of_the_line_instead(repository: Path) -> None:
-    """If the repository does not have the version, the newest of the same line is taken."""
+def test_newest_of_the_line_instead(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the repository does not have the version, the newest of the same line is taken, and that version is named."""
     for version in ("0.12.1", "0.12.2", "0.13.0"):
         publish(repository, f"{GRAPHS}:{version}")
-    assert [path.name for path in jars.fetch("graphframes").paths] == ["graphframes-spark4_2.13-0.12.2.jar"]
+    found = jars.fetch("graphframes")
+    assert [path.name for path in found.paths] == ["graphframes-spark4_2.13-0.12.2.jar"]
+    assert found.version == jars.find("graphframes").version == "0.12.2"
+    assert jars.main(["graphframes"]) == 0 and capsys.readouterr().out.startswith("jars: graphframes 0.12.2: /")
 
 
 def test_absence_is_remembered(
@@ -179,18 +196,35 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_own_jar_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable names one jar or several; a missing file, or one for another Spark, is absent with the reason."""
     variable = jars.PACKAGES["graphframes"].variable
-    mine = [tmp_path / name for name in ("graphframes-spark4_2.13-0.11.0.jar", "graphx.jar")]
-    for jar in mine:
-        jar.touch()
+    mine = [packed(tmp_path / "graphframes-spark4_2.13-0.11.0.jar", CORE), packed(tmp_path / "graphx.jar", GRAPHX)]
     monkeypatch.setenv(variable, os.pathsep.join(map(str, mine)))
     assert jars.find("graphframes").paths == tuple(mine)
     assert jars.setting() == {"spark.jars": ",".join(map(str, mine))}
     monkeypatch.setenv(variable, str(tmp_path / "none.jar"))
     assert re.search(f"{variable}=.*is not a file", str(jars.find("graphframes").absent)) and jars.setting() == {}
-    old = tmp_path / "graphframes-spark3_2.12-0.9.0.jar"
-    old.touch()
-    monkeypatch.setenv(variable, str(old))
+    monkeypatch.setenv(variable, str(packed(tmp_path / "graphframes-spark3_2.12-0.9.0.jar", CORE)))
     assert "is for Spark 3 and Scala 2.12, not 4 and 2.13" in str(jars.find("graphframes").absent)
+
+
+def test_own_jar_that_is_not_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's jars must contain the classes of the package and of what it needs; one jar with all is enough."""
+    core, graphx = packed(tmp_path / "core.jar", CORE), packed(tmp_path / "graphx.jar", GRAPHX)
+    variable = jars.PACKAGES["graphframes"].variable
+    for jar, named in ((core, rf"{GRAPHX}.*graphframes-graphx-spark4_2\.13"), (graphx, rf"{CORE}.*graphframes-spark4")):
+        monkeypatch.setenv(variable, str(jar))
+        found = jars.find("graphframes")
+        assert re.search(rf"{variable}=.*does not contain {named}", str(found.absent)) and variable in found.mend
+        assert jars.setting() == {} and jars.main(["graphframes"]) == 1
+    monkeypatch.setenv(variable, str(packed(tmp_path / "both.jar", CORE, GRAPHX)))
+    assert jars.find("graphframes").absent is None
+    (tmp_path / "page.jar").write_text("<html>not found</html>")
+    for name, package in jars.PACKAGES.items():
+        for jar, why in (
+            (tmp_path / "page.jar", "page.jar is not a jar"),
+            (packed(tmp_path / "no.jar"), "not contain"),
+        ):
+            monkeypatch.setenv(package.variable, str(jar))
+            assert why in str(jars.find(name).absent)
 
 
 @pytest.mark.parametrize("name", ["a [1]", "no#1"])
@@ -198,7 +232,7 @@ def test_path_that_is_a_pattern_to_spark(tmp_path: Path, monkeypatch: pytest.Mon
     """A jar whose path Spark reads as a pattern is absent, and the reason names the characters."""
     variable, place = jars.PACKAGES["postgresql"].variable, tmp_path / name
     place.mkdir()
-    (place / "mine.jar").touch()
+    packed(place / "mine.jar", "org.postgresql.Driver")
     monkeypatch.setenv(variable, str(place / "mine.jar"))
     assert "in a path as a pattern" in str(jars.find("postgresql").absent) and jars.setting() == {}
 
