@@ -1,4 +1,4 @@
-"""Helpers that several notebooks share: run engines step by step, measure and compare them, and share state.
+"""Helpers for the notebooks, which run engines step by step, measure and compare them, and demonstrate sharing.
 
 These modules use ``ss`` in the same way as a notebook. They return data frames of text and numbers, and leave
 drawing to `show`.

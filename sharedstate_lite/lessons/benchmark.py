@@ -36,7 +36,7 @@ BINS = 2
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The results of running the sequence on one engine. ``spark`` is True if the engine ran on Spark."""
+    """The results of running the sequence on one engine. ``spark`` is True if the engine runs on Spark."""
 
     kind: str
     spark: bool
@@ -138,8 +138,8 @@ def _closed(engine: Any, session: SparkSession) -> Callable[[], Engine]:
 def summary(runs: Mapping[str, EngineRun]) -> pd.DataFrame:
     """Return one row per run.
 
-    The columns epoch, read (hits), hole (misses), install and restart are times in ms, medians where there are several.
-    The columns rows and bytes cover all state except the base tables.
+    The columns epoch, read, hole, install and restart are times in ms. The times of epochs and reads are medians, where
+    read covers the hits and hole the misses. The columns rows and bytes cover all state except the base tables.
     """
     lines = {}
     for name, run in runs.items():

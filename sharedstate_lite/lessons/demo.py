@@ -44,8 +44,8 @@ LEGEND = (
 class DemoStep:
     """One printed line, which describes the effect of one message or read.
 
-    ``answer`` maps each category to its text, ``base`` is the number of rows in base tables, and ``held`` is the number
-    of rows in each kind of other state. ``dropped`` is the number of changes dropped at holes.
+    ``answer`` maps each category to the printed value. ``base`` is the number of rows in base tables, and ``held`` the
+    number of rows in each kind of other state. ``dropped`` is the number of changes dropped at holes.
     """
 
     did: str

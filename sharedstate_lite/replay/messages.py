@@ -1,13 +1,13 @@
 """The messages of a recorded history, which a user sends to an engine one at a time.
 
-    Epoch      rows with diffs, applied together
-    Read       read one key of a view, or the whole view
-    Evict      make keys of a view holes (partial state)
-    Install    add a view of the catalog to the running engine
+    Epoch      apply rows with diffs together, as one epoch
+    Read       read one key of a view, or the entire view
+    Evict      turn keys of a view into holes (partial state)
+    Install    add a view from the catalog to the running engine
     Drop       remove a view
     Hold       open, advance or close a trace handle (shared state)
     Pause      make messages inside the engine wait until they are delivered (partial state)
-    Deliver    deliver the oldest message that waits between two operators
+    Deliver    deliver the oldest message that is waiting between two operators
     Resume     deliver all waiting messages, oldest first
 
 Messages are plain data. They are hashable, are compared by value, and are not validated against an engine.
@@ -139,7 +139,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Keeps the place of an input that could not be parsed as a message. ``why`` is the error."""
+    """Stands in for an input that could not be parsed as a message. ``why`` is the error."""
 
     text: str
     why: str

@@ -46,7 +46,7 @@ _NAME = re.compile(r'"((?:[^"]|"")+)"|(\w[^\s;,"(\[]*)')
 
 
 class MessageParser:
-    """Parses messages for the relations and views of a catalog."""
+    """Parses messages that refer to the relations and views of a catalog."""
 
     def __init__(self, relations: Mapping[str, Schema], views: Mapping[str, View]) -> None:
         self._relations, self._views = relations, views
@@ -170,7 +170,7 @@ class MessageParser:
         text = text.strip()
         word = text.split(None, 1)[0].lower() if text else ""
         if not text:
-            raise Error("type a message; for example " + self._example())
+            raise Error("the message is empty; type a message such as " + self._example())
         if word in VERBS and word not in (r.lower() for r in self._relations):
             return self._typed_verb(word, text[len(word) :].strip())
         return Epoch(tuple(self._typed(part) for part in _split(text, ";") if part.strip()))
@@ -205,7 +205,7 @@ class MessageParser:
             diff = int((sign[2] or "1")[:40]) * (1 if (sign[1] or sign[3].lower()) in ("+", "insert") else -1)
         found = _NAME.match(rest)
         if not found:
-            raise Error(f"{text.strip()[:40]} is not a message; for example " + self._example())
+            raise Error(f"{text.strip()[:40]} is not a message; type a message such as " + self._example())
         name, schema = self._relation(_plain(found))
         return name, _values(rest[found.end() :], schema, name), diff
 

@@ -182,7 +182,7 @@ class _Run:
         if message.time is None:
             if known is None:
                 raise ViewError(
-                    f"hold {message.reader}: there is no open handle with this name; add an epoch to open one"
+                    f"hold {message.reader}: there is no open handle with this name; add an epoch number to open one"
                 )
             self.handles.pop(message.reader).close()
         elif known is not None:

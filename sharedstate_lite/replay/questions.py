@@ -2,8 +2,8 @@
 
 An answer is text such as ``-U Vegetable 50, +U Vegetable 60``. The order of the rows, upper and lower case, quotes,
 brackets, and spaces or commas between values are ignored. +1 and -1 are accepted in place of a kind of change, and
-a fraction can be rounded to two decimals. An answer with a missing or an extra row is wrong. If no row is expected,
-the answer is ``nothing``. An answer that cannot be parsed is neither right nor wrong.
+a number can be rounded to two or more decimals. An answer with a missing or an extra row is wrong. If no row is
+expected, the answer is ``nothing``. An answer that cannot be parsed is neither right nor wrong.
 
 >>> from sharedstate_lite.replay.questions import Question
 >>> question = Question("What will MAX send?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60)))

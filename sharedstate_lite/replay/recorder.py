@@ -117,7 +117,10 @@ def _answers(history: StateHistory, messages: Sequence[PlayedMessage], drafts: S
 
 
 def _completing(steps: Sequence[StepDraft], asked: StepDraft) -> StepDraft:
-    """Return the last of ``steps`` in which the view takes a response for the key of ``asked``, or ``asked`` itself."""
+    """Return the last step in which the view takes a response for the key that the read ``asked`` asks for.
+
+    Returns ``asked`` itself if there is no such step.
+    """
     found = [
         d
         for d in steps

@@ -8,7 +8,7 @@ operator acts once per epoch and takes the messages from all its inputs. Under p
 takes one message at a time.
 
 Step 0 is the state before the first message. ``Recording.state(n)`` returns the state of each operator
-after step n. The *mark* of a row compares its multiplicity with the state before the current message.
+after step n. The *mark* of a row describes how it differs from the state before the current message.
 ``now`` is True if the row changed in the current step.
 
 Two kinds of operators are not recorded, and messages pass through them without a step. These are projections
@@ -116,7 +116,7 @@ class RecordedBatch:
 class ReaderPosition:
     """The epoch ``time`` up to which a reader has read an arrangement.
 
-    ``before`` is its epoch before this step, or None if it did not exist.
+    ``before`` is the reader's epoch before this step, or None if the reader is new.
     """
 
     reader: str
@@ -306,8 +306,8 @@ class Move:
     - evict: ``keys`` become holes; None stands for all keys.
 
     ``columns`` names the columns of the rows. ``sent`` and ``taken`` are step numbers; ``taken`` is None if the
-    message never arrives. ``trace_edge`` is the edge that the engine's trace has for the message, and ``trace_rows``
-    is the trace's number of rows, before consolidation.
+    message never arrives. ``trace_edge`` and ``trace_rows`` are the edge and the number of rows of this message in the
+    engine's trace, where hidden operators are included and rows are not consolidated.
     """
 
     number: int
@@ -340,9 +340,9 @@ class RecordedStep:
     - evict: an operator takes an evict message, or evicts keys itself;
     - read: a view is read;
     - seal: the epoch ends and, under shared state, since advances and batches merge;
-    - install, drop, hold or pause: a message of the user, which takes one step;
-    - deliver or resume: the same, if no message was waiting;
-    - refused: the engine refused the message.
+    - install, drop, hold or pause: the engine applies a message of this kind;
+    - deliver or resume: the engine applies a message of this kind, but no message was waiting on an edge;
+    - refused: the engine refuses the message.
 
     ``operator`` is '' if the step does not belong to an operator. ``dropped`` are changes that were dropped because
     their keys are holes. ``emitted`` are the changes that a view emits. ``answer`` is the result of the read that
@@ -422,7 +422,10 @@ class Recording:
         return None if step is None else self.messages[step.message - 1]
 
     def state(self, number: int) -> Mapping[str, OperatorState]:
-        """Return the state of each operator after step ``number``, by operator. Raises IndexError if out of range."""
+        """Return the state of each operator after step ``number``, by the operator's name.
+
+        Raises IndexError if the number is out of range.
+        """
         return self._state(self._checked(number))
 
     def totals(self, number: int) -> Totals:

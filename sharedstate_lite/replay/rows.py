@@ -33,7 +33,7 @@ def decode(words: Words, types: Sequence[Type], strings: Dictionary) -> list[Val
 class Content:
     """Consolidated ``rows`` int64[k, n], sorted in the same order as batches.
 
-    ``counts`` are the multiplicities of the rows, and ``words`` are the sort words.
+    ``counts`` are the multiplicities of the rows, and ``words`` are the sort words that determine their order.
     """
 
     layout: Layout
@@ -61,7 +61,7 @@ class Content:
         return found
 
     def places(self, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
-        """Return the position of each row of int64[k, q], or -1 for a row that does not occur."""
+        """Return the position of each of ``rows``, int64[k, q], or -1 for a row that does not occur."""
         out = np.full(rows.shape[1], -1, dtype=np.intp)
         if len(self) and rows.shape[1]:
             words = self.layout.sort_words(rows, strings)
@@ -90,7 +90,7 @@ class MarkedRows:
 
     @classmethod
     def of(cls, held: Content, change: Content, last: Content, strings: Dictionary) -> MarkedRows:
-        """Mark the current rows, ``held``.
+        """Build the marked rows from the current rows, ``held``.
 
         ``change`` contains the changes of the current message so far, and ``last`` those of the current step.
         """
@@ -117,7 +117,7 @@ class MarkedRows:
     def chosen(self, looked: npt.NDArray[np.bool_], strings: Dictionary, most: int = MOST) -> npt.NDArray[np.intp]:
         """Return the positions of at most ``most`` rows, sorted by value.
 
-        Rows that were changed or looked up take precedence over the others. ``looked`` marks the rows looked up.
+        Rows that were changed or looked up take precedence. ``looked`` is True for the rows that were looked up.
         """
         order = self.order(strings)
         if len(order) <= most:

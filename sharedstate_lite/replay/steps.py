@@ -1,4 +1,4 @@
-"""Splits the observed entries of a message into steps, in each of which one operator acts.
+"""Splits the entries that were observed for a message into steps. In each step, one operator acts.
 
 Under full and shared state, an epoch has one step for each base table that receives rows, then
 one step for each operator that received or wrote rows, in the engine's order, with views last.
@@ -59,7 +59,7 @@ class StepDraft:
     reads: list[tuple[str, tuple[int, ...] | None, Words]] = field(default_factory=list)
     """The reads of pieces of state, as (piece, key columns, keys) or (piece, None, rows)."""
     filled: dict[str, Words] = field(default_factory=dict)
-    """The filled keys after the step of each piece whose filled keys changed."""
+    """The filled keys after the step, by piece, for each piece whose filled keys have changed."""
     emitted: Changes | None = None
     answer: tuple[Values, ...] | None = None
     key: Values | None = None
@@ -72,8 +72,8 @@ class StepDraft:
 class PlayedMessage:
     """One message and everything that was observed while the engine applied it.
 
-    ``before`` and ``after`` are the engine's structure, and ``start`` and ``end`` are its snapshots, before and after
-    the message. ``answer`` contains the rows of a read that completed immediately.
+    ``before`` and ``after`` are the engine's structure before and after the message, and ``start`` and ``end`` are the
+    snapshots of its state. ``answer`` contains the rows of a read that completed immediately.
     """
 
     number: int
@@ -90,7 +90,7 @@ class PlayedMessage:
     answered: list[tuple[int, tuple[Values, ...]]] = field(default_factory=list)
     """The earlier reads that this message completed, as (number of the reading message, rows)."""
     waiting: tuple[int, ...] = ()
-    """The engine's numbers of the messages that are still in flight after this message (partial state)."""
+    """The messages that are still in flight after this message (partial state), by the number the engine gave them."""
 
 
 class ShownGraph:
@@ -139,7 +139,7 @@ class StepBuilder:
         return next((d for d in reversed(self.steps) if d.operator == operator), None)
 
     def add_read(self, draft: StepDraft | None, entry: ArrangementRead) -> None:
-        """Record a read in a step, except if an aggregation looks up keys in its own state."""
+        """Record a read in a step, unless an aggregation is looking up keys in its own state."""
         if draft is None:
             return
         piece = self._visible_pieces.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
@@ -189,7 +189,7 @@ def _spelled(view: str, played: PlayedMessage) -> str:
 
 class _DataflowSteps(StepBuilder):
     def act(self, operator: str, kind: str = "change") -> StepDraft:
-        """Return the step of an operator in this epoch, which is created if it does not exist."""
+        """Return the step of an operator in this epoch. Creates the step if it does not exist yet."""
         return self.last(operator) or self.step(kind, operator)
 
     def epoch(self) -> None:
@@ -249,7 +249,7 @@ class _DataflowSteps(StepBuilder):
 SENDS = {"message": "change", "upquery": "upquery", "response": "response"}
 
 InFlight = dict[int, MoveDraft]
-"""The messages in flight, by the number that the engine gave them. Kept between messages of the history."""
+"""The messages in flight, by the number that the engine gave them. They are kept between messages of the history."""
 
 
 def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> list[StepDraft]:

@@ -34,7 +34,7 @@ class Tables:
         self._arrangements = ArrangementStates(history)
 
     def state(self, step: int) -> dict[str, OperatorState]:
-        """Return the state of each operator after a step, by operator.
+        """Return the state of each operator after a step, by the operator's name.
 
         The state of an operator that is not installed at that step is empty.
         """
@@ -250,7 +250,7 @@ def _side(snap: Snapshot, s: Structure) -> str:
 
 
 def _selected(table: Table, s: Structure) -> Table:
-    """Return a view's table with the columns in the order of the SELECT list, and with their names from it."""
+    """Return a view's table with the columns in the order, and under the names, of its SELECT list."""
     columns = s.view_columns[table.name]
     names = tuple(c.name for c in s.schemas[table.name])
     key = tuple(names[columns.index(table.columns.index(k))] for k in table.key)

@@ -54,7 +54,7 @@ def test_text_is_read_as_it_is_meant(text: str) -> None:
 
 
 WRONG = {
-    "": "type a message",
+    "": "the message is empty; type a message",
     "+1 nowhere Potato": "relation nowhere does not exist",
     "visit Potato, Eve": "visit takes 3 values",
     "visit Potato, Eve, sixty": "length must be a whole number, not sixty",

@@ -70,7 +70,7 @@ class Record:
 
 
 class Challenger:
-    """A server that hands out some batches, in a separate process; a context manager.
+    """A server in a separate process that hands out the given batches. It is a context manager.
 
     The server reads a pipe from this process, and therefore stops when this process does. Raises Error if it does not
     start.

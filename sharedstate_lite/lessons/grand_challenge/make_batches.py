@@ -18,7 +18,7 @@ TYPES = (pa.string(), pa.int32(), pa.float32(), pa.timestamp("ns"))
 
 
 def batches(ticks: pa.Table, size: int = 1_000, seed: int = 0, unpriced: float = 0.0) -> Iterator[Batch]:
-    """Yield the trades in batches of ``size`` events.
+    """Split the trades into batches of ``size`` events, and return an iterator over the batches.
 
     ``ticks`` has one row per trade, in order, with the columns symbol, security_type (0 is equity, 1 is index),
     last_trade_price and last_trade (a timestamp). Price and time can be NULL. A batch asks about 5 to 19 different

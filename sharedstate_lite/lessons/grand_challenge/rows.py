@@ -1,9 +1,9 @@
 """Converts messages to Arrow rows, and answers to messages.
 
 A batch is a table with the schema ``ROWS``. It contains the events of the batch in order, and then the symbols that the
-batch asks about, as rows without a time. Answers are a table with the schema ``ANSWERS`` and one row per requested
-symbol; ``position`` is the symbol's place in the request. :func:`slices` divides a batch by symbol into one table per
-part.
+batch asks about, as rows without a time. Answers are a table with the schema ``ANSWERS``, which has one row for each of
+these symbols. ``position`` is the symbol's position in the batch's list of symbols. :func:`slices` divides a batch by
+symbol into one table per part.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ROWS: list[Any] = [
 ROWS = pa.schema(_ROWS)
 """The schema of a batch.
 
-``at`` is the time in nanoseconds since 1970. It is NULL in a row for a requested symbol, and the ``position`` of such
-a row is the symbol's place in the request. The price is NaN if an event does not have a time, or if its time is
-outside the limit.
+``at`` is the time of an event in nanoseconds since 1970. It is NULL in a row for a symbol that the batch asks about,
+where ``position`` is the symbol's position in the batch's list of symbols. The price is NaN if an event does not have a
+time, or if its time is outside the limit.
 """
 CROSSED = pa.list_(pa.struct([("at", pa.int64()), ("security", pa.int32()), ("signal", pa.int8())]))
 _ANSWERS: list[Any] = [

@@ -33,7 +33,7 @@ CALL_SECONDS = 30
 
 
 class Run:
-    """One benchmark, with the number ``id``; a context manager.
+    """One benchmark, with the number ``id``. It is a context manager.
 
     ``batches`` must be called from only one thread, and ``answer`` can be called from any thread. Raises Error if the
     challenger cannot be reached or refuses a call.

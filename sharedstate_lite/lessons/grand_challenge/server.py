@@ -192,7 +192,7 @@ class Service:
 
 def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
     context.abort(code, why)
-    raise AssertionError("abort raises")
+    raise AssertionError("context.abort() did not raise an exception")
 
 
 def serve(batches: list[bytes]) -> tuple[grpc.Server, int]:

@@ -95,7 +95,7 @@ def uncached(events: DataFrame, load: tuple[Load, Load]) -> DataFrame:
 def private(events: DataFrame, load: tuple[Load, Load], capacity: int, hits: dict[str, Accumulator[int]]) -> DataFrame:
     """Enrich events with two caches in each task. Each has ``capacity`` rows and evicts the least recently used first.
 
-    ``hits`` counts the hits of all tasks, under "id hits" and "category hits".
+    ``hits`` contains the accumulators "id hits" and "category hits", which count the hits of all tasks.
     """
     return looked_up(
         events, lambda: (_Private(capacity, hits["id hits"]), _Private(capacity, hits["category hits"])), load

@@ -34,7 +34,7 @@ Connection = psycopg.Connection[Any]
 ROWS = 1_000
 """The maximum number of events in one batch of a task."""
 _mine: dict[str, tuple[int, Connection]] = {}
-"""The connection that this worker process keeps open, by its mark: (pid of the process that opened it, connection)."""
+"""The connection that this worker process keeps open, by mark, as (pid of the process that opened it, connection)."""
 
 
 def per_query(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFrame:

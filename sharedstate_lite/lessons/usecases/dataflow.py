@@ -97,7 +97,10 @@ class Outside:
         return self._graph.scaled(self._ranks(table.column("node").to_numpy(), table.column("rank").to_numpy()))
 
     def joined_components(self) -> Labels:
-        """Find connected components with a join and a minimum per round, over the nodes whose label has changed."""
+        """Find connected components with a join and a minimum per round.
+
+        Only nodes whose label has changed are joined with their edges.
+        """
         from pyspark.sql import functions as f
 
         back = self._edges.select(f.col("target").alias("source"), f.col("source").alias("target"))

@@ -106,7 +106,10 @@ def _alone(ids: DataFrame, seen: Any) -> DataFrame:
 
 
 def _kept(ids: DataFrame, make: Callable[[], Callable[[Any], Any]], seen: Any = None) -> DataFrame:
-    """Return the rows that are new to a task's set. ``make`` is called once per task and returns the set's function."""
+    """Keep only the rows whose id is new to the task's set.
+
+    ``make`` is called once per task. The function that it returns adds ids to the set, and returns True for new ones.
+    """
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         add_new = make()

@@ -106,9 +106,10 @@ def climb(
 ) -> list[RungResult]:
     """Run each rung ``warm`` times as a warm-up and ``runs`` times measured, and return the results in order.
 
-    ``empty`` is the empty run, which is performed before and after the ladder. The shorter of the two times is
-    subtracted from every rung. When a rung has taken ``most`` seconds in total, it is not run again. If that happens
-    during the warm-up, the warm-up runs are used as measured runs. ``progress`` is called before every run.
+    ``empty`` is the empty run, which is performed before and after the ladder. Its shortest time is subtracted from
+    every rung that does not have its own empty run. When a rung has taken ``most`` seconds in total, it is not run
+    again. If that happens during the warm-up, the warm-up runs are used as measured runs. ``progress`` is called before
+    every run.
 
     Raises Error if ``runs`` is less than 1, ``warm`` is negative, or a rung returns different answers in its runs.
     """
