@@ -193,7 +193,7 @@ def test_large_tables_are_given_in_part() -> None:
 
 def test_what_cannot_be_is_refused_when_a_replay_is_made() -> None:
     """Kinds and options that cannot be are errors at once, as for an engine."""
-    with pytest.raises(ss.ViewError, match="kinds of state"):
+    with pytest.raises(ss.ViewError, match="kinds of engine"):
         ss.replay("half", [view()])
     with pytest.raises(ss.ViewError, match="partial state"):
         ss.replay("full", [view()], max_rows=5)
