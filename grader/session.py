@@ -20,7 +20,7 @@ from typing import Any
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
-from .processes import Elsewhere, Sampler, Supervisor, closed, left_out, prepare
+from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
@@ -115,10 +115,11 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
     adopt_orphans()
     submission, limits = wish.submission, wish.limits
-    folder: Path | None = None
+    built: Built | None = None
     if submission.folder is not None:
         say("building" if submission.build else "copying")
-        folder, record.about["submission"]["hash"] = prepare(submission, cache_folder(), limits.build)
+        built = prepare(submission, cache_folder(), limits.build)
+        record.about["submission"]["hash"] = built.hash
     now: list[Callable[[], int]] = [lambda: 0]
 
     def note(process: str, what: str, detail: str) -> None:
@@ -127,14 +128,14 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     supervisor: Supervisor | None = None
     urls = submission.urls
     namespaces: tuple[str, ...] = ()
-    if folder is not None:
-        tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
+    if built is not None:
+        tier, sandbox = choose(uuid.uuid4().hex, scratch, built.folder, built.programs)
         ends.callback(sandbox.close)
         record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
         namespaces = sandbox.namespaces
         scout = Generator(namespaces)
         ends.callback(scout.close)
-        supervisor = Supervisor(submission, folder, scratch, sandbox, scout, limits, note)
+        supervisor = Supervisor(submission, built.folder, scratch, sandbox, scout, limits, note)
         ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
         ends.callback(supervisor.close)
         say(f"starting {', '.join(supervisor.names)}")
@@ -146,7 +147,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     counter = Counter(record, generator, routes, limits)
     now[0] = counter.now
     services: Supervisor | Elsewhere | None = supervisor
-    if folder is None:
+    if built is None:
         record.about["untested"] = left_out(list(wish.ways))
         say(f"waiting for {submission.name} to accept connections")
     if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
@@ -193,13 +194,13 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     say("taking the final snapshot")
     settle_all(live)
     left = limits.budget - counter.now() / 1e9
-    if folder is None or supervisor is None:
+    if built is None or supervisor is None:
         why = "the grader does not control the disk of a system at --url"
     elif record.phases.get("contract", {}).get("silent"):
         why = "the system does not answer"
     elif not (why := _no_cut(wish, left)):
         supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
-        stage = powercut.Stage(submission, folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
+        stage = powercut.Stage(submission, built.folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
         try:
             record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
         except VoidError as error:

@@ -16,16 +16,18 @@ import subprocess
 import tempfile
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from ..errors import SubmissionError, UsageError, VoidError
-from ..sandbox import Command, Locked, Plain, search_path
+from ..sandbox import Command, Locked, Plain, Programs
 from ..submission import Submission
 from ..submission.archive import MOST_BYTES, MOST_FILES
 from ..terms import Limits
 from .bounds import EVERY, Bounds
 from .logs import Logs
+from .python import find, programs_of, wrap
 
 _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
 
@@ -70,36 +72,52 @@ def _closed(error: OSError) -> NoReturn:
     ) from error
 
 
-def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, str]:
-    """Build the submission unless the result is cached. Returns the folder to run it from, and the content hash.
+@dataclass(frozen=True)
+class Built:
+    """A submission that can run: its folder, the hash of its content, and the programs that it uses."""
 
-    Raises SubmissionError if the build fails, and UsageError if the cache folder cannot be created.
+    folder: Path
+    hash: str
+    programs: Programs
+
+
+def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
+    """Build the submission unless the result is cached.
+
+    Raises SubmissionError if the build fails, VoidError if this machine does not have the submission's Python, and
+    UsageError if the cache folder cannot be created.
     """
     if submission.folder is None:
         raise ValueError("a system at --url cannot be built")
     mark = content_hash(submission.folder)
-    home = cache / mark[:24]
+    python = find(submission.python) if submission.python else None
+    # A virtual environment contains the path of its Python.
+    name = (hashlib.sha256(f"{mark} {python}".encode()).hexdigest() if python else mark)[:24]
+    home = cache / name
+    programs = programs_of(python, home / "python")
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"{cache} cannot be created ({error.strerror}); set XDG_CACHE_HOME to a folder that you can write to"
         ) from error
-    with open(cache / f"{mark[:24]}.lock", "w") as lock:
+    with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
             shutil.rmtree(home, ignore_errors=True)
             # Links are copied as links, because the copy must contain only files that were checked.
             skip = shutil.ignore_patterns(*_SKIP)
             shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
+            if python is not None:
+                wrap(python, home / "python")
             # The home is outside the cache, which may be inside a folder that only root can enter. All commands share
             # this home, so that a command can use what an earlier command installed.
             with tempfile.TemporaryDirectory(prefix="checkout-build-", ignore_cleanup_errors=True) as own:
                 for command in submission.build:
-                    _run(command, home / "submission", Path(own), seconds)
+                    _run(command, home / "submission", Path(own), seconds, programs)
             _open_up(home / "submission")
             (home / "done").touch()
-    return home / "submission", mark
+    return Built(home / "submission", mark, programs)
 
 
 def _open_up(folder: Path) -> None:
@@ -111,13 +129,13 @@ def _open_up(folder: Path) -> None:
                 path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
 
 
-def _sandbox(folder: Path) -> Plain:
+def _sandbox(folder: Path, programs: Programs) -> Plain:
     """Return the sandbox for a build: Landlock if the kernel has it, and otherwise only resource limits."""
     run = uuid.uuid4().hex
     try:
-        locked = Locked(run, folder, network=True)
+        locked = Locked(run, folder, True, programs)
     except VoidError:
-        return Plain(run)
+        return Plain(run, programs)
     if locked.uid >= 0:
         for root, folders, files in os.walk(folder):
             for name in (".", *folders, *files):
@@ -125,14 +143,14 @@ def _sandbox(folder: Path) -> Plain:
     return locked
 
 
-def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float) -> None:
+def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float, programs: Programs) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
-    if shutil.which(words[0], path=search_path()) is None and not (folder / words[0]).exists():
+    if shutil.which(words[0], path=programs.path) is None and not (folder / words[0]).exists():
         raise SubmissionError(f"build: unknown program {words[0]!r}; install it in an earlier command")
     logs = Logs()
     output = logs.pipe("build")
     try:
-        process, tree = _sandbox(folder).start(Command("build", words, folder, output, {}, home, (folder,)))
+        process, tree = _sandbox(folder, programs).start(Command("build", words, folder, output, {}, home, (folder,)))
     finally:
         os.close(output)
     who = ("build: it uses", "build: its folder contains")

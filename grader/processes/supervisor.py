@@ -7,8 +7,10 @@ it restarts processes that have exited.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,11 +28,12 @@ from ..wire.client import Generator
 from ..wire.jobs import Job, Shape, Target
 from .bounds import Bounds
 from .logs import Logs
+from .python import GATEWAY
 
 _GLANCE = 0.05
 """Seconds between two checks of whether a service is ready. There is no event when it starts listening on a port."""
-
-
+_AGAIN = 0.5
+"""The shortest time in seconds from one start of a ready command to the next."""
 _NO_PROGRAM, _FIRST_EXITS = 127, 3
 """The exit status for a missing program, as in a shell; and the number of exits after which a first start fails."""
 
@@ -73,7 +76,8 @@ class Supervisor:
         self._services = {process.name: _Service(process) for process in submission.processes}
         free = iter(scout.ports(len(self._services)))
         ports = {name: service.process.port or next(free) for name, service in self._services.items()}
-        self.places = Places(ports, self._data, str(folder))
+        addresses = {name: service.process.address for name, service in self._services.items()}
+        self.places = Places(ports, self._data, str(folder), addresses)
         self.logs = Logs()
         self._bounds = Bounds(self._pids, scratch, limits.memory, limits.disk, limits.files)
 
@@ -94,30 +98,48 @@ class Supervisor:
     def start_all(self) -> None:
         """Start all services in order, each one when the previous one is ready.
 
-        Raises SubmissionError if a service does not become ready, and VoidError if its port is in use.
+        Raises SubmissionError if a service does not become ready, or if an earlier one uses its port. Raises VoidError
+        if another program uses a port.
         """
         for name, service in self._services.items():
-            port = self.places.ports[name]
-            if service.process.port and self._scout.knock(Target("127.0.0.1", port), 0.2):
+            if service.process.port and self._scout.knock(self._target(name), 0.2):
+                port = service.process.port
                 raise VoidError(f"another program uses port {port}, which {name} needs; stop that program")
+        for name, service in self._services.items():
+            if service.process.port and self._scout.knock(self._target(name), 0.2):
+                raise SubmissionError(
+                    f"{name}: an earlier process listens on {service.process.address}:{service.process.port}; let each "
+                    "process listen on its {address} and {port}, not on 0.0.0.0, which is every address"
+                )
             self.start(name)
             self.wait_ready(name)
+
+    def _target(self, name: str) -> Target:
+        return Target(self._services[name].process.address, self.places.ports[name])
 
     def start(self, name: str) -> None:
         """Start one service without waiting until it is ready. Raises SubmissionError if it cannot be started."""
         service = self._services[name]
-        process = service.process
-        fill = self.places.fill
+        words: tuple[str, ...] = service.process.command
+        if service.process.routes:
+            routes = (f"{prefix}={url}" for prefix, url in service.process.routes)
+            words = (sys.executable, "-I", "-S", str(GATEWAY), "{address}", "{port}", *routes)
+        service.popen, service.tree = self._run(name, words, name)
+        service.wanted, service.began = True, time.monotonic()
+
+    def _run(self, name: str, words: tuple[str, ...], log: str) -> tuple[subprocess.Popen[bytes], Tree]:
+        """Start a command with the folders and the environment of a service. ``log``: the name of its log."""
+        process, fill = self._services[name].process, self.places.fill
         home = self._scratch / "home" / name
         home.mkdir(parents=True, exist_ok=True)
         where = (self._folder / fill(process.cwd, name)).resolve()
         if not where.is_dir():
             raise SubmissionError(f"{name}: the cwd {process.cwd!r} is not a folder")
-        output = self.logs.pipe(name)
+        output = self.logs.pipe(log)
         try:
             command = Command(
                 name,
-                tuple(fill(word, name) for word in process.command),
+                tuple(fill(word, name) for word in words),
                 where,
                 output,
                 {key: fill(value, name) for key, value in process.env.items()},
@@ -125,12 +147,11 @@ class Supervisor:
                 (Path(self._data(name)),),
                 tuple(self.places.ports.values()),
             )
-            service.popen, service.tree = self._sandbox.start(command)
+            return self._sandbox.start(command)
         except OSError as error:
             raise SubmissionError(f"{name} cannot be started: {error.strerror}") from error
         finally:
             os.close(output)
-        service.wanted, service.began = True, time.monotonic()
 
     def wait_ready(self, name: str) -> None:
         """Wait until a service is ready, and restart it if it exits.
@@ -139,10 +160,9 @@ class Supervisor:
         be missing or has exited three times, so that a student does not have to wait for a minute.
         """
         service = self._services[name]
-        ready = service.process.ready
-        seconds = ready.timeout or self._limits.ready
+        seconds = service.process.ready.timeout or self._limits.ready
         until, exits = time.monotonic() + seconds, 0
-        while not self.is_ready(name):
+        while missing := self._missing(name, until):
             code = service.popen.poll() if service.popen is not None else None
             if code is not None and time.monotonic() - service.began >= self._limits.restart / 2:
                 exits += 1
@@ -154,23 +174,46 @@ class Supervisor:
                 self.start(name)
             self.tend_others(name)
             if time.monotonic() > until:
-                asked = self.places.fill(ready.http or (f"port {ready.tcp}" if ready.tcp else "a port"), name)
-                got = f"must answer 2xx ({status_word(self._asked(asked))})" if ready.http else "does not answer"
                 raise SubmissionError(
-                    f"{name} is not ready after {seconds:.0f} s: {asked} {got}; it printed:\n" + self.logs.tail(name)
+                    f"{name} is not ready after {seconds:.0f} s: {missing}. If it only needs longer, set timeout_s "
+                    f"(at most 600) in its ready in checkout.toml. It printed:\n{self.logs.tail(name)}"
                 )
             time.sleep(_GLANCE)  # see _GLANCE
         service.seen_ready = True
         self._note(name, "ready", "")
 
-    def is_ready(self, name: str) -> bool:
-        """Return whether a service is ready now."""
-        ready = self._services[name].process.ready
+    def _missing(self, name: str, until: float) -> str:
+        """Return what a service still needs to be ready, or "" if it is ready now."""
+        ready, fill = self._services[name].process.ready, self.places.fill
+        if ready.command:
+            code = self._ran(name, ready.command, until)
+            words = shlex.join(fill(word, name) for word in ready.command)
+            said = f", and printed {last}" if (last := self.logs.tail(f"{name}.ready", 1)) else ""
+            got = "did not end in time" if code is None else f"exited with {code}"
+            return f"its ready command must exit with 0, but {words} {got}{said}" if code != 0 else ""
         if ready.http:
-            return 200 <= self._asked(self.places.fill(ready.http, name)) < 300
+            url = fill(ready.http, name)
+            status = self._asked(url)
+            return "" if 200 <= status < 300 else f"{url} must answer 2xx ({status_word(status)})"
         if ready.tcp:
-            return self._scout.knock(Target("127.0.0.1", int(self.places.fill(ready.tcp, name))))
-        return True
+            port = int(fill(ready.tcp, name))
+            target = Target(self._services[name].process.address, port)
+            return "" if self._scout.knock(target) else f"{target.host}:{port} does not accept connections"
+        return ""
+
+    def _ran(self, name: str, words: tuple[str, ...], until: float) -> int | None:
+        """Run the command that tells whether a service is ready. Returns its exit status, or None if it did not end."""
+        began = time.monotonic()
+        popen, tree = self._run(name, words, f"{name}.ready")
+        while (code := popen.poll()) is None and time.monotonic() < until:
+            self.tend_others(name)
+            time.sleep(_GLANCE)  # see _GLANCE
+        tree.kill()
+        popen.wait()
+        while code and time.monotonic() < min(until, began + _AGAIN):
+            self.tend_others(name)
+            time.sleep(_GLANCE)  # see _GLANCE
+        return code
 
     def _asked(self, url: str) -> int:
         parts = urlsplit(url)

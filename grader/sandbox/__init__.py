@@ -8,7 +8,7 @@ cannot import this package, so three of them repeat a few lines about limits.
 
 from .locked import Locked, landlock
 from .plain import Command, Plain
-from .programs import search_path
+from .programs import Programs, search_path
 from .tiers import Tier, choose
 from .tree import Tree, adopt_orphans
 from .walls import Walls
@@ -19,6 +19,7 @@ __all__ = [
     "Command",
     "Locked",
     "Plain",
+    "Programs",
     "Sandbox",
     "Tier",
     "Tree",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import Command, Plain, limits
-from .programs import settings
+from .programs import ONLY_THE_GRADERS, Programs, settings
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
@@ -38,9 +38,11 @@ def landlock() -> int:
 class Locked(Plain):
     """Starts commands restricted by Landlock. Raises VoidError if the kernel does not have it."""
 
-    def __init__(self, run: str, submission: Path | None, network: bool = False) -> None:
+    def __init__(
+        self, run: str, submission: Path | None, network: bool = False, programs: Programs = ONLY_THE_GRADERS
+    ) -> None:
         """``run``: a unique id; ``submission``: a folder that commands can read; ``network``: allow all ports."""
-        super().__init__(run)
+        super().__init__(run, programs)
         self.abi = landlock()
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock; use Linux 5.13 or later, booted with lsm=landlock")
@@ -55,10 +57,10 @@ class Locked(Plain):
                 os.chown(path, self.uid, self.uid)
         python = [str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)]
         etc = _for_all() if self._network else _ETC
-        submission = [str(self._submission)] if self._submission is not None else []
+        more = [str(path) for path in (self._submission, *self._programs.readable) if path is not None]
         asked = {
             "abi": self.abi,
-            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *python, *submission],
+            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *python, *more],
             "writable": writable,
             "ports": None if self._network else command.ports,
             "uid": self.uid,

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .programs import search_path
+from .programs import ONLY_THE_GRADERS, Programs
 from .tree import MARK, Tree, keep
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
@@ -65,8 +65,9 @@ class Plain:
     namespaces: tuple[str, ...] = ()
     """The namespaces that the generator must enter to reach the services."""
 
-    def __init__(self, run: str) -> None:
-        self._run, self._starts = run, 0
+    def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
+        """``run``: a unique id; ``programs``: what commands can use."""
+        self._run, self._starts, self._programs = run, 0, programs
 
     def close(self) -> None:
         """Do nothing."""
@@ -84,7 +85,7 @@ class Plain:
         self._starts += 1
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {
-            "PATH": search_path(),
+            "PATH": self._programs.path,
             "HOME": str(command.home),
             "TMPDIR": str(command.home),
             "LANG": "C.UTF-8",

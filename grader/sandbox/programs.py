@@ -1,10 +1,15 @@
-"""The PATH of submissions: the grader's environment, then the database servers in its packages, then the system."""
+"""The programs that a submission can run: those on its PATH, and what they need to read.
+
+The PATH has the grader's environment, then the database servers in its packages, then the system. If a submission uses
+a Python of its own, this Python replaces the grader's environment, whose programs would run on the grader's Python.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -14,13 +19,31 @@ _CONF = ("alternatives", "java-*-openjdk")
 """Folders in /etc that programs in /usr need, such as the settings of Debian's Java."""
 
 
+@dataclass(frozen=True)
+class Programs:
+    """What a submission can use in addition to /usr and the grader's Python."""
+
+    python: Path | None = None
+    """A folder with the programs ``python3`` and ``python``, to use in place of the grader's environment."""
+    readable: tuple[Path, ...] = ()
+    """Files and folders that commands can read."""
+
+    @property
+    def path(self) -> str:
+        """The PATH of builds and services."""
+        return search_path(self.python)
+
+
+ONLY_THE_GRADERS = Programs()
+
+
 def _newest(path: Path) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", path.parent.parent.name))
 
 
-def search_path() -> str:
-    """Return the PATH for builds and services."""
-    found = [str(Path(sys.prefix) / "bin")]
+def search_path(python: Path | None = None) -> str:
+    """Return the PATH for builds and services. ``python``: a folder to use in place of the grader's environment."""
+    found = [str(python or Path(sys.prefix) / "bin")]
     seen: set[str] = set()
     for package, program in _SERVERS.items():
         spec = importlib.util.find_spec(package)

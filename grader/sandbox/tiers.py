@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import VoidError
 from .locked import Locked
 from .plain import Command, Plain
+from .programs import ONLY_THE_GRADERS, Programs
 from .walls import Walls
 
 READS, CHANGES, TCP, UDP = (
@@ -63,11 +64,13 @@ class Tier:
         return [(threat, threat in stopped) for threat in THREATS]
 
 
-def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plain | Walls]:
+def choose(
+    run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS
+) -> tuple[Tier, Plain | Walls]:
     """Return the best tier that works on this machine, and its sandbox."""
     whys = []
     try:
-        walls = Walls(run, scratch, submission)
+        walls = Walls(run, scratch, submission, programs)
     except VoidError as error:
         whys.append(f"tier 1: {error}")
     else:
@@ -76,14 +79,14 @@ def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plai
         walls.close()
         whys.append(f"tier 1: bwrap does not work on this machine: {said}")
     try:
-        locked = Locked(run, submission)
+        locked = Locked(run, submission, programs=programs)
     except VoidError as error:
         whys.append(f"tier 2: {error}")
     else:
         if not (said := _tried(locked, scratch)):
             return Tier(2, f"Landlock, ABI {locked.abi}", whys[0], locked.abi), locked
         whys.append(f"tier 2: a process under Landlock does not work on this machine: {said}")
-    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(run)
+    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(run, programs)
 
 
 def _tried(sandbox: Plain | Walls, scratch: Path) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import Command, limits
-from .programs import search_path, settings
+from .programs import ONLY_THE_GRADERS, Programs, settings
 from .tree import Tree, keep
 
 _HERE = Path(__file__).resolve().parent
@@ -36,15 +36,18 @@ _ETC = {
 class Walls:
     """Starts commands inside bubblewrap. Raises VoidError if the machine does not allow it."""
 
-    def __init__(self, run: str, scratch: Path, submission: Path | None) -> None:
-        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder that commands can read."""
+    def __init__(self, run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS) -> None:
+        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder that commands can read.
+
+        ``programs``: what commands can use in addition.
+        """
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise VoidError("bwrap is missing; install the Debian package bubblewrap")
         self._bwrap, self._run, self._starts = bwrap, run, 0
         self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
         self._scratch = scratch
-        self._submission = submission
+        self._submission, self._programs = submission, programs
         # This folder is only used as a mount point in a private mount namespace.
         self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
         etc = scratch / "etc"
@@ -75,9 +78,10 @@ class Walls:
 
     def _binds(self, writable: list[str]) -> list[tuple[str, str, bool]]:
         python = {str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)}
-        readable = [*sorted(path for path in python if not path.startswith("/usr/"))]
-        if self._submission is not None:
-            readable.append(str(self._submission))
+        more = (self._submission, *self._programs.readable)
+        readable = sorted(
+            path for path in python | {str(path) for path in more if path is not None} if not path.startswith("/usr/")
+        )
         return [
             ("/usr", "/usr", False),
             *((path, path, False) for path in settings()),
@@ -96,7 +100,7 @@ class Walls:
             for path in command.writable:
                 os.chown(path, self._uid, self._uid)
         env = {
-            "PATH": search_path(),
+            "PATH": self._programs.path,
             "HOME": "/tmp",
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",

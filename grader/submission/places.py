@@ -1,4 +1,6 @@
-"""The four placeholders {port}, {port:NAME}, {data} and {submission}. ``{{`` and ``}}`` are literal braces.
+"""The placeholders {port}, {port:NAME}, {address}, {address:NAME}, {data} and {submission}.
+
+``{{`` and ``}}`` are literal braces.
 
 Any other name and any single brace are errors, so that a typo never reaches a command.
 """
@@ -7,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .model import LOOPBACK
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
@@ -31,14 +35,19 @@ def check(text: str, names: set[str], inside: bool) -> None:
     """Raise BadPlace if a string contains an unknown placeholder. ``inside``: the string belongs to a process."""
     for place in places(text):
         kind, _, name = place.partition(":")
-        if kind == "port" and name:
+        if kind in ("port", "address") and name:
             if name not in names:
                 known = ", ".join(sorted(names)) or "none"
                 raise BadPlace(f"{{{place}}}: no [[process]] is named {name!r}; the names are {known}")
-        elif place not in ("port", "data", "submission"):
-            raise BadPlace(f"{{{place}}} is not a placeholder; use {{port}}, {{port:NAME}}, {{data}} or {{submission}}")
-        elif place in ("port", "data") and not inside:
-            raise BadPlace(f"{{{place}}} is allowed only in a [[process]]; write {{port:NAME}} here")
+        elif place not in ("port", "address", "data", "submission"):
+            raise BadPlace(
+                f"{{{place}}} is not a placeholder; use {{port}}, {{port:NAME}}, {{address}}, {{address:NAME}}, "
+                "{data} or {submission}"
+            )
+        elif place != "submission" and not inside:
+            raise BadPlace(
+                f"{{{place}}} is allowed only in a [[process]]; here, write {{port:NAME}} or {{address:NAME}}"
+            )
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,8 @@ class Places:
     data: Callable[[str], str]
     """A function that returns the data folder of a process, given its name."""
     submission: str
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """The loopback addresses of the processes that do not use 127.0.0.1."""
 
     def fill(self, text: str, process: str = "") -> str:
         """Replace the placeholders in a string that `check` has accepted. ``process``: the process it belongs to."""
@@ -59,6 +70,8 @@ class Places:
             kind, _, name = match[1].partition(":")
             if kind == "port":
                 return str(self.ports[name or process])
+            if kind == "address":
+                return self.addresses.get(name or process, LOOPBACK)
             return self.data(process) if kind == "data" else self.submission
 
         return _TOKEN.sub(value, text)

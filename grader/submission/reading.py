@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import SubmissionError
-from .model import ROLES, SERVICES, Process, Ready, Submission, service_urls
+from .model import LOOPBACK, ROLES, SERVICES, Process, Ready, Submission, service_urls
 from .places import BadPlace, check
 
 FILE = "checkout.toml"
@@ -26,17 +26,22 @@ _EXAMPLES = {
     "base_url": 'base_url = "http://127.0.0.1:{port:gateway}"',
     "urls": 'urls = { order = "http://127.0.0.1:{port:order}", stock = "...", payment = "..." }',
     "build": 'build = [["python3", "-m", "venv", ".venv"]]',
+    "python": 'python = "3.12"',
     "process": '[[process]]\n    name = "stock"\n    role = "stock"\n    command = ["python3", "stock.py", "{port}"]',
     "process.name": 'name = "stock-db"',
     "process.role": 'role = "stock"',
     "process.command": 'command = ["gunicorn", "-b", "127.0.0.1:{port}", "app:app"]',
     "process.cwd": 'cwd = "stock"',
     "process.port": "port = 5001",
+    "process.address": 'address = "127.0.0.2"',
+    "process.routes": 'routes = { "/orders/" = "http://127.0.0.1:{port:order}/orders/" }',
     "process.env": 'env = { REDIS_PORT = "{port:stock-db}" }',
-    "process.ready": 'ready = { tcp = "{port}" }   or   { http = "http://127.0.0.1:{port}/health", timeout_s = 20 }',
+    "process.ready": 'ready = { http = "http://127.0.0.1:{port}/health", timeout_s = 90 }',
 }
-_TOP = {"name", "base_url", "urls", "build", "process"}
-_PROCESS = {"name", "role", "command", "cwd", "port", "env", "ready"}
+_TOP = {"name", "base_url", "urls", "build", "process", "python"}
+_PROCESS = {"name", "role", "command", "cwd", "port", "env", "ready", "address", "routes"}
+_WAYS = {"tcp", "http", "command"}
+_PYTHON = re.compile(r"3\.\d{1,2}|/.+")
 
 
 class _Reader:
@@ -125,8 +130,9 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
         process = _process(reader, table, nth, folder)
         if process.name in {other.name for other in processes}:
             raise reader.wrong("process.name", f"{process.name!r} is used twice; choose another name", nth)
-        if process.port and process.port in {other.port for other in processes}:
-            raise reader.wrong("process.port", f"{process.port} is used by another process; choose another port", nth)
+        if process.port and (process.address, process.port) in {(other.address, other.port) for other in processes}:
+            rule = f"{process.port} is used by another process; choose another port, or give this process an address"
+            raise reader.wrong("process.port", rule, nth)
         processes.append(process)
     names = {process.name for process in processes}
     for nth, process in enumerate(processes):
@@ -144,12 +150,15 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
     if not isinstance(build, list):
         raise reader.wrong("build", "must be a list of commands")
     commands = tuple(reader.words(command, "build") for command in build)
-    return Submission(name[:200], folder, urls, tuple(processes), commands)
+    python = content.get("python", "")
+    if python and not (isinstance(python, str) and _PYTHON.fullmatch(python)):
+        raise reader.wrong("python", f"{python!r} is neither a version of Python 3 nor an absolute path")
+    return Submission(name[:200], folder, urls, tuple(processes), commands, python)
 
 
 def _with_ports(text: str) -> str:
-    """Replace each placeholder in a string with the highest port, which is also the longest."""
-    return re.sub(r"\{[^{}]*\}", "65535", text)
+    """Replace each placeholder in a string: an address with 127.0.0.1, all others with the longest port."""
+    return re.sub(r"\{[^{}]*\}", "65535", re.sub(r"\{address[^{}]*\}", LOOPBACK, text))
 
 
 def _is_here(url: str) -> bool:
@@ -157,7 +166,14 @@ def _is_here(url: str) -> bool:
     try:
         parts = urlsplit(_with_ports(url))
         host, _ = parts.hostname or "", parts.port
-        return parts.scheme == "http" and (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+        return parts.scheme == "http" and (host == "localhost" or _is_loopback(host))
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -171,8 +187,14 @@ def _check(reader: _Reader, field: str, text: str, names: set[str], nth: int) ->
 
 def _filled(process: Process) -> dict[str, tuple[str, ...]]:
     """Return the strings of a process that may contain placeholders, by field."""
-    ready = (process.ready.tcp, process.ready.http)
-    return {"command": process.command, "cwd": (process.cwd,), "env": tuple(process.env.values()), "ready": ready}
+    ready = (process.ready.tcp, process.ready.http, *process.ready.command)
+    return {
+        "command": process.command,
+        "cwd": (process.cwd,),
+        "env": tuple(process.env.values()),
+        "ready": ready,
+        "routes": tuple(url for _, url in process.routes),
+    }
 
 
 def _urls(reader: _Reader, content: dict[str, Any]) -> dict[str, str]:
@@ -201,7 +223,9 @@ def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> 
     role = table.get("role", "other")
     if role not in ROLES:
         raise reader.wrong("process.role", f"{role!r} is not a role; the roles are {', '.join(ROLES)}", nth)
-    command = reader.words(table.get("command"), "process.command", nth)
+    if ("command" in table) == ("routes" in table):
+        raise reader.wrong("process.command", "give either command or, for the grader's own gateway, routes", nth)
+    command = reader.words(table["command"], "process.command", nth) if "command" in table else ()
     cwd = reader.text(table.get("cwd", "."), "process.cwd", nth)
     if "{" not in cwd:
         inside = (folder / cwd).resolve()
@@ -215,12 +239,32 @@ def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> 
         raise reader.wrong("process.env", "must map names to strings; put numbers in quotes", nth)
     if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in env):
         raise reader.wrong("process.env", "names can have only letters, digits and _, with no digit first", nth)
-    return Process(name, role, command, cwd, port, dict(env), _ready(reader, table.get("ready", {}), nth))
+    address = table.get("address", LOOPBACK)
+    if not isinstance(address, str) or not address.startswith("127.") or not _is_loopback(address):
+        raise reader.wrong("process.address", f"{address!r} is not a loopback address such as 127.0.0.2", nth)
+    routes = _routes(reader, table["routes"], nth) if "routes" in table else ()
+    ready = _ready(reader, table.get("ready", {"tcp": "{port}"} if routes else {}), nth)
+    return Process(name, role, command, cwd, port, dict(env), ready, address, routes)
+
+
+def _routes(reader: _Reader, value: Any, nth: int) -> tuple[tuple[str, str], ...]:
+    """Return the prefix and the address of each route. A prefix with several addresses is returned several times."""
+    if not isinstance(value, dict) or not value:
+        raise reader.wrong("process.routes", f"must map prefixes of paths to addresses, not {value!r}", nth)
+    found = []
+    for prefix, urls in value.items():
+        if not prefix.startswith("/") or re.search(r"[\s={}]", prefix):
+            raise reader.wrong("process.routes", f"{prefix!r} is not the prefix of a path, which begins with /", nth)
+        for url in reader.words(urls if isinstance(urls, list) else [urls], "process.routes", nth):
+            if not _is_here(url) or "?" in url:
+                raise reader.wrong("process.routes", f"{url!r} is not an http:// address on this machine", nth)
+            found.append((prefix, url))
+    return tuple(found)
 
 
 def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
-    if not isinstance(value, dict) or not set(value) <= {"tcp", "http", "timeout_s"} or {"tcp", "http"} <= set(value):
-        raise reader.wrong("process.ready", "must have either tcp or http, and can also have timeout_s", nth)
+    if not isinstance(value, dict) or not set(value) <= {*_WAYS, "timeout_s"} or len(_WAYS & set(value)) > 1:
+        raise reader.wrong("process.ready", "must have one of tcp, http and command, and can also have timeout_s", nth)
     tcp = value.get("tcp", "")
     if isinstance(tcp, int) and not isinstance(tcp, bool):
         tcp = str(tcp)
@@ -234,4 +278,5 @@ def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
         raise reader.wrong("process.ready", f"{value['http']!r} is not an http:// address on this machine", nth)
     if tcp and not (_with_ports(tcp).isdecimal() and int(_with_ports(tcp)) <= 65535):
         raise reader.wrong("process.ready", f"{tcp!r} is not a port", nth)
-    return Ready(tcp, value.get("http", ""), float(seconds))
+    command = reader.words(value["command"], "process.ready", nth) if "command" in value else ()
+    return Ready(tcp, value.get("http", ""), command, float(seconds))

@@ -11,18 +11,23 @@ import pytest
 
 from grader.errors import VoidError
 from grader.powercut import Disk
-from grader.sandbox import Command, Locked, Plain, Sandbox, Walls
+from grader.sandbox import Command, Locked, Plain, Programs, Sandbox, Walls
+from grader.sandbox.programs import ONLY_THE_GRADERS
 
 Mounted = Callable[[], Disk]
 LONGEST = 60
 """Seconds that a process may take to end once its output has."""
 
 
-def sandbox(tier: int, scratch: Path) -> Sandbox:
+def sandbox(tier: int, scratch: Path, submission: Path | None = None, programs: Programs = ONLY_THE_GRADERS) -> Sandbox:
     """A tier; skips where the machine has none, with what would give it one."""
     run = uuid.uuid4().hex
     try:
-        return {1: lambda: Walls(run, scratch, None), 2: lambda: Locked(run, None), 3: lambda: Plain(run)}[tier]()
+        return {
+            1: lambda: Walls(run, scratch, submission, programs),
+            2: lambda: Locked(run, submission, programs=programs),
+            3: lambda: Plain(run, programs),
+        }[tier]()
     except VoidError as error:
         pytest.skip(f"{error}; install or enable it, and this runs")
 

@@ -25,13 +25,15 @@ def test_it_is_built_once_a_content(tmp_path: Path) -> None:
     """The same files are built once, at the same path. Other files are built again."""
     made = "echo {submission} > where; head -c 16 /dev/urandom > made"
     team = submission(tmp_path / "team", ("sh", "-c", made))
-    first, mark = prepare(team, tmp_path / "cache", 10)
+    built = prepare(team, tmp_path / "cache", 10)
+    first = built.folder
     once = (first / "made").read_bytes()
-    assert prepare(team, tmp_path / "cache", 10) == (first, mark) and (first / "made").read_bytes() == once
+    assert prepare(team, tmp_path / "cache", 10) == built and (first / "made").read_bytes() == once
     assert (first / "where").read_text().strip() == str(first)
     (team.folder or first).joinpath("app.py").write_text("print(2)\n")
-    second, other = prepare(team, tmp_path / "cache", 10)
-    assert other != mark and second != first and (second / "made").read_bytes() != once
+    other = prepare(team, tmp_path / "cache", 10)
+    second = other.folder
+    assert other.hash != built.hash and second != first and (second / "made").read_bytes() != once
     assert os.stat(first / "app.py").st_mode & 0o444 == 0o444
 
 
@@ -97,7 +99,7 @@ def test_a_build_that_fails_says_why(tmp_path: Path, command: tuple[str, ...], s
 def test_a_build_has_a_temporary_folder(tmp_path: Path) -> None:
     """TMPDIR is writable by access(2) too, which compilers ask, even below a folder that only root can enter."""
     asks = "import os; open('got', 'w').write(str(os.access(os.environ['TMPDIR'], os.R_OK | os.W_OK | os.X_OK)))"
-    folder, _ = prepare(submission(tmp_path / "team", ("python3", "-c", asks)), tmp_path / "cache", 10)
+    folder = prepare(submission(tmp_path / "team", ("python3", "-c", asks)), tmp_path / "cache", 10).folder
     assert (folder / "got").read_text() == "True"
 
 
@@ -105,7 +107,7 @@ def test_a_build_has_one_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A command finds what an earlier one installed in HOME. The home is removed after each build."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     first, second = ("sh", "-c", "echo tool > $HOME/tool"), ("sh", "-c", "cat $HOME/tool > got")
-    folder, _ = prepare(submission(tmp_path / "team", first, second), tmp_path / "cache", 10)
+    folder = prepare(submission(tmp_path / "team", first, second), tmp_path / "cache", 10).folder
     assert (folder / "got").read_text() == "tool\n"
     with pytest.raises(SubmissionError, match="exited with 1"):
         prepare(submission(tmp_path / "bad", first, ("false",)), tmp_path / "other", 10)
@@ -117,7 +119,7 @@ def stolen(tmp_path: Path) -> tuple[str, bool]:
     secret, forged = tmp_path / "secret", tmp_path / "results.json"
     secret.write_text("hidden checks")
     steals = ("sh", "-c", f"cat {secret} > got; echo forged > {forged}; true")
-    folder, _ = prepare(submission(tmp_path / "team", steals), tmp_path / "cache", 10)
+    folder = prepare(submission(tmp_path / "team", steals), tmp_path / "cache", 10).folder
     return (folder / "got").read_text(), forged.exists()
 
 

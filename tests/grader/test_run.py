@@ -122,6 +122,7 @@ name = "shop"
 command = %s
 """
 TCP = 'ready = { tcp = "{port}", timeout_s = 3 }\n'
+COMMAND = 'ready = { command = ["sh", "-c", "echo no quorum; exit 3"], timeout_s = 1 }\n'
 HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }\n'
 
 
@@ -132,6 +133,8 @@ HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }
         ('["no-such-program"]', TCP, "no-such-program"),
         ('["no-such-program"]', "", "shop exited (exits: "),
         ('["sleep", "60"]', TCP, "is not ready after 3 s"),
+        ('["sleep", "60"]', TCP, "set timeout_s (at most 600) in its ready in checkout.toml"),
+        ('["sleep", "60"]', COMMAND, "sh -c 'echo no quorum; exit 3' exited with 3, and printed no quorum"),
         ('["python3", "-m", "http.server", "{port}"]', HTTP, "/no-such-page must answer 2xx (answered 404)"),
     ],
 )
@@ -161,3 +164,34 @@ def test_quick_waits_a_minute_for_a_recovery_on_a_timer(tmp_path: Path) -> None:
         words = ("--quick", "--phases", "duplicates,faults", "--seed", 1, "--report", tmp_path / "out", *options)
         code, text = grade("checkout", system, *words, seconds=600)
         assert code == expected, text
+
+
+TWO = """\
+base_url = "http://127.0.0.2:5000"
+[[process]]
+name = "one"
+address = "127.0.0.2"
+port = 5000
+command = ["python3", "-m", "http.server", "--bind", "%s", "5000"]
+ready = { tcp = 5000 }
+[[process]]
+name = "two"
+address = "127.0.0.3"
+port = 5000
+command = ["python3", "-m", "http.server", "--bind", "{address}", "5000"]
+ready = { command = ["python3", "-c", "import socket; socket.create_connection(('{address:one}', 5000))"] }
+"""
+
+
+def test_two_processes_share_a_port_at_two_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both start if each listens on its own address. If the first listens on all, the error names 0.0.0.0."""
+    monkeypatch.chdir(tmp_path)
+    words = ["checkout", str(tmp_path), "--quick", "--phases", "contract", "--report", str(tmp_path / "out")]
+    (tmp_path / "checkout.toml").write_text(TWO % "{address}")
+    assert cli.main(words) == 1
+    assert "answers as specified" in capsys.readouterr().out  # it started, and every answer is wrong
+    (tmp_path / "checkout.toml").write_text(TWO % "0.0.0.0")
+    assert cli.main(words) == 1
+    assert "two: an earlier process listens on 127.0.0.3:5000; let each process" in capsys.readouterr().out

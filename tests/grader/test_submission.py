@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import SubmissionError
-from grader.submission import read_submission
+from grader.submission import Submission, read_submission
 from grader.submission.places import Places
 
 RIGHT = """\
@@ -30,7 +30,7 @@ env = { REDIS_PORT = "{port:stock-db}" }
 """
 
 
-def read(folder: Path, text: str) -> object:
+def read(folder: Path, text: str) -> Submission:
     (folder / "checkout.toml").write_text(text)
     return read_submission(folder)
 
@@ -50,6 +50,7 @@ def test_everything_of_the_assignment_is_read(tmp_path: Path) -> None:
     assert places.fill(submission.urls["order"]) == "http://127.0.0.1:5001/orders"
 
 
+COMMAND = 'command = ["python3", "{submission}/gateway.py", "{{literal}}"]'
 WRONG = [
     ('role = "database"', 'role = "db"', 7, "process.role"),
     ("{data}", "{datum}", 8, "process.command"),
@@ -70,6 +71,23 @@ WRONG = [
     ('command = ["python3"', 'command = ["python3", 5', 15, "process.command"),
     ('name = "team 7"', "name = 7", 1, "name"),
     ('name = "team 7"', "nmae = 'x'", 1, "nmae"),
+    ('name = "team 7"', 'python = "2.7"', 1, "python"),
+    ('name = "team 7"', 'python = "python3.12"', 1, "python"),
+    ('name = "team 7"', "python = 3.12", 1, "python"),
+    ("port = 5001", 'address = "10.0.0.2"', 14, "process.address"),
+    ("port = 5001", 'address = "127.0.0.2/8"', 14, "process.address"),
+    ("{port:gateway}", "{address}", 2, "base_url"),
+    ("{port:stock-db}", "{address:stock}", 16, "process.env"),
+    ("port = 5001", 'routes = { "/stock/" = "http://127.0.0.1:5000" }', 15, "process.command"),
+    (COMMAND, "", 11, "process.command"),
+    (COMMAND, 'routes = { "stock" = "http://127.0.0.1:5000" }', 15, "process.routes"),
+    (COMMAND, 'routes = { "/stock" = "http://stock-service:5000" }', 15, "process.routes"),
+    (COMMAND, 'routes = { "/stock" = "http://127.0.0.1:{port:stock}" }', 15, "process.routes"),
+    (COMMAND, 'routes = { "/stock" = [] }', 15, "process.routes"),
+    (COMMAND, "routes = {}", 15, "process.routes"),
+    ('tcp = "{port}"', "command = []", 9, "process.ready"),
+    ('tcp = "{port}"', 'command = ["redis-cli", "{datum}"]', 9, "process.ready"),
+    ('tcp = "{port}"', 'tcp = "{port}", command = ["redis-cli"]', 9, "process.ready"),
 ]
 
 
@@ -83,6 +101,50 @@ def test_an_error_says_line_field_and_example(tmp_path: Path, right: str, wrong:
     assert said.startswith(f"checkout.toml, line {line}, {field}: ")
     nearest = {"process.prot": "port = 5001", "nmae": 'name = "team 7"'}
     assert f"\n  example: {nearest.get(field, '')}" in said
+
+
+MORE = """\
+python = "3.12"
+base_url = "http://{address:front}:{port:front}"
+
+[[process]]
+name = "order"
+address = "127.0.0.2"
+port = 5000
+command = ["gunicorn", "-b", "{address}:5000"]
+ready = { command = ["check", "{address}"], timeout_s = 90 }
+
+[[process]]
+name = "stock"
+address = "127.0.0.3"
+port = 5000
+command = ["gunicorn", "-b", "{address}:5000"]
+ready = { http = "http://{address}:{port}/health" }
+
+[[process]]
+name = "front"
+routes = { "/orders/" = ["http://{address:order}:5000/", "http://{address:stock}:5000/"], "/pay" = "http://localhost" }
+"""
+
+
+def test_what_a_docker_compose_repository_needs_is_read(tmp_path: Path) -> None:
+    """Two processes have one port at two addresses; the gateway has its routes in order, and waits for its port."""
+    submission = read(tmp_path, MORE)
+    order, stock, front = submission.processes
+    assert submission.python == "3.12" and (order.port, stock.port) == (5000, 5000)
+    assert (order.ready.command, order.ready.timeout) == (("check", "{address}"), 90.0)
+    assert [prefix for prefix, _ in front.routes] == ["/orders/", "/orders/", "/pay"]
+    assert (front.command, front.ready.tcp) == ((), "{port}")
+    places = Places({"front": 7}, lambda name: name, "/code", {p.name: p.address for p in submission.processes})
+    assert places.fill(submission.urls["order"]) == "http://127.0.0.1:7/orders"
+    assert places.fill(stock.command[2], "stock") == "127.0.0.3:5000"
+    assert places.fill(front.routes[0][1], "front") == "http://127.0.0.2:5000/"
+
+
+def test_one_port_twice_needs_two_addresses(tmp_path: Path) -> None:
+    """The error is at the second port, and says what to write."""
+    with pytest.raises(SubmissionError, match=r"line 14, process\.port: 5000 is used by another .* an address"):
+        read(tmp_path, MORE.replace("127.0.0.3", "127.0.0.2"))
 
 
 @pytest.mark.parametrize("text", ["", "name = ", "[process]\nname = 'x'", "\x00", RIGHT.replace("base_url", "#")])
