@@ -190,7 +190,7 @@ def _joined(f: StepFacts) -> str:
     did = f"{f.name} {stores}" if f.held else f"{f.name} does not store rows"
     looks = f", looks up {looked}," if looked else ""
     if not any(m.kind == "change" for m in step.sent):
-        return f"{did}{looks} and finds no match, so it sends nothing."
+        return f"{did}{looks} and finds no match, so it does not send anything."
     return f"{did}{looks} and sends {_sent(step.sent)}."
 
 
@@ -204,7 +204,7 @@ def _reduced(f: StepFacts) -> str:
         same = "the result stays the same"
         if f.what == "distinct" and len(step.taken[0].rows) == 1:
             same = "another copy remains" if step.taken[0].rows[0].diff < 0 else "it already has a copy"
-        return f"{f.name} receives {took}; {same}, so it sends nothing."
+        return f"{f.name} receives {took}; {same}, so it does not send anything."
     kinds = {c.kind for c in sent[0].rows.first(MOST)}
     if kinds == {"-U", "+U"}:
         return f"{f.name} receives {took}; its result changes, so it retracts the old one: {_rows(sent[0].rows)}."
