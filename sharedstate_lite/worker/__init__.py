@@ -1,9 +1,10 @@
-"""What the Spark tasks of one host share: immutable data in shared memory, and resources that one process owns.
+"""State that the Spark tasks on one host share: immutable data in shared memory, and resources that one process owns.
 
-Each task of a Spark job runs in a Python process of its own, so tasks cannot share an object. Here each host runs one
-*runtime* process per Spark application, which owns what the tasks share. A *handle* is created in the driver and
-pickles as an address; a task sends a batch to the runtime and gets a batch back. Immutable data is not sent: each task
-maps the same sealed memory. A resource has one owner that answers one request after another, so tasks need no locks.
+Spark runs each task in its own Python process, so tasks cannot share Python objects. This package therefore runs one
+*runtime* process per host and Spark application, which owns the shared state. The driver creates a *handle*, which is
+pickled as an address. A task uses the handle to send a batch to the runtime and gets a batch back. Immutable data is
+not sent; instead, each task maps the same sealed memory. Only the runtime changes a resource, and it uses a single
+event loop, so neither tasks nor resources need locks.
 
 >>> import pyarrow as pa
 >>> import sharedstate_lite as ss
@@ -13,15 +14,15 @@ maps the same sealed memory. A resource has one owner that answers one request a
 ...     def keep_new(batches):
 ...         for batch in batches:
 ...             yield batch.filter(pa.array(seen.add_new(batch.column("id"))))
-...     ids.mapInArrow(keep_new, "id long").count()                       # each id once, without a shuffle
+...     ids.mapInArrow(keep_new, "id long").count()                       # keeps each id once, without a shuffle
 10
 
-Handles: ``share`` (returns an `Immutable`), `ConcurrentSet`, `Cache`, `ConnectionPool`, `AsyncRuntime`, `Mailbox` and
-`Exchange`; ``metrics()`` and ``processes()`` describe the runtimes. All handles have ``close()`` and are context
-managers.
+The handles are `Immutable` (which ``share`` returns), `ConcurrentSet`, `Cache`, `ConnectionPool`, `AsyncRuntime`,
+`Mailbox` and `Exchange`. Every handle has ``close()`` and is a context manager. ``metrics()`` and ``processes()``
+report what the runtimes have done and how much memory they use.
 
-Modules, from the bottom: ``runtime/`` is the process that owns resources and the protocol to it; ``handles/`` is what a
-driver creates and a task calls. See docs/worker.md.
+``runtime/`` contains the process that owns the resources, and the protocol for talking to it. ``handles/`` contains the
+objects that a driver creates and a task calls. See docs/worker.md.
 
 Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024 (Renoir).
 """
@@ -61,7 +62,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy: a runtime imports this package too, and needs none of the handles.
+    # Import lazily, because a runtime also imports this package but does not use the handles.
     return lazy_name(__name__, _HOME, name)
 
 

@@ -64,7 +64,7 @@ def test_a_batch_of_another_type_is_refused() -> None:
     """An index of integers refuses strings."""
     index = Index("ConcurrentSet 7")
     index.add(column([1], pa.int64()))
-    with pytest.raises(Error, match="ConcurrentSet 7: its values have the type int64, these have string"):
+    with pytest.raises(Error, match="ConcurrentSet 7: its values have the type int64, but the new values have string"):
         index.add(column(["1"], pa.string()))
 
 

@@ -147,14 +147,14 @@ class TestCache:
         with pytest.raises(Error, match="load returned a dict. Return an Arrow table"):
             cache.get_or_load([1], lambda keys: {})  # type: ignore[arg-type,return-value]
         cache.get_or_load([1], doubled)
-        with pytest.raises(Error, match=r"load returned columns \(other string\), earlier it returned \(twice int64\)"):
+        with pytest.raises(Error, match=r"load returned columns \(other string\), but earlier it returned \(twice"):
             cache.get_or_load([2], lambda keys: pa.table({"other": ["x"]}))
         strict = pa.schema([pa.field("twice", pa.int64(), nullable=False)])
         with pytest.raises(
-            Error, match=r"load returned columns \(twice int64 not null\), earlier it returned \(twice int64\)"
+            Error, match=r"load returned columns \(twice int64 not null\), but earlier it returned \(twice int64\)"
         ):
             cache.get_or_load([2], lambda keys: doubled(keys).cast(strict))
-        with pytest.raises(Error, match="load is a NoneType. Pass a function of keys"):
+        with pytest.raises(Error, match="load is a NoneType. Pass a function that takes keys"):
             cache.get_or_load([2], None)  # type: ignore[arg-type]
         with pytest.raises(StopIteration):
             cache.get_or_load([2], lambda keys: next(iter([])))
@@ -263,7 +263,7 @@ class TestAsyncRuntime:
             (counts, "seen is a dict"),
             (guarded, "lock is a _thread.lock"),
             (indirect, "helper is a"),
-            (default, "a default is a list"),
+            (default, "a default argument is a list"),
             (method, "add is a builtin_function_or_method"),
             (common, "Counter is a type"),
             (Counter().count, "the object of .*Counter.count is a .*Counter"),
@@ -313,13 +313,13 @@ class TestAsyncRuntime:
             return {str(n): n for n in range(row["n"])}
 
         assert calls.map(some, pa.table({"n": [0, 2, 1]})).to_pydict() == {"0": [None, 0, 0], "1": [None, 1, None]}
-        with pytest.raises(Error, match="two of .* have one name"):
+        with pytest.raises(Error, match="two of .* have the same name"):
             calls.map(some, pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"]))
         with pytest.raises(Error, match="schema is a str"):
             calls.map(some, pa.table({"n": [1]}), "n long")  # type: ignore[arg-type]
         wanted = pa.schema({"0": pa.int64(), "1": pa.int32()})
         assert calls.map(some, pa.table({"n": [0, 1]}), wanted).to_pydict() == {"0": [None, 0], "1": [None, None]}
-        with pytest.raises(Error, match="the results have a column '2' that the schema lacks. Add it"):
+        with pytest.raises(Error, match="the results have a column '2' that is not in the schema. Add it"):
             calls.map(some, pa.table({"n": [0, 3]}), wanted)
 
     def test_closing_ends_the_calls(self, application: DriverServer) -> None:

@@ -72,7 +72,7 @@ def test_writes_that_a_kill_interrupts_are_reported(application: DriverServer, s
             busy = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
             until(lambda: connection.execute(busy).fetchall()[0][0] == 1)
             os.kill(runtimes(application)[0], signal.SIGKILL)
-            with pytest.raises(w.Lost, match="not known whether that was done"):
+            with pytest.raises(w.Lost, match="it is unknown whether the request was executed"):
                 writing.result(20)
         assert connection.execute("SELECT count(*) FROM entry").fetchall()[0][0] == 0
 
@@ -96,7 +96,7 @@ def test_a_connection_is_handed_on_as_it_was(
 ) -> None:
     """A statement that changes its session is refused, and later queries see the original session."""
     pool, nothing = w.ConnectionPool(common, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
-    with pytest.raises(Error, match=f"{sql.split()[0]} changes the session of a connection that other tasks use next"):
+    with pytest.raises(Error, match=f"{sql.split()[0]} changes the session of a connection that other tasks use later"):
         pool.query(sql, nothing)
     asked = "SELECT count(*) AS n, current_setting('transaction_read_only') AS reads FROM product"
     assert pool.query(asked, nothing).to_pylist() == [{"row": 0, "n": PRODUCTS, "reads": "off" if writes else "on"}]
@@ -117,7 +117,7 @@ def test_numbers_of_any_width_are_one_column(common: DriverServer, server: postg
     with pytest.raises(Error, match="the answer has a column row"):
         pool.query("SELECT 1 AS row", pa.table({"n": [1]}).select([]))
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"])
-    with pytest.raises(Error, match="two of the columns .* have one name"):
+    with pytest.raises(Error, match="two of the columns .* have the same name"):
         pool.query("SELECT %(n)s", twice)
 
 

@@ -139,7 +139,7 @@ def test_a_request_that_must_not_be_repeated_is_lost(application: DriverServer) 
     until(lambda: _sent("asks once"))
     os.kill(pid, signal.SIGKILL)
     asking.join(20)
-    assert "not known whether that was done" in str(lost[0])
+    assert "it is unknown whether the request was executed" in str(lost[0])
 
 
 def _sent(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""One event loop for the coroutines of all tasks of a host."""
+"""An event loop on each host, which runs the coroutines of all tasks on that host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .handle import SharedHandle, as_table
 
 
 class AsyncRuntime(SharedHandle):
-    """Runs at most ``in_flight`` calls at a time on each host, of all its tasks together.
+    """Runs the coroutines of all tasks on a host, with at most ``in_flight`` calls at the same time.
 
     If the runtime is killed, pending calls are not repeated: `map` raises Lost. Raises Error if ``in_flight`` is not a
     positive integer.
@@ -26,7 +26,7 @@ class AsyncRuntime(SharedHandle):
 
     def __init__(self, spark: SparkLike = None, in_flight: int = 16) -> None:
         if not is_integer(in_flight) or in_flight < 1:
-            raise Error(f"AsyncRuntime: in_flight={in_flight!r}. Pass a number of calls, 1 or more.")
+            raise Error(f"AsyncRuntime: in_flight={in_flight!r} is not valid. Pass an integer of at least 1.")
         found = driver(spark)
         super().__init__(found, found.register(self.kind, {"in_flight": int(in_flight)}))
 
@@ -36,22 +36,23 @@ class AsyncRuntime(SharedHandle):
         batch: pa.Table | pa.RecordBatch,
         schema: pa.Schema | None = None,
     ) -> pa.Table:
-        """Call ``coroutine(row)`` for each row of ``batch``; return the results as a table, in the order of the rows.
+        """Call ``coroutine(row)`` for each row of ``batch``. Return the results as a table, in the order of the rows.
 
         ``coroutine`` is an ``async def`` function that takes a row as a dict and returns a dict. It runs in the
-        runtime, and what it captures is sent along: immutable values, and handles such as a ConnectionPool, which it
-        can ask with ``await pool.fetch(sql, parameters)``. The columns are those of ``schema``, or of the results if
-        it is None; a missing value is NULL. Raises Error for a function that captures mutable values, for the first
-        error that a call raises, for a result with a column that the schema lacks, and Lost.
+        runtime, and the values that it captures are sent with it. These can be immutable values and handles such as a
+        ConnectionPool, which it can query with ``await pool.fetch(sql, parameters)``. The table has the columns of
+        ``schema`` or, if ``schema`` is None, the columns of the results. Missing values are NULL. Raises Error if the
+        function captures mutable values, if a call raises an exception, or if a result has a column that is not in the
+        schema. Raises Lost if the runtime exits before it answers.
         """
         call = f"{self._name}.map"
         table = as_table(call, batch)
         if len(set(table.column_names)) < len(table.column_names):
-            raise Error(f"{call}: two of the columns {table.column_names} have one name. Rename one: a row is a dict.")
+            raise Error(f"{call}: two of the columns {table.column_names} have the same name. Rename one.")
         if schema is not None and not isinstance(schema, pa.Schema):
             raise Error(f"{call}: schema is a {type(schema).__qualname__}. Pass a pa.schema([...]).")
         if not inspect.iscoroutinefunction(coroutine):
-            raise Error(f"{call}: {coroutine!r} is not a coroutine function. Declare it with async def.")
+            raise Error(f"{call}: {coroutine!r} is not a coroutine function. Define it with async def.")
         captures.check(call, coroutine)
         from pyspark import cloudpickle
 

@@ -1,4 +1,4 @@
-"""A cache that all tasks of a host share: a row that one task has loaded is a hit for the others."""
+"""A cache that all tasks on a host share. A row that one task has loaded is a hit for the other tasks."""
 
 from __future__ import annotations
 
@@ -22,35 +22,38 @@ Load = Callable[["pa.Array[Any]"], "pa.Table"]
 
 
 class Cache(SharedHandle):
-    """One cache for each host: at most ``capacity`` rows, with LRU eviction.
+    """A cache on each host with at most ``capacity`` rows, which evicts the least recently used rows.
 
-    ``ttl``: a row is returned for at most this many seconds after its load began; None: for ever. A killed runtime
-    loses its cache, and rows are loaded again. Raises Error if ``capacity`` is not a positive integer, or ``ttl``
-    not a positive number.
+    A row is returned for at most ``ttl`` seconds after its load began, or without a time limit if ``ttl`` is None. If a
+    runtime is killed, its cache is lost and its rows are loaded again. Raises Error if ``capacity`` is not a positive
+    integer, or if ``ttl`` is not a positive number.
     """
 
     kind = "Cache"
 
     def __init__(self, spark: SparkLike = None, capacity: int = 65_536, ttl: float | None = None) -> None:
         if not is_integer(capacity) or capacity < 1:
-            raise Error(f"Cache: capacity={capacity!r}. Pass a number of rows, 1 or more.")
+            raise Error(f"Cache: capacity={capacity!r} is not valid. Pass an integer of at least 1.")
         if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0):
-            raise Error(f"Cache: ttl={ttl!r}. Pass a number of seconds above 0, or None for no limit.")
+            raise Error(f"Cache: ttl={ttl!r} is not valid. Pass a positive number of seconds, or None for no limit.")
         found = driver(spark)
         super().__init__(found, found.register(self.kind, {"capacity": int(capacity), "ttl": ttl}))
 
     def get_or_load(self, keys: Any, load: Load) -> pa.Table:
-        """One row for each key, in the order of the keys.
+        """Return a table with one row for each key, in the order of the keys.
 
-        ``load`` takes an Arrow array of distinct keys that the cache lacks. It returns a table with one row for each,
-        in that order; a key without a value gets a row of NULLs. It runs in this task. Each missing key is loaded by
-        one task of the host, while the others wait for it. An exception of ``load`` is raised here, and a waiting
-        task loads the keys instead. Raises Error if the table has another number of rows, or other columns than
-        before.
+        If rows are missing from the cache, ``load`` is called in this task with an Arrow array of distinct keys. It
+        must return a table with one row for each of them, in the same order, with NULLs in the row of a key that has no
+        value. Each missing key is loaded by one task on the host, while the other tasks wait for it. If ``load`` raises
+        an exception, this method raises it, and a waiting task loads the keys instead. Raises Error if the table
+        that ``load`` returns has the wrong number of rows, or different columns than before.
         """
         call = f"{self._name}.get_or_load"
         if not callable(load):
-            raise Error(f"{call}: load is a {type(load).__qualname__}. Pass a function of keys to an Arrow table.")
+            raise Error(
+                f"{call}: load is a {type(load).__qualname__}. "
+                "Pass a function that takes keys and returns an Arrow table."
+            )
         codes, distinct = values.distinct(keys, call, "keys")
         if not len(codes):
             return _checked(call, load(distinct), 0)
@@ -62,13 +65,20 @@ class Cache(SharedHandle):
         try:
             table = pa.concat_tables(parts)
         except pa.ArrowInvalid as error:
-            raise Error(f"{call}: load returned other columns than before ({error}). Keep them the same.") from None
+            raise Error(
+                f"{call}: load returned different columns than before ({error}). "
+                "Return the same columns and types each time."
+            ) from None
         return table.take(order[codes]).combine_chunks()
 
     def _found(
         self, connection: client.Connection, call: str, keys: pa.Array[Any], rows: int, load: Load
     ) -> list[tuple[Numbers, pa.Table]]:
-        """The rows of all keys in parts, each with the positions of its keys: hits, loaded here, loaded by others."""
+        """Return the rows of all keys in parts, each with the positions of its keys.
+
+        A part contains rows from the cache, rows that this task has loaded, or rows that other tasks have loaded.
+        ``rows`` is the number of keys that the user passed, including duplicates.
+        """
         out: list[tuple[Numbers, pa.Table]] = []
         missing, wait = np.arange(len(keys)), False
         while len(missing):
@@ -85,11 +95,11 @@ class Cache(SharedHandle):
         return out
 
     def _load(self, connection: client.Connection, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
-        """Load the keys that the runtime has assigned to this task, and put their rows into the cache."""
+        """Load the keys that the runtime has assigned to this task. Store their rows in the cache and return them."""
         try:
             rows = _checked(call, load(keys), len(keys))
         except BaseException:
-            # Give the keys back to the tasks that wait for them.
+            # Release the keys, so that a waiting task can load them.
             with contextlib.suppress(Error):
                 connection.request({"op": "drop", "resource": self._name}, pa.table({KEY: keys}))
             raise
@@ -98,14 +108,14 @@ class Cache(SharedHandle):
 
 
 def _checked(call: str, rows: Any, count: int) -> pa.Table:
-    """What load returned. Raises Error if it is not a table of ``count`` rows."""
+    """Return the result of ``load`` as a table. Raises Error if it is not a table with ``count`` rows."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.Table):
         raise Error(f"{call}: load returned a {type(rows).__qualname__}. Return an Arrow table.")
     if rows.num_rows != count:
         raise Error(
-            f"{call}: load got {count} keys and returned {rows.num_rows} rows. Return one row for each key, in order, "
-            "and a row of NULLs for a key without a value."
+            f"{call}: load got {count} keys and returned {rows.num_rows} rows. Return one row for each key, in "
+            "the order of the keys, with NULLs in the row of a key that has no value."
         )
     return rows

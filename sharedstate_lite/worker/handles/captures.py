@@ -1,7 +1,7 @@
-"""Checks what a coroutine captures before it is sent to the runtime: immutable values and handles only.
+"""Checks, before a coroutine is sent to the runtime, that it captures only immutable values and handles.
 
-The runtime gets a pickled copy. A mutable value would be copied with it, and changes of the copy would be lost
-without an error.
+The runtime receives a pickled copy of the coroutine. This would include a copy of each captured mutable value, and
+changes to that copy would be lost without an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ MUTABLE = (dict, list, set, bytearray, np.ndarray)
 
 
 def check(call: str, function: Any) -> None:
-    """Raise Error if the function refers to a mutable value; the message has the name by which it does."""
+    """Raise Error if the function refers to a mutable value.
+
+    The message contains the name by which the function refers to the value. ``call`` is the name of
+    the method that the user has called.
+    """
     seen: set[int] = set()
     own = getattr(function, "__name__", "the function")
     for name, value in _of(function, seen):
@@ -46,7 +50,7 @@ def check(call: str, function: Any) -> None:
 
 
 def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Name and value of everything that a function refers to, and what is pickled with it."""
+    """Yield the name and the value of each object that a function refers to and that is pickled with it."""
     if id(function) in seen:
         return
     seen.add(id(function))
@@ -62,17 +66,17 @@ def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with contextlib.suppress(ValueError):  # the cell is still empty
                 yield name, cell.cell_contents
-        # A function of an importable module is pickled by name, so its globals are not copied.
+        # A function in an importable module is pickled by name, so its globals are not copied.
         if _by_value(function):
             for name in _names(code, "LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL"):
                 if name in function.__globals__:
                     yield name, function.__globals__[name]
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            yield "a default", value
+            yield "a default argument", value
 
 
 def _assigned(function: Any) -> set[str]:
-    """The nonlocal and global names that a function assigns to."""
+    """Return the nonlocal and global names that a function assigns to."""
     if not isinstance(function, types.FunctionType):
         return set()
     outside = _names(function.__code__, "STORE_DEREF") & set(function.__code__.co_freevars)
@@ -80,12 +84,12 @@ def _assigned(function: Any) -> set[str]:
 
 
 def _by_value(what: Any) -> bool:
-    """Whether cloudpickle copies a function or class, instead of naming it."""
+    """Return True if cloudpickle copies a function or class instead of pickling only its name."""
     return what.__module__ == "__main__" or "<locals>" in what.__qualname__
 
 
 def _names(code: types.CodeType, *operations: str) -> set[str]:
-    """The names that these operations use in the code and in code nested in it."""
+    """Return the names that these bytecode operations use in ``code`` and in the code nested in it."""
     out = {str(step.argval) for step in dis.get_instructions(code) if step.opname in operations}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -104,7 +108,7 @@ def _safe(value: Any, seen: set[int]) -> bool:
     if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
         return not _assigned(value) and all(_safe(part, seen) for _, part in _of(value, seen))
     if callable(value) and not hasattr(value, "__dict__") and type(value).__module__ == "builtins":
-        # A bound method such as list.append holds the list.
+        # A bound method such as list.append refers to its list.
         return _safe(getattr(value, "__self__", None), seen)
     return False
 

@@ -1,7 +1,8 @@
-"""A process's connections to the runtime of its host, and requests over them: retried if harmless, otherwise `Lost`.
+"""A process's connections to the runtime on its host, and the requests that it sends over them.
 
-Each connection carries one request at a time. Idle connections are kept for the next request. A forked process opens
-connections of its own: two processes that read from one socket would take each other's answers.
+If the runtime exits during a request, the request is retried if that is safe; otherwise, it raises `Lost`. Each
+connection carries one request at a time, and idle connections are reused. A forked process opens its own connections,
+because two processes that read from the same socket would receive each other's answers.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from ..runtime.address import Application
 from ..runtime.resource import Head
 
 START_SECONDS = 60
-"""How long a runtime may take to start on a busy machine."""
+"""The maximum time to wait for a runtime to start, which can take long on a busy machine."""
 LOCK_SECONDS = 10
-"""How long to wait for another process that starts the runtime, before starting one here."""
+"""How long to wait while another process starts the runtime, before this process starts one."""
 STARTS = 5
-"""How many runtimes may end before they answer, until the request fails."""
+"""The maximum number of attempts to start a runtime that exits before it answers. Then the request fails."""
 TRIES = 5
-"""How many runtimes may die during one request, until the request is taken to be the cause."""
+"""The maximum number of times to send a request during which the runtime exits. The request may be the cause."""
 
 Answered = tuple[Head, "pa.Table | None", "int | None"]
-"""Head, table, and the descriptor of the file that came with them."""
+"""The head and the table of an answer, and the descriptor of the file that was sent with it."""
 
 
 class Lost(Error):
-    """The runtime ended during a request that must not be repeated; it is not known whether the request was done."""
+    """Raised if the runtime exits during a request that cannot be repeated. The request may have been executed."""
 
 
 _owner = os.getpid()
@@ -44,9 +45,9 @@ _guard = threading.Lock()
 
 
 class Connection:
-    """One connection, reserved for a series of requests; a context manager.
+    """A context manager for a series of requests that must be sent over the same connection.
 
-    The runtime releases what a connection has reserved (the keys that a `Cache` is to load) when it ends.
+    If the connection is closed, the runtime releases the keys of a `Cache` that it has assigned to this connection.
     """
 
     def __init__(self, application: Application) -> None:
@@ -56,8 +57,9 @@ class Connection:
     def request(self, head: Head, table: pa.Table | None = None, *, retry: bool = True) -> Answered:
         """Send a request to the runtime and return the answer.
 
-        ``retry``: the request may be sent again if the runtime ends before it answers. Raises Error if the runtime
-        refuses, and Lost if it ended and the request may not be repeated, or has been repeated too often.
+        With ``retry``, the request is sent again if the runtime exits before it answers. Raises Error if the
+        runtime answers with an error. Raises Lost if the runtime exits and ``retry`` is False, or if it exits `TRIES`
+        times.
         """
         for _ in range(TRIES if retry else 1):
             sock = self._sock = self._sock or acquire(self._application)
@@ -68,16 +70,16 @@ class Connection:
                 close_idle(self._application)
                 continue
             except BaseException:
-                # An interrupted request leaves its answer on the connection.
+                # An interrupted request leaves its answer on the connection, so the connection must be closed.
                 self._close()
                 raise
             if "error" in answered[0]:
                 raise Error(answered[0]["error"])
             return answered
-        what = f"{head.get('resource')}: the runtime of this host ended during {head['op']!r}"
+        what = f"{head.get('resource')}: the runtime on this host exited during {head['op']!r}"
         if retry:
             raise Lost(f"{what}, {TRIES} times in a row. The request itself may be the cause.")
-        raise Lost(f"{what}, and it is not known whether that was done. Check before you repeat it.")
+        raise Lost(f"{what}, and it is unknown whether the request was executed. Check before you repeat it.")
 
     def __enter__(self) -> Self:
         return self
@@ -94,13 +96,13 @@ class Connection:
 
 
 def request(application: Application, head: Head, table: pa.Table | None = None, *, retry: bool = True) -> Answered:
-    """Send one request; see :meth:`Connection.request`."""
+    """Send one request over an idle or new connection; see :meth:`Connection.request`."""
     with Connection(application) as connection:
         return connection.request(head, table, retry=retry)
 
 
 def acquire(application: Application) -> socket.socket:
-    """An idle connection, or a new one. Starts the runtime if this host has none."""
+    """Return an idle connection, or open a new one. Starts the runtime if it is not running on this host."""
     global _owner
     with _guard:
         if _owner != os.getpid():
@@ -112,7 +114,8 @@ def acquire(application: Application) -> socket.socket:
         idle = _idle.setdefault(application.name, [])
         while idle:
             sock = idle.pop()
-            # An idle connection becomes readable only when it ends. select() is limited to descriptors below 1,024.
+            # An idle connection becomes readable only when it is closed. Use poll() to check for this, because select()
+            # is limited to descriptors below 1,024.
             poll = select.poll()
             poll.register(sock, select.POLLIN)
             if not poll.poll(0):
@@ -122,7 +125,7 @@ def acquire(application: Application) -> socket.socket:
 
 
 def release(application: Application, sock: socket.socket) -> None:
-    """Keep a connection whose answer has been read for the next request."""
+    """Make a connection available for the next request. Its last answer must have been read."""
     with _guard:
         _idle.setdefault(application.name, []).append(sock)
 
@@ -149,15 +152,15 @@ def _open(application: Application) -> socket.socket:
             starts += 1
         if said not in ("ready", "taken"):
             break
-    why = "it ends at once" if said in ("", "ready", "taken") else said
+    why = "it exits immediately after it starts" if said in ("", "ready", "taken") else said
     raise Error(
-        f"worker runtime: {why}. A handle works only while the driver that created it and its Spark session run. "
+        f"worker runtime: {why}. A handle works only while its driver and its Spark session are running. "
         "Create the handle again in a session that is running."
     )
 
 
 def _connect(application: Application) -> socket.socket | None:
-    """A new connection; None if no runtime listens."""
+    """Return a new connection, or None if there is no runtime to connect to."""
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.connect(host.address(application.runtime_name()))
@@ -166,8 +169,8 @@ def _connect(application: Application) -> socket.socket | None:
     except protocol.AuthenticationError:
         sock.close()
         raise Error(
-            f"worker runtime: a process that does not belong to application {application.name} listens under its name. "
-            "Another user may have taken the name. Start another session."
+            f"worker runtime: a process that does not belong to application {application.name} is listening at its "
+            "address. The process may belong to another user. Start another session."
         ) from None
     except OSError:
         sock.close()
@@ -176,7 +179,7 @@ def _connect(application: Application) -> socket.socket | None:
 
 
 def _after_fork() -> None:
-    # Another thread may have held the lock at the time of the fork; that thread does not exist in the child.
+    # Another thread may have held the lock during the fork. That thread does not exist in the child.
     global _guard
     _guard = threading.Lock()
 

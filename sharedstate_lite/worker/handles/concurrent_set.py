@@ -1,4 +1,4 @@
-"""A set that all tasks of a host add to; each learns which of its values were new."""
+"""A set that all tasks on a host add values to. Each task finds out which of its values were new."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .handle import SharedHandle
 
 
 class ConcurrentSet(SharedHandle):
-    """One set for each host, for one query.
+    """A set of values on each host, which the tasks of one query share.
 
     A value belongs to the (stage, partition) that added it first. If Spark retries that partition, the new attempt
-    sees the value as new again, because Spark has discarded the rows of the failed attempt. Each host has a set of
-    its own, and a killed runtime loses its set. So a value is new at least once, and a final ``dropDuplicates`` over
-    the few remaining rows makes that exactly once. A second query on DataFrames is refused; with RDDs, which have no
-    query id, use one set for each action.
+    sees the value as new again, because Spark has discarded the rows of the failed attempt. Each host has its own set,
+    and if a runtime is killed, its set is lost. A value is therefore new at least once. To keep each value exactly
+    once, use ``dropDuplicates`` on the few rows that remain. If a second query on DataFrames uses the set, it raises
+    Error. RDDs do not have a query id, so create one set for each action on an RDD.
     """
 
     kind = "ConcurrentSet"
@@ -30,11 +30,11 @@ class ConcurrentSet(SharedHandle):
         super().__init__(found, found.register(self.kind, {}))
 
     def add_new(self, ids: Any) -> npt.NDArray[np.bool_]:
-        """Add values; return one boolean for each, True where the value is new and stands first in ``ids``.
+        """Add values. Return one boolean per value, True if the value is new and does not appear earlier in ``ids``.
 
-        ``ids``: a numpy array, pandas Series, Arrow array or list, of one type and without NULL. Raises Error for other
-        values, or if the type differs from the first batch's. With an empty set, ``add_new([3, 1, 3])`` returns
-        ``[True, True, False]``.
+        ``ids`` is a NumPy array, pandas Series, Arrow array or list with values of one type, without NULL. Raises Error
+        for other values, or if their type differs from that of the first batch. If the set is empty,
+        ``add_new([3, 1, 3])`` returns ``[True, True, False]``.
         """
         codes, distinct = values.distinct(ids, f"{self._name}.add_new", "ids")
         if not len(codes):

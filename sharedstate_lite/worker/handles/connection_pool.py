@@ -1,4 +1,4 @@
-"""A pool of PostgreSQL connections for all tasks of a host."""
+"""A pool of PostgreSQL connections that all tasks on a host share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .handle import SharedHandle, as_table
 
 
 class ConnectionPool(SharedHandle):
-    """At most ``size`` connections to ``dsn`` on each host, opened on demand.
+    """A pool of at most ``size`` connections on each host, which are opened on demand.
 
-    Connections are read-only, so queries are retried if the runtime is killed. With ``writes=True`` they may
-    write: each batch is then one transaction, and a killed runtime raises Lost. ``dsn`` is a DSN or a postgres.Server.
-    Raises Error for anything else, and if ``size`` is not a positive integer.
+    By default, the connections are read-only, so queries are retried if the runtime is killed. With ``writes=True``,
+    queries can write, each batch is one transaction, and `query` raises Lost if the runtime is killed. ``dsn`` is a DSN
+    or a postgres.Server. Raises Error if ``dsn`` has another type, or if ``size`` is not a positive integer.
     """
 
     kind = "ConnectionPool"
@@ -31,31 +31,32 @@ class ConnectionPool(SharedHandle):
             why = ": two tasks that use it would read each other's answers"
             raise unsafe.error("ConnectionPool", dsn, unsafe.argument_text("ConnectionPool", "dsn", 1), why)
         if not is_integer(size) or size < 1:
-            raise Error(f"ConnectionPool: size={size!r}. Pass a number of connections, 1 or more.")
+            raise Error(f"ConnectionPool: size={size!r} is not valid. Pass an integer of at least 1.")
         found = driver(spark)
         self._writes = writes
         super().__init__(found, found.register(self.kind, {"dsn": dsn, "size": int(size), "writes": writes}))
 
     def query(self, sql: str, rows: pa.Table | pa.RecordBatch) -> pa.Table:
-        """Run ``sql`` once for each row of parameters; return all answers as one table, in the order of the rows.
+        """Run ``sql`` once for each row of parameters. Return all answers as one table, in the order of ``rows``.
 
-        ``sql`` has ``%s`` for each column of ``rows`` in order, or ``%(name)s``. The first column of the answer,
-        ``row``, is the position (from 0) of the parameter row that each line answers. A statement without rows, such
-        as an INSERT, has a column ``changed``: the number of rows it changed. Raises Error with PostgreSQL's message,
-        for a type that has no Arrow counterpart, and Lost.
+        ``sql`` contains one ``%s`` for each column of ``rows``, in order, or placeholders with column names, such as
+        ``%(id)s``. The first column of the returned table, ``row``, is the position (from 0) of the parameter row. If
+        the statement does not return rows, such as an INSERT, the column ``changed`` is the number of rows that it
+        changed. Raises Error with PostgreSQL's message if a query fails, and Error if a column has an unsupported type.
+        Raises Lost if the runtime exits during a query that cannot be retried.
         """
         call = f"{self._name}.query"
         if not isinstance(sql, str):
-            raise Error(f"{call}: sql is a {unsafe.type_name(sql)}. Pass one SQL statement as text.")
+            raise Error(f"{call}: sql is a {unsafe.type_name(sql)}. Pass one SQL statement as a string.")
         table = as_table(call, rows)
         if named(sql) and len(set(table.column_names)) < len(table.column_names):
-            raise Error(f"{call}: two of the columns {table.column_names} have one name. Rename one.")
+            raise Error(f"{call}: two of the columns {table.column_names} have the same name. Rename one.")
         _, answer, _ = self._request({"op": "query", "sql": sql}, table, retry=not self._writes)
         assert answer is not None
         return answer
 
     async def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """The rows of one query as dicts. Only for coroutines of an AsyncRuntime; raises Error anywhere else."""
+        """Run one query and return its rows as dicts. Raises Error outside of the coroutines of an AsyncRuntime."""
         from ..runtime import current
 
         if current.find is None:
@@ -64,7 +65,12 @@ class ConnectionPool(SharedHandle):
         return found
 
     def stats(self) -> dict[str, int]:
-        """Counters of this host: connections open, most at once, opened in all; queries, rows and bytes."""
+        """Return the pool's counters on this host.
+
+        ``connections`` is the number of connections that are open now, ``most`` the maximum number that were open at
+        the same time, and ``opened`` the total number opened. ``queries`` is the number of queries, and ``rows`` and
+        ``bytes`` are the size of their answers.
+        """
         said, _, _ = self._request({"op": "stats"})
         return {name: said[name] for name in ("connections", "most", "opened", "queries", "rows", "bytes")}
 

@@ -1,8 +1,8 @@
-"""The application's side: the registry of what it shares, and the lease that ends the runtimes with the Spark context.
+"""The driver's side: the registry of shared resources, and the leases that stop the runtimes with the Spark context.
 
-This process has one :class:`DriverServer` for each Spark application, created with the first handle. It listens on a
-TCP port, at the address by which executors reach the Spark driver, and on a local socket for passing files. Both are
-served by a thread of its own.
+The driver has one :class:`DriverServer` per Spark application, which is created with the first handle. The server
+listens on a TCP port, at the address that executors use to reach the Spark driver, and on a local socket for passing
+files. It runs in a separate thread.
 """
 
 from __future__ import annotations
@@ -34,29 +34,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WATCH_SECONDS = 0.2
-"""Interval between two checks whether the Spark context has been stopped."""
+"""The interval at which the server checks whether the Spark context has been stopped."""
 ASK_SECONDS = 60
-"""How long a runtime may take to answer the driver."""
+"""How long the driver waits for the answer of a runtime."""
 Serve = Callable[[Head, "pa.Table | None"], "Reply | Coroutine[Any, Any, Reply]"]
 T = TypeVar("T")
 
 
 class Registration:
-    """One shared resource: kind, options, file, and the function that answers its requests in the driver."""
+    """A shared resource: its kind, its options, its file, and the function that answers its requests in the driver.
+
+    ``file`` and ``serve`` are None for resources that do not need them.
+    """
 
     def __init__(self, kind: str, options: dict[str, Any], file: int | None, serve: Serve | None) -> None:
         self.kind, self.options, self.file, self.serve = kind, options, file, serve
 
 
 class DriverServer:
-    """The server of one application in its driver. ``application`` is its address."""
+    """The server of one application, which runs in the driver. ``application`` is the application's address."""
 
     def __init__(
         self, here: str, reached: str, running: Callable[[], bool], jvm: tuple[str, int] | None = None
     ) -> None:
-        """Listen at address ``here``, which other hosts reach as ``reached``.
+        """Listen at the address ``here``, which other hosts reach as ``reached``.
 
-        Ends when ``running()`` is False, or when the process that listens at ``jvm`` has ended. Needs no Spark.
+        The server stops when ``running()`` returns False, or when the process that listens at ``jvm`` exits. It does
+        not need Spark. Raises Error if it cannot open a local socket.
         """
         override = os.environ.get(host.VARIABLE)
         secret, name = secrets.token_bytes(32), secrets.token_hex(8)
@@ -67,10 +71,10 @@ class DriverServer:
         home = host.listener(self.application.driver_name())
         if home is None:
             raise Error(
-                "worker: this process cannot open a local socket. Check whether a sandbox or container forbids it."
+                "worker: this process cannot open a local socket. Check whether a sandbox or container prevents it."
             )
         self._home = home
-        # Nothing is ever received here: the end of this connection shows the end of the JVM.
+        # The JVM never sends data over this connection. When it is closed, the JVM has exited.
         self._jvm = socket.create_connection(jvm) if jvm else socket.socket()
         self._jvm.setblocking(False)
         self._has_jvm = jvm is not None
@@ -80,20 +84,20 @@ class DriverServer:
         self._channels: set[RpcChannel] = set()
         self._ended = threading.Event()
         self.loop = asyncio.new_event_loop()
-        """The loop of the serving thread; handlers of requests run on it."""
+        """The event loop of the server's thread. Handlers of requests run on it."""
         self._thread = threading.Thread(target=self._serve, name="sharedstate-lite worker", daemon=True)
         self._thread.start()
         _all.add(self)
 
     def register(self, kind: str, options: dict[str, Any], file: int | None = None, serve: Serve | None = None) -> str:
-        """Register a resource; returns its name, such as ``Cache 1``."""
+        """Register a resource and return its name, such as ``Cache 1``."""
         number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
         name = f"{kind} {number}"
         self.registered[name] = Registration(kind, {"name": name, **options}, file, serve)
         return name
 
     def unregister(self, name: str) -> None:
-        """Remove a resource here and in all runtimes."""
+        """Remove a resource from the registry and from all runtimes. A second call does nothing."""
         entry = self.registered.pop(name, None)
         if entry is None:
             return
@@ -105,11 +109,11 @@ class DriverServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the application runs, and this is its process and not a fork."""
+        """True if the application is running and this process is its driver rather than a fork of the driver."""
         return not self._ended.is_set() and self._pid == os.getpid() and self._running()
 
     def request_all(self, head: Head) -> list[Head]:
-        """Send a request to every runtime; return the answers of those that did not end meanwhile."""
+        """Send a request to every runtime. Return the answers, but skip runtimes that exit before they answer."""
 
         async def ask() -> list[Head]:
             runtimes = [channel for channel in self._channels if "host" in channel.peer]
@@ -119,7 +123,7 @@ class DriverServer:
         return self._run(ask())
 
     def runtimes(self) -> list[dict[str, Any]]:
-        """Host and pid of every runtime that holds a lease."""
+        """Return the host and the pid of every runtime that has a lease."""
 
         async def look() -> list[dict[str, Any]]:
             return [dict(channel.peer) for channel in self._channels if "host" in channel.peer]
@@ -133,18 +137,21 @@ class DriverServer:
         except TimeoutError:
             doing.cancel()
             raise Error(
-                f"worker: a runtime of application {self.application.name} has not answered within {ASK_SECONDS} s. "
-                "Kill its process; the next request starts another one."
+                f"worker: a runtime of application {self.application.name} did not answer within {ASK_SECONDS} s. "
+                "Kill its process; the next request starts a new runtime."
             ) from None
 
     def close(self) -> None:
-        """End the runtimes and release everything. Harmless when repeated."""
+        """Stop the runtimes and release all resources. A second call does nothing."""
         if self._pid == os.getpid() and not self._ended.is_set():
             self.loop.call_soon_threadsafe(self._ended.set)
             self._thread.join(ASK_SECONDS)
 
     def close_in_fork(self) -> None:
-        """Close this process's copies of the sockets after a fork: runtimes watch them for the end of the parent."""
+        """Close the copies of the sockets that this process received in a fork.
+
+        Otherwise, the runtimes would not notice that the parent process has exited.
+        """
         for sock in (self._lease, self._home, self._jvm):
             sock.close()
         for channel in self._channels:
@@ -183,17 +190,17 @@ class DriverServer:
             channel.shut_down()
         deadline = time.monotonic() + 1
         while self._channels and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)  # each channel removes itself from the set, without an event
+            await asyncio.sleep(0.005)  # each channel removes itself from the set, but there is no event for this
 
     async def _answer(self, channel: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
-        """Answer a runtime."""
+        """Answer a request from a runtime."""
         if head["op"] == "lease":
             channel.peer = {"host": head["host"], "pid": head["pid"]}
             self._channels.add(channel)
             return {}, None
         entry = self.registered.get(str(head["resource"]))
         if entry is None:
-            why = "it is closed" if head["resource"] in self._closed else "the driver does not know it"
+            why = "it is closed" if head["resource"] in self._closed else "it is not registered in the driver"
             raise Error(f"{head['resource']}: {why}. Create another one in the driver.")
         if head["op"] == "describe":
             return {"kind": entry.kind, "options": entry.options}, None
@@ -203,13 +210,13 @@ class DriverServer:
             piece = await asyncio.to_thread(os.pread, entry.file, head["count"], head["start"])
             return {}, pa.table({"bytes": pa.array([piece], pa.large_binary())})
         if entry.serve is None:
-            raise Error(f"{head['resource']}: the driver has no handler for {head['op']!r}")
+            raise Error(f"{head['resource']}: the driver cannot answer the request {head['op']!r}")
         served = entry.serve(head, table)
         return await served if isinstance(served, Coroutine) else served
 
 
 SparkLike: TypeAlias = "SparkSession | SparkContext | DriverServer | None"
-"""A session, or None for the active one: the application that a handle belongs to."""
+"""Identifies the application that a handle belongs to. None means the active session."""
 
 _drivers: dict[str, DriverServer] = {}
 _all: weakref.WeakSet[DriverServer] = weakref.WeakSet()
@@ -217,7 +224,10 @@ _lock = threading.RLock()
 
 
 def driver(spark: SparkLike = None) -> DriverServer:
-    """The server of the application of ``spark``, created if there is none. Raises Error without a running session."""
+    """Return the server of the application that ``spark`` belongs to. Create it if it does not exist.
+
+    Raises Error if no session is running, or if ``spark`` is not a session of Spark Classic.
+    """
     if isinstance(spark, DriverServer):
         return spark
     from pyspark import SparkContext
@@ -227,15 +237,15 @@ def driver(spark: SparkLike = None) -> DriverServer:
     if found is None and SparkContext._active_spark_context is not None:
         found = SparkContext._active_spark_context
     if found is None:
-        raise Error("worker: no Spark session is running. Start one, such as ss.spark.session(), before you share.")
+        raise Error("worker: no Spark session is running. Start one with ss.spark.session() before you create handles.")
     context = found if isinstance(found, SparkContext) else getattr(found, "_sc", None)
     if not isinstance(context, SparkContext):
         raise Error(
-            f"worker: {type(found).__module__}.{type(found).__name__} is not a session of Spark Classic. Sharing needs "
-            "local[N], local-cluster or spark://, where the driver is in this process."
+            f"worker: {type(found).__module__}.{type(found).__name__} is not a session of Spark Classic. Handles need "
+            "the master local[N], local-cluster or spark://, so that the driver is in this process."
         )
     if context._jsc is None:
-        raise Error("worker: this Spark session has been stopped. Start another one before you share.")
+        raise Error("worker: this Spark session has been stopped. Start another one before you create handles.")
     with _lock:
         for name in [name for name, one in _drivers.items() if not one.alive]:
             _drivers.pop(name).close()
@@ -254,7 +264,7 @@ def _serve(context: SparkContext) -> DriverServer:
 
 
 def running() -> list[DriverServer]:
-    """The servers of all applications of this process that run."""
+    """Return the servers of all running applications in this process."""
     return [one for one in list(_all) if one.alive]
 
 

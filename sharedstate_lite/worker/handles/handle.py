@@ -1,4 +1,4 @@
-"""The base class of all handles: an address that tasks receive, which the driver can close."""
+"""The base class of all handles. A task receives a handle as an address, and only the driver can close it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .driver import DriverServer
 
 
 class SharedHandle:
-    """A shared resource, usable anywhere in its application. It pickles as its address.
+    """A shared resource that the driver and all tasks of an application can use. It is pickled as an address.
 
-    A context manager in the driver: the end of the ``with`` closes it.
+    In the driver, a handle is a context manager that closes the resource on exit.
     """
 
     kind: ClassVar[str] = ""
@@ -30,16 +30,19 @@ class SharedHandle:
 
     @property
     def name(self) -> str:
-        """The name in `metrics` and in error messages, such as ``Cache 1``."""
+        """The name of the resource in `metrics` and in error messages, such as ``Cache 1``."""
         return self._name
 
     def _request(self, head: dict[str, Any], table: pa.Table | None = None, *, retry: bool = True) -> Answered:
         return client.request(self._application, {**head, "resource": self._name}, table, retry=retry)
 
     def close(self) -> None:
-        """Close it on every host; later requests raise Error. Harmless when repeated. Raises Error in a task."""
+        """Close the resource on every host, so that later requests raise Error.
+
+        A second call does nothing. Raises Error in a task.
+        """
         if self._driver is None or self._pid != os.getpid():
-            raise Error(f"{self!r}: only the driver that created a handle can close it. Close it after the job.")
+            raise Error(f"{self!r}: only the driver that created a handle can close it. Close it there after the job.")
         self._driver.unregister(self._name)
 
     def __enter__(self) -> Self:
@@ -52,7 +55,7 @@ class SharedHandle:
         return unpickle, (type(self), self._application, self._name, self._attributes())
 
     def _attributes(self) -> dict[str, Any]:
-        """Further attributes to pickle; plain values only."""
+        """Return additional attributes to pickle. They must be plain values."""
         return {}
 
     def __repr__(self) -> str:
@@ -60,7 +63,7 @@ class SharedHandle:
 
 
 def unpickle(kind: type[SharedHandle], application: Application, name: str, attributes: dict[str, Any]) -> SharedHandle:
-    """A handle as a task receives it."""
+    """Create the handle that a task receives, from its pickled parts."""
     out = kind.__new__(kind)
     out._application, out._name, out._driver, out._pid = application, name, None, 0
     for attribute, value in attributes.items():
@@ -69,7 +72,7 @@ def unpickle(kind: type[SharedHandle], application: Application, name: str, attr
 
 
 def as_table(call: str, batch: Any) -> pa.Table:
-    """An Arrow table or record batch as a table. Raises Error for anything else."""
+    """Return an Arrow table or record batch as a table. Raises Error for other values; the message names ``call``."""
     if isinstance(batch, pa.RecordBatch):
         return pa.Table.from_batches([batch])
     if not isinstance(batch, pa.Table):

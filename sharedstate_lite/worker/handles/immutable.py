@@ -1,4 +1,4 @@
-"""An Arrow table or CSR graph in sealed shared memory, mapped read-only by every task of a host."""
+"""An Arrow table or CSR graph in sealed shared memory, which every task on a host maps read-only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from .driver import DriverServer, SparkLike, driver
 from .handle import SharedHandle
 
 _mapped: WeakValueDictionary[tuple[str, str], pa.Table] = WeakValueDictionary()
-"""Tables that this process has mapped, while they are in use."""
+"""The tables that this process has mapped and is still using, by application name and handle name."""
 
 
 class Immutable(SharedHandle):
-    """A shared table or graph, created by :func:`share`. ``rows`` and ``nbytes`` are its size; a graph has one row."""
+    """A shared table or graph, which :func:`share` creates.
+
+    ``rows`` is its number of rows, which is 1 for a graph. ``nbytes`` is its size in bytes.
+    """
 
     kind = "Immutable"
     rows: int
@@ -42,9 +45,9 @@ class Immutable(SharedHandle):
         super().__init__(driver, driver.register(self.kind, {"size": self.nbytes}, file))
 
     def table(self) -> pa.Table:
-        """The table. Its buffers are the shared memory, mapped read-only until the table is freed.
+        """Return the table. Its buffers are in the shared memory, which is mapped read-only until the table is freed.
 
-        Raises Error if the handle is closed or its driver has ended. A table that is mapped already stays valid.
+        Raises Error if the handle is closed or its driver has exited. Tables that are already mapped stay valid.
         """
         key = (self._application.name, self._name)
         found = _mapped.get(key)
@@ -60,7 +63,7 @@ class Immutable(SharedHandle):
         return found
 
     def csr(self) -> CSR:
-        """The graph. Its arrays are read-only views of the shared memory. Raises Error if a table was shared."""
+        """Return the graph. Its arrays are read-only views of the shared memory. Raises Error if it is not a graph."""
         table = self.table()
         if not (table.schema.metadata or {}).items() >= METADATA.items():
             raise Error(
@@ -69,7 +72,10 @@ class Immutable(SharedHandle):
         return CSR.of(table)
 
     def close(self) -> None:
-        """Close it on every host; later requests raise Error. Harmless when repeated."""
+        """Close the handle on every host, so that later requests raise Error.
+
+        A second call does nothing. Raises Error in a task.
+        """
         super().close()
         _mapped.pop((self._application.name, self._name), None)
 
@@ -78,11 +84,11 @@ class Immutable(SharedHandle):
 
 
 def share(what: Any, spark: SparkLike = None) -> Immutable:
-    """Share an Arrow table, record batch or :class:`CSR` (or a scipy CSR matrix) with the tasks of ``spark``.
+    """Share an Arrow table, a record batch, a :class:`CSR` or a SciPy sparse matrix with the tasks of ``spark``.
 
-    Copies the data once into memory that is then sealed, so later changes of ``what`` have no effect. ``spark``: a
-    session; by default the active one. Raises Error for anything else; the message names the expression, its type, and
-    two ways to share it.
+    The data is copied once into memory, which is then sealed, so later changes to ``what`` have no effect. ``spark`` is
+    a session; the default is the active one. Raises Error for any other value. The message contains the expression, its
+    type, and two ways to share it.
     """
     if isinstance(what, pa.RecordBatch):
         what = pa.Table.from_batches([what])
@@ -98,7 +104,7 @@ def share(what: Any, spark: SparkLike = None) -> Immutable:
 
 
 def _write(table: pa.Table, out: io.IOBase) -> None:
-    # An IPC file has one dictionary for each column; the chunks of a table may each have their own.
+    # An IPC file has one dictionary per column, but each chunk of a table can have its own dictionary.
     options = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
     with pa.ipc.new_file(out, table.schema, options=options) as writer:
         writer.write_table(table)

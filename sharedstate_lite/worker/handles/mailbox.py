@@ -1,4 +1,4 @@
-"""Requests from tasks to the driver, answered by a function there: no broker in between."""
+"""Requests that tasks send to the driver, where a function answers them. There is no broker between them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from .driver import SparkLike, driver
 from .handle import SharedHandle, as_table
 
 SERVE_SECONDS = 60.0
-"""How long a request waits for `Mailbox.serve`."""
+"""How long a request waits for the driver to call `Mailbox.serve`."""
 
 
 class Mailbox(SharedHandle):
-    """Tasks ask; a function in the driver answers.
+    """Passes requests, which tasks send with `ask`, to a function in the driver that answers them.
 
-    If the runtime is killed, pending requests are not repeated: `ask` raises Lost, because the driver may have seen
-    them.
+    If the runtime is killed, `ask` raises Lost. The request is not repeated, because the driver may have received it.
     """
 
     kind = "Mailbox"
@@ -38,28 +37,34 @@ class Mailbox(SharedHandle):
         super().__init__(found, found.register(self.kind, {}, serve=self._serve))
 
     def serve(self, handler: Callable[[pa.Table], Any]) -> None:
-        """Answer requests with ``handler``, a plain or async function of an Arrow table that returns one.
+        """Answer requests with ``handler``, a plain or async function that takes and returns an Arrow table.
 
-        A plain handler runs in a thread, and in several at once if several tasks ask, so it must guard what it changes.
-        An async handler runs on the driver's loop. Raises Error in a task, and if ``handler`` is not callable.
+        A plain handler runs in a thread. If several tasks send requests, it can run in several threads at the same
+        time, so it must protect the data that it changes. An async handler runs on the event loop of the driver's
+        server. Raises Error in a task, after the application has ended, and if ``handler`` is not callable.
         """
         if self._driver is None:
-            raise Error(f"{self!r}: only the driver can serve(). Tasks call ask().")
+            raise Error(f"{self!r}: only the driver can call serve(). Tasks call ask().")
         if not self._driver.alive:
             raise Error(f"{self!r}: its application has ended. Create another one in a session that is running.")
         if not callable(handler):
-            raise Error(f"{self._name}.serve: got a {type(handler).__qualname__}. Pass a function of an Arrow table.")
+            raise Error(
+                f"{self._name}.serve: got a {type(handler).__qualname__}. Pass a function that takes an Arrow table."
+            )
         self._handler = handler
         self._loop.call_soon_threadsafe(self._serving.set)
 
     def ask(self, batch: pa.Table | pa.RecordBatch) -> pa.Table:
-        """The driver's answer to a batch. Raises Error with the handler's exception, and Lost."""
+        """Send a batch to the driver and return its answer.
+
+        Raises Error if the handler raises an exception, and Lost if the runtime exits before it answers.
+        """
         _, answer, _ = self._request({"op": "ask"}, as_table(f"{self._name}.ask", batch), retry=False)
         assert answer is not None
         return answer
 
     def close(self) -> None:
-        """Close it on every host; pending and later requests raise Error."""
+        """Close the mailbox on every host. Later requests, and requests that wait for `serve`, raise Error."""
         super().close()
         self._closed = True
         with contextlib.suppress(RuntimeError):  # the loop ended with the application
@@ -70,7 +75,7 @@ class Mailbox(SharedHandle):
             await asyncio.wait_for(self._serving.wait(), SERVE_SECONDS)
         except TimeoutError:
             raise Error(
-                f"{self._name}: no handler after {SERVE_SECONDS:g} s. Call serve(handler) before tasks ask."
+                f"{self._name}: serve() was not called within {SERVE_SECONDS:g} s. Call it before tasks call ask()."
             ) from None
         handler = self._handler
         if self._closed or handler is None:
@@ -83,7 +88,7 @@ class Mailbox(SharedHandle):
                 raise answer.error
             if inspect.isawaitable(answer):
                 answer = await answer
-        except BaseException as error:  # users' code may raise anything
+        except BaseException as error:  # users' code can raise anything
             if is_own(error):
                 raise
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
@@ -96,7 +101,7 @@ class Mailbox(SharedHandle):
 
 @dataclasses.dataclass
 class _Raised:
-    """An exception as a return value: a future does not accept StopIteration, and its waiter would hang."""
+    """An exception as a return value. A future does not accept StopIteration, so the task would wait forever."""
 
     error: BaseException
 
@@ -104,5 +109,5 @@ class _Raised:
 def _call(handler: Callable[[pa.Table], Any], table: pa.Table) -> Any:
     try:
         return handler(table)
-    except BaseException as error:  # goes to the task that asked
+    except BaseException as error:  # reported to the task that sent the request
         return _Raised(error)

@@ -1,4 +1,4 @@
-"""Counters and memory of the runtimes, as tables."""
+"""The counters and the memory use of the runtimes, as tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ COUNTS = ("connections", "most", "opened", "queries", "rows", "hits", "loads", "
 
 
 def metrics() -> pd.DataFrame:
-    """One row for each handle and host that has used it, over all applications of this driver.
+    """Return one row per handle and host that has used it, for all applications of this driver.
 
-    Columns: application, host, handle, kind; ``connections`` open now, ``most`` at once, ``opened`` in all;
-    ``queries``, ``rows``, ``hits``, ``loads`` and ``bytes`` as each kind counts them (docs/worker.md); ``pss``: bytes
-    of the runtime's process, for all handles of a host together. A count that a kind does not have is NULL. A killed
-    runtime loses its counts.
+    The columns ``application``, ``host``, ``handle`` and ``kind`` identify the row. For a pool, ``connections`` is the
+    number of open connections, ``most`` the maximum number, and ``opened`` the total number opened. The meaning of
+    ``queries``, ``rows``, ``hits``, ``loads`` and ``bytes`` depends on the kind of handle (see docs/worker.md). Counts
+    that a kind does not have are NULL. ``pss`` is the memory of the runtime's process in bytes, for all handles on a
+    host together. If a runtime is killed, its counts are lost.
     """
     found: list[dict[str, Any]] = []
     for application, said in _reports():
@@ -31,10 +32,11 @@ def metrics() -> pd.DataFrame:
 
 
 def processes() -> pd.DataFrame:
-    """One row for each process that shares: application, host, pid, what (``runtime`` or ``task``), and PSS in bytes.
+    """Return one row per runtime, and one per task process that is connected to a runtime.
 
-    A task's process is listed while it has a connection. PSS counts a page that n processes map as 1/n of a page; it is
-    NULL on systems that do not report it.
+    The columns are ``application``, ``host``, ``pid``, ``what`` (``runtime`` or ``task``) and ``pss``, which is the
+    memory of the process in bytes. A page that n processes map counts as 1/n of a page. ``pss`` is NULL on systems that
+    do not report it.
     """
     found = [
         {"application": application, "host": said["host"], "pid": pid, "what": "task" if at else "runtime", "pss": pss}

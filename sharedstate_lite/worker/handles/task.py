@@ -1,4 +1,4 @@
-"""Identifies the Spark task that a request comes from."""
+"""Identifies the Spark task that sends a request."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ NONE = -1
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A task as Spark numbers it; all -1 in the driver."""
+    """The numbers by which Spark identifies a task. In the driver, all of them are -1."""
 
     stage: int = NONE
     partition: int = NONE
     attempt: int = NONE
-    """Unique over all attempts of all tasks of the application."""
+    """A number that is unique among all attempts of all tasks in the application."""
     query: str | None = None
-    """Spark's SQL execution id: one for each action on a DataFrame, or micro-batch. None for an RDD's task."""
+    """Spark's SQL execution id, which differs for each action on a DataFrame and each micro-batch. None for RDDs."""
 
     def plain(self) -> list[int | str | None]:
-        """The task as JSON values."""
+        """Return the task as a list of values that JSON can represent."""
         return [self.stage, self.partition, self.attempt, self.query]
 
 
 def current() -> Task:
-    """The task that this code runs in."""
+    """Return the task in which this code is running."""
     module = sys.modules.get("pyspark.taskcontext")
     context = module.TaskContext.get() if module is not None else None
     if context is None:

@@ -1,4 +1,7 @@
-"""The error for a value that is not safe to share: the caller's own expression, its type, and two ways to share it."""
+"""The error for a value that is not safe to share.
+
+The message contains the caller's expression, its type, and two ways to share it.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,43 @@ from types import FrameType
 
 from ...errors import Error
 
-WAYS = "Tasks share immutable values, or values that one process owns: {immutable}, or {owned}."
+WAYS = "Tasks can share immutable values, or values that one process owns: {immutable}, or {owned}."
 IMMUTABLE = "share an Arrow table or a CSR graph, which every task maps read-only ({how})"
-OWNED = "let the runtime own it, and send it batches ({how})"
+OWNED = "let the runtime own it, and send batches to the runtime ({how})"
 EVERY = "ConcurrentSet, Cache, ConnectionPool, AsyncRuntime or Mailbox"
 HINTS = {
     "dict": ("w.share(pa.table({'key': list(it), 'value': list(it.values())}))", "w.Cache(session, capacity=...)"),
-    "list": ("w.share(pa.table({'value': it}))", "w.ConcurrentSet(session) for what tasks add to"),
-    "set": ("w.share(pa.table({'value': list(it)}))", "w.ConcurrentSet(session) for what tasks add to"),
+    "list": ("w.share(pa.table({'value': it}))", "w.ConcurrentSet(session) for values that tasks add"),
+    "set": ("w.share(pa.table({'value': list(it)}))", "w.ConcurrentSet(session) for values that tasks add"),
     "ndarray": ("w.share(pa.table({'value': it}))", EVERY),
     "pandas": ("w.share(pa.Table.from_pandas(it))", "w.Cache(session, capacity=...)"),
     "pyspark": ("w.share(it.toArrow())", EVERY),
     "connection": ("w.share(table) with the rows that you would read", "w.ConnectionPool(session, dsn)"),
-    "lock": ("w.share(table) with the data that it guards", "the runtime runs one request at a time: " + EVERY),
+    "lock": ("w.share(table) with the data that it protects", "the runtime handles one request at a time: " + EVERY),
 }
 
 
 def error(call: str, value: object, expression: str, why: str = "") -> Error:
-    """The error of ``call`` for a value. ``why`` follows "not safe to share"."""
+    """Return the error that ``call`` raises for a value. ``why`` is appended to "not safe to share".
+
+    ``expression`` is the value's expression in the caller's source text, or another name for it.
+    """
     immutable, owned = HINTS.get(_hint(value), ("w.share(table)", EVERY))
     ways = WAYS.format(immutable=IMMUTABLE.format(how=immutable), owned=OWNED.format(how=owned))
     return Error(f"{call}: {expression} is a {type_name(value)}, which is not safe to share{why}. {ways}")
 
 
 def type_name(value: object) -> str:
-    """The qualified name of a value's type."""
+    """Return the qualified name of a value's type, such as ``numpy.ndarray``."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def argument_text(called: str, name: str, position: int = 0) -> str:
-    """The source text of an argument, in the call of ``called`` by the caller of this package.
+    """Return the source text of an argument in the user's call of ``called``.
 
-    If the source is not available, or something else makes the call (``map(share, all)``), the argument's name.
+    ``name`` and ``position`` identify the parameter. Return ``name`` if the source text is not available, or if the
+    user does not call the function directly, as in ``map(share, tables)``.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(f"{__package__}."):
@@ -56,7 +63,7 @@ def argument_text(called: str, name: str, position: int = 0) -> str:
 
 
 def _names(function: ast.expr, frame: FrameType) -> set[str]:
-    """The names of a called expression: as it is written, and as the function was defined."""
+    """Return the names of the function that a call refers to: the name in the call, and the name in its definition."""
     if isinstance(function, ast.Attribute):
         return {function.attr}
     if not isinstance(function, ast.Name):
@@ -66,13 +73,13 @@ def _names(function: ast.expr, frame: FrameType) -> set[str]:
 
 
 def _call(frame: FrameType) -> ast.Call | None:
-    """The call that a frame is executing, as a syntax tree."""
+    """Return the syntax tree of the call that a frame is executing, or None if it cannot be found."""
     places = list(frame.f_code.co_positions())
     first, last, start, end = places[frame.f_lasti // 2]
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
     if first is None or last is None or start is None or end is None or last > len(lines):
         return None
-    # Columns count bytes of UTF-8.
+    # Column positions count UTF-8 bytes.
     text = [line.encode() for line in lines[first - 1 : last]]
     text[-1] = text[-1][:end]
     text[0] = text[0][start:]
@@ -84,7 +91,7 @@ def _call(frame: FrameType) -> ast.Call | None:
 
 
 def _hint(value: object) -> str:
-    """The key in HINTS for a value."""
+    """Return the key in HINTS for a value, or another string if HINTS has no entry for it."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     if kind.__name__.lower().endswith(("connection", "cursor", "socket", "session", "client")):

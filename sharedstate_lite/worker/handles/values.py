@@ -1,7 +1,7 @@
-"""Users' values as one Arrow array: of one type, without NULL, and in one form for equal values.
+"""Converts a user's values to one Arrow array, in which equal values have the same representation.
 
-Dictionary-encoded columns are decoded, because a dictionary may hold unused or reordered values. -0.0 becomes 0.0.
-NaN is refused, because it equals nothing.
+Dictionary-encoded columns are decoded, because a dictionary can contain unused values, or values in a different order.
+-0.0 becomes 0.0. NULL is rejected, and so is NaN, because it is not equal to any value.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ Codes = npt.NDArray[np.int64]
 
 
 def column(values: Any, call: str, name: str) -> pa.Array[Any]:
-    """Values as one Arrow array, integers as int64. Raises Error for anything but one column, for NULL and for NaN."""
+    """Return values as one Arrow array. Integers become int64.
+
+    Raises Error if ``values`` is not a single column of one type, or if it contains NULL or NaN. ``call`` and ``name``
+    are the function and the parameter in the message.
+    """
     try:
-        # pa.array() would take a text as its letters, and a frame or dict as its column names.
+        # pa.array() would convert a string to its characters, and a frame or dict to its column names.
         if isinstance(values, str | bytes | Mapping) or hasattr(values, "columns"):
-            raise TypeError("it is a single value, or has several columns")
+            raise TypeError("it is a single value or has several columns")
         out: pa.Array[Any] = _plain(values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Error(
-            f"{call}: {name} ({unsafe.type_name(values)}) is not a column of one type ({error}). Pass a numpy array, a "
-            "Series, an Arrow array or a list."
+            f"{call}: {name} ({unsafe.type_name(values)}) is not a column of one type ({error}). Pass a NumPy array, a "
+            "pandas Series, an Arrow array or a list."
         ) from None
     if len(out) and (out.null_count or pa.types.is_null(out.type)):
         raise Error(f"{call}: {out.null_count} of the {len(out)} values in {name} are NULL. Drop or replace them.")
@@ -43,7 +47,7 @@ def column(values: Any, call: str, name: str) -> pa.Array[Any]:
 
 
 def _plain(values: pa.Array[Any] | pa.ChunkedArray[Any]) -> Any:
-    """The values in one chunk and in the plain form of their type. Raises TypeError for nested types."""
+    """Return the values as one array, in the simplest encoding of their type. Raises TypeError for nested types."""
     out: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(out, pa.ChunkedArray):
         out = pa.concat_arrays(out.chunks)
@@ -70,12 +74,15 @@ def _plain(values: pa.Array[Any] | pa.ChunkedArray[Any]) -> Any:
 
 
 def distinct(values: Any, call: str, name: str) -> tuple[Codes, pa.Array[Any]]:
-    """For each row the position of its value among the distinct values, and those in order of first appearance."""
+    """Return (codes, distinct): ``distinct`` contains the distinct values, in order of first appearance.
+
+    ``codes`` contains, for each row, the position of its value in ``distinct``. Raises Error like :func:`column`.
+    """
     encoded = column(values, call, name).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
 def first(codes: Codes) -> npt.NDArray[np.bool_]:
-    """Which rows are the first of their value, for codes from :func:`distinct`."""
+    """Return one boolean per row, True for the first row with each value. ``codes`` comes from :func:`distinct`."""
     highest = np.maximum.accumulate(codes)
     return np.concatenate(([True], highest[1:] > highest[:-1]))

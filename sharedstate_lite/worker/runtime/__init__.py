@@ -1,7 +1,8 @@
-"""The process that owns what the tasks of one host share, and the protocol to it. It knows no handle and no Spark.
+"""The process that owns the state shared by the tasks on one host, and the protocol for talking to it.
 
-Everything is done a batch at a time. An index, for example, numbers distinct values; the state behind a ConcurrentSet
-is an index and the task that added each value.
+This package does not depend on the handles or on Spark. All its operations work on batches. An index, for example,
+assigns a number to each distinct value in a batch. The state behind a ConcurrentSet consists of an index and, for each
+value, the task that added it.
 
 >>> import pyarrow as pa
 >>> from sharedstate_lite.worker.runtime.index import Index
@@ -12,16 +13,19 @@ is an index and the task that added each value.
 ['b', 'a'] [0, 1] [True, True]
 ['a', 'c'] [1, 2] [False, True]
 
-Modules, from the bottom:
+Modules, from the bottom up:
 
-    host             what differs between Linux and macOS
-    address          what identifies an application
-    resource         the interface of everything that a runtime owns
-    protocol         framed and authenticated messages; channel: many requests at once over one connection
-    index, lru       numbers for distinct values; rows by key with LRU eviction
-    postgres_arrow   parameters and answers of PostgreSQL as Arrow tables
-    current          the runtime as seen by a coroutine inside it
+    host             everything that differs between Linux and macOS
+    address          the address of an application, which a handle uses to find its runtime and its driver
+    resource         the interface of the resources that a runtime owns
+    protocol         framed and authenticated messages
+    channel          concurrent requests over one connection
+    index            assigns numbers to distinct values
+    lru              stores rows by key, with LRU eviction
+    postgres_arrow   converts parameters and answers between Arrow and PostgreSQL
+    current          gives a coroutine in the runtime access to that runtime
     concurrent_set, cache, connection_pool, async_runtime, immutable, mailbox
-                     the state behind the handle of that name
-    runtime          dispatches requests; launch: starts the process
+                     the state behind the handle with the same name
+    runtime          dispatches requests to resources
+    launch           starts the process
 """

@@ -1,4 +1,4 @@
-"""The address of a Spark application: all that a handle needs to find its runtime and its driver."""
+"""The address of a Spark application, which a handle uses to find its runtime and its driver."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from . import host
 
 @dataclasses.dataclass(frozen=True)
 class Application:
-    """One Spark application and the secret that its processes prove to each other. A handle pickles as this."""
+    """The address of one Spark application, and the secret that its processes use to authenticate each other.
+
+    A pickled handle contains an Application.
+    """
 
     name: str
-    """A random name; not a secret."""
+    """A random name, which is not secret."""
     secret: bytes = dataclasses.field(repr=False)
     driver: tuple[str, int]
-    """Host and port of the lease."""
+    """The host and port at which the driver accepts connections from runtimes."""
     identity: str
-    """The driver's host (`host.identity`). A runtime on the same host maps the driver's files without a copy."""
+    """The name of the driver's host (`host.identity`). A runtime on the same host does not copy the driver's files."""
     override: str | None
-    """The value of SHAREDSTATE_LITE_HOST in the driver."""
+    """The value of SHAREDSTATE_LITE_HOST in the driver, or None if it is not set."""
 
     def runtime_name(self) -> str:
-        """The name under which this host's runtime listens."""
+        """Return the name under which the runtime on this host listens."""
         return f"{self.name}@{host.identity(self.override)}"
 
     def driver_name(self) -> str:
-        """The name under which the driver listens on its own host, to pass files."""
+        """Return the name under which the driver listens on its own host, to pass files to the runtime there."""
         return f"{self.name}/driver"

@@ -1,7 +1,7 @@
-"""The state behind an AsyncRuntime: one event loop for the coroutines of all tasks, with a bound on calls in flight.
+"""The state behind an AsyncRuntime: one event loop for the coroutines of all tasks, with a limit on calls in flight.
 
-The loop has a thread of its own: a coroutine that blocks delays other coroutines, but no other resource. A function
-arrives once, pickled by cloudpickle; later requests name it by its digest.
+The loop runs in a separate thread, so a coroutine that blocks delays other coroutines but not other resources. A
+function is sent only once, pickled by cloudpickle. Later requests identify it by its digest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Function = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class AsyncRuntimeState:
-    """Runs at most ``in_flight`` calls at a time, of all tasks of the host together."""
+    """Runs the calls of all tasks on the host, with at most ``in_flight`` calls at the same time."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._name = context.resource
@@ -39,7 +39,10 @@ class AsyncRuntimeState:
         self._batches = self._calls = self._in_flight = self._most = self._rows = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """function: register a pickled function; map: call it for each row of the table."""
+        """Answer one request.
+
+        ``function`` registers a pickled function, and ``map`` calls a registered function for each row of the table.
+        """
         assert table is not None
         if head["op"] == "function":
             code = table.column("code")[0].as_py()
@@ -54,10 +57,10 @@ class AsyncRuntimeState:
         try:
             results = await asyncio.wrap_future(running)
         except asyncio.CancelledError:
-            # close() cancels the calls; the end of the caller's connection cancels this task.
+            # close() cancels the calls. If the caller's connection is closed, this task is cancelled.
             if not self._closed:
                 raise
-            raise Error(f"{self._name}: closed while calls were in flight") from None
+            raise Error(f"{self._name}: it was closed while calls were in flight") from None
         finally:
             self._running.discard(running)
         self._rows += len(results)
@@ -65,14 +68,18 @@ class AsyncRuntimeState:
         return {}, self._table(results, schema)
 
     def disconnected(self, caller: Caller) -> None:
-        """The channel has cancelled the caller's request, and with it the calls."""
+        """Do nothing. The channel has already cancelled the caller's request and its calls."""
 
     def counts(self) -> dict[str, int]:
-        """queries: batches; loads: calls; most: calls in flight at once; rows: results."""
+        """Return the counters of the event loop.
+
+        ``queries`` is the number of batches, ``loads`` the number of calls, and ``rows`` the number of results.
+        ``most`` is the maximum number of calls that were in flight at the same time.
+        """
         return {"queries": self._batches, "loads": self._calls, "most": self._most, "rows": self._rows}
 
     async def close(self) -> None:
-        """Cancel the calls and stop the loop."""
+        """Cancel all calls and stop the event loop."""
         self._closed = True
         for running in list(self._running):
             running.cancel()
@@ -81,7 +88,7 @@ class AsyncRuntimeState:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         while not self._closed:
-            # A task that a coroutine left behind may raise SystemExit; the other coroutines continue.
+            # A background task of a coroutine can raise SystemExit. The other coroutines must continue.
             with contextlib.suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
 
@@ -101,7 +108,7 @@ class AsyncRuntimeState:
                 self._most = max(self._most, self._in_flight)
                 try:
                     return await function(row)
-                except BaseException as error:  # users' code may raise anything
+                except BaseException as error:  # users' code can raise anything
                     if is_own(error):
                         raise
                     raise Error(f"{self._name}: row {position}: {type(error).__name__}: {error}") from error
@@ -121,7 +128,7 @@ class AsyncRuntimeState:
         except Exception as error:  # unpickling imports users' modules
             raise Error(
                 f"{self._name}: the runtime cannot unpickle the function ({type(error).__name__}: {error}). "
-                "Modules that it imports must be on the path when the runtime starts."
+                "The modules that it imports must be on sys.path when the runtime starts."
             ) from error
         return function
 
@@ -130,15 +137,20 @@ class AsyncRuntimeState:
             if not isinstance(result, dict):
                 raise Error(
                     f"{self._name}: row {position}: the coroutine returned a {type(result).__qualname__}. "
-                    "Return a dict of column to value."
+                    "Return a dict that maps column names to values."
                 )
         try:
-            # from_pylist() takes the columns of the schema or of the first row only, and drops all others.
+            # from_pylist() uses only the columns of the schema or of the first row, and drops all others.
             names = dict.fromkeys(name for result in results for name in result)
             if schema is not None:
                 if odd := [name for name in names if name not in schema.names]:
-                    raise Error(f"{self._name}: the results have a column {odd[0]!r} that the schema lacks. Add it.")
+                    raise Error(
+                        f"{self._name}: the results have a column {odd[0]!r} that is not in the schema. "
+                        "Add it to the schema."
+                    )
                 return pa.Table.from_pylist(results, schema)
             return pa.table({name: [result.get(name) for result in results] for name in names})
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise Error(f"{self._name}: the results do not form a table ({error}). Pass a schema to map().") from None
+            raise Error(
+                f"{self._name}: the results cannot be converted to a table ({error}). Pass a schema to map()."
+            ) from None

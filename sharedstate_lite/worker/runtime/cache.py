@@ -1,7 +1,8 @@
-"""The state behind a Cache: rows by key; one task loads a missing key, and the others wait for it.
+"""The state behind a Cache: rows by key. If a key is missing, one task loads its row while the other tasks wait for it.
 
-Loading is a user's function, so it runs in the task, never here. The runtime assigns each missing key to the first
-task that asks for it. If that task ends or fails before it has put the row, a task that waits takes the key over.
+Rows are loaded by a user's function, so loading runs in a task and never in the runtime. The runtime assigns each
+missing key to the first task that requests it. If that task fails or exits before it has stored the row, the key is
+assigned to one of the waiting tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .resource import Caller, Context, Head, Reply
 
 
 class CacheState:
-    """The rows, and the keys that a task is loading."""
+    """The rows of a Cache, and the keys that tasks are currently loading."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._rows = LRUTable(context.resource, int(options["capacity"]), options["ttl"])
@@ -28,7 +29,11 @@ class CacheState:
         self._batches = self._keys = self._loads = self._hits = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """get: return rows, and assign missing keys; put: store loaded rows; drop: give assigned keys back."""
+        """Answer one request.
+
+        ``get`` returns rows and assigns missing keys to the caller, ``put`` stores the rows that the caller has loaded,
+        and ``drop`` releases the keys that were assigned to it.
+        """
         assert table is not None
         keys = table.column(KEY)
         if head["op"] == "get":
@@ -39,14 +44,18 @@ class CacheState:
         if head["op"] == "drop":
             self._release(as_integers(keys).to_pylist(), caller)
             return {}, None
-        raise Error(f"a cache has no operation {head['op']!r}")
+        raise Error(f"Cache: {head['op']!r} is not an operation")
 
     def disconnected(self, caller: Caller) -> None:
-        """Give back the keys that the caller was to load."""
+        """Release the keys that were assigned to the caller, so that another task can load them."""
         self._release([key for key, (loader, _, _) in self._loading.items() if loader == caller], caller)
 
     def counts(self) -> dict[str, int]:
-        """queries: batches; rows: keys asked for; loads: keys assigned to be loaded; hits: the difference."""
+        """Return the counters of the cache.
+
+        ``queries`` is the number of batches, ``rows`` the number of requested keys, and ``loads`` the number of keys
+        that were assigned to a task for loading. ``hits`` is ``rows`` minus ``loads``.
+        """
         return {
             "queries": self._batches,
             "rows": self._keys,
@@ -58,12 +67,17 @@ class CacheState:
         }
 
     async def close(self) -> None:
-        """Wake every waiting task; each finds the cache closed when it asks again."""
+        """Wake all waiting tasks. Their next request raises an error, because the cache is closed."""
         for _, loaded, _ in self._loading.values():
             loaded.set()
 
     async def _get(self, head: Head, keys: pa.ChunkedArray[Any], caller: Caller) -> Reply:
-        """The rows that are here, and the positions of keys to load and to wait for. ``wait``: wait for loads first."""
+        """Look up distinct keys. Return the rows of the keys that are cached, in the order of the keys.
+
+        The head of the reply contains the positions of the keys that the caller must load (``load``), and of those that
+        other tasks are loading (``wait``). If ``wait`` in the head of the request is true, first wait until the keys
+        that are being loaded now have been loaded.
+        """
         if head["wait"]:
             loads = {self._loading[key][1] for key in as_integers(keys).to_pylist() if key in self._loading}
             await asyncio.gather(*(loaded.wait() for loaded in loads))
@@ -71,7 +85,7 @@ class CacheState:
         missing = np.flatnonzero(~here).tolist()
         mine, theirs = [], []
         names = as_integers(keys.take(pa.array(missing, pa.int64()))).to_pylist()
-        # One event for all keys of a request: their rows arrive together.
+        # All keys of a request share one event, because their rows arrive together.
         assigned = caller, asyncio.Event(), time.monotonic()
         for position, key in zip(missing, names, strict=True):
             if key in self._loading:
@@ -105,12 +119,15 @@ class CacheState:
 
 
 def pack_positions(positions: list[int], count: int) -> str:
-    """Some of ``count`` positions as a hexadecimal bit mask: one bit each, so millions fit in a head."""
+    """Encode positions, each less than ``count``, as a hexadecimal bit mask.
+
+    With one bit per position, millions of positions fit in the head of a message.
+    """
     flags = np.zeros(count, np.bool_)
     flags[positions] = True
     return np.packbits(flags).tobytes().hex()
 
 
 def unpack_positions(text: str) -> Numbers:
-    """The positions that :func:`pack_positions` packed."""
+    """Return the positions that :func:`pack_positions` encoded, in ascending order."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)))

@@ -1,4 +1,4 @@
-"""Tell the cancellation of a task from a CancelledError that something else raised."""
+"""Distinguishes the cancellation of the current task from a CancelledError with another cause."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether ``error`` cancels the current task.
+    """Return True if ``error`` was raised because the current task is being cancelled.
 
-    False for a CancelledError that a future raised, or that a user's coroutine raised itself: such an error
-    is reported to the caller, and the task goes on.
+    Return False for a CancelledError that comes from a future, or that a user's coroutine raised itself. Such an error
+    is reported to the caller, and the task continues.
     """
     if isinstance(error, GeneratorExit):
         return True

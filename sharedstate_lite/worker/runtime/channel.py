@@ -1,8 +1,8 @@
-"""Many requests at once over one connection, in both directions, on an asyncio loop.
+"""Concurrent requests over one connection, in both directions, on an asyncio loop.
 
-A :class:`RpcChannel` numbers its requests, so answers may arrive in any order. It answers the other end's requests
-with a function of its owner, each in a task of its own. When the connection ends, pending requests fail with
-Disconnected, and tasks that compute an answer are cancelled.
+An :class:`RpcChannel` numbers its requests, so that the answers can arrive in any order. For each request from the
+other end, it calls its owner's ``answer`` function in a separate task. When the connection is closed, pending requests
+fail with Disconnected, and tasks that are computing an answer are cancelled.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Answer = Callable[["RpcChannel", Head, "pa.Table | None"], Awaitable[Reply]]
 
 
 class RpcChannel:
-    """One connection. Its owner may note in ``peer`` who is at the other end."""
+    """One connection. Its owner can use the dict ``peer`` to store information about the other end."""
 
     def __init__(self, sock: socket.socket, answer: Answer) -> None:
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
-            # Nagle's algorithm would hold back a body until its head is acknowledged.
+            # Nagle's algorithm would delay a body until its head is acknowledged.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock, self._answer = sock, answer
         self._loop = asyncio.get_running_loop()
@@ -44,7 +44,10 @@ class RpcChannel:
         self.peer: dict[str, Any] = {}
 
     async def request(self, head: Head, table: pa.Table | None = None) -> Reply:
-        """Ask the other end. Raises Error if it refuses, Disconnected if the connection ends first."""
+        """Send a request to the other end, and return its answer.
+
+        Raises Error if the other end answers with an error, and Disconnected if the connection is closed first.
+        """
         number = next(self._numbers)
         pending = self._pending[number] = self._loop.create_future()
         try:
@@ -57,7 +60,7 @@ class RpcChannel:
         return reply, body
 
     async def run(self) -> None:
-        """Read messages until the connection ends."""
+        """Read and process messages until the connection is closed."""
         try:
             while True:
                 size, more = protocol.parse_lengths(await self.read(protocol.FRAME.size))
@@ -77,7 +80,7 @@ class RpcChannel:
             self.close()
 
     def shut_down(self) -> None:
-        """End the connection from another coroutine; :meth:`run` then returns."""
+        """Shut down the connection, so that :meth:`run` returns. Called from another coroutine."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -86,27 +89,31 @@ class RpcChannel:
         self._sock.close()
 
     def close(self) -> None:
-        """Close the connection and fail everything that waits for it."""
+        """Close the connection, fail pending requests with Disconnected, and cancel the tasks that send answers."""
         for pending in self._pending.values():
             if not pending.done():
-                pending.set_exception(Disconnected("the connection has ended"))
+                pending.set_exception(Disconnected("the connection was closed"))
         for task in self._answering | self._sending:
             task.cancel()
         self._sock.close()
 
     async def read(self, count: int) -> bytearray:
-        """Read exactly ``count`` bytes."""
+        """Read exactly ``count`` bytes. Raises Disconnected if the connection is closed before they arrive."""
         out = bytearray(count)
         view, done = memoryview(out), 0
         while done < count:
             got = await self._loop.sock_recv_into(self._sock, view[done:])
             if not got:
-                raise Disconnected("the connection has ended")
+                raise Disconnected("the connection was closed")
             done += got
         return out
 
     async def authenticate(self, secret: bytes) -> None:
-        """Do the listening end's half of the handshake. Raises AuthenticationError."""
+        """Perform the listening end's part of the handshake.
+
+        Raises AuthenticationError if the other end does not know the secret, and TimeoutError or Disconnected if it
+        does not answer.
+        """
         ours = protocol.nonce()
         async with asyncio.timeout(protocol.HANDSHAKE_SECONDS):
             await self._loop.sock_sendall(self._sock, ours)
@@ -121,8 +128,8 @@ class RpcChannel:
         except Error as error:
             reply, body = {"error": str(error)}, None
         except Disconnected:
-            reply, body = {"error": "the driver is gone"}, None
-        except BaseException as error:  # any error goes to the caller; other requests continue
+            reply, body = {"error": "the runtime has lost its connection to the driver"}, None
+        except BaseException as error:  # report any error to the caller; other requests continue
             if is_own(error):
                 raise
             reply, body = {"error": f"{type(error).__name__}: {error}"}, None
@@ -130,7 +137,8 @@ class RpcChannel:
             await self._send({**reply, "reply": head.get("ask", 0)}, body)
 
     async def _send(self, head: Head, table: pa.Table | None) -> None:
-        # Finish the message even if the caller is cancelled: after half of one, the next would be read as its rest.
+        # Send the complete message even if the caller is cancelled. After an incomplete message, the other end would
+        # read the next message as the rest of it.
         sending = self._loop.create_task(self._write(head, table))
         self._sending.add(sending)
         sending.add_done_callback(self._sent)
@@ -139,7 +147,7 @@ class RpcChannel:
     def _sent(self, sending: asyncio.Task[None]) -> None:
         self._sending.discard(sending)
         if not sending.cancelled():
-            sending.exception()  # mark as retrieved: the caller may be cancelled, and `run` sees a broken socket
+            sending.exception()  # marks it as retrieved; the caller may be cancelled, and `run` detects a broken socket
 
     async def _write(self, head: Head, table: pa.Table | None) -> None:
         body = protocol.pack(table)
@@ -174,7 +182,11 @@ def _resolve(ready: asyncio.Future[None]) -> None:
 
 
 async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[RpcChannel], None]) -> None:
-    """Accept connections and serve each authenticated one on a channel of its own; ``ended`` is called at its end."""
+    """Accept connections on ``sock``, and serve each of them on its own channel after the handshake.
+
+    ``answer`` is called for each request. ``ended`` is called with the channel when its connection is closed. This
+    coroutine runs until it is cancelled.
+    """
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     serving: set[asyncio.Task[None]] = set()

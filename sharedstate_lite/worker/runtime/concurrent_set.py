@@ -1,7 +1,7 @@
-"""The state behind a ConcurrentSet: which values it has, and which task added each of them first.
+"""The state behind a ConcurrentSet: its values, and the task that added each value first.
 
-A value belongs to the (stage, partition) that added it first. If Spark runs that partition again, it discards the
-rows of the earlier attempt, so the new attempt sees its values as new once more. The same attempt never does.
+A value belongs to the (stage, partition) that added it first. If Spark runs that partition again, it discards the rows
+of the earlier attempt. The new attempt therefore sees these values as new again, but each of them only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .resource import Caller, Context, Head, Reply
 
 
 class ConcurrentSetState:
-    """The values; for each value its partition and the attempt that added it first."""
+    """The values of a set and, for each value, the partition and the attempt that added it first."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._name = context.resource
@@ -30,7 +30,10 @@ class ConcurrentSetState:
         self._batches = self._rows = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """For a batch of distinct values, which are new. ``task`` in the head is stage, partition, attempt, query."""
+        """Add a batch of distinct values. Return one boolean per value: True if the value is new.
+
+        ``task`` in the head identifies the task by its stage, partition, attempt and query.
+        """
         assert table is not None
         stage, partition, attempt, query = head["task"]
         if stage >= 0:
@@ -48,10 +51,14 @@ class ConcurrentSetState:
         return {}, pa.table({"new": pa.array(new)})
 
     def disconnected(self, caller: Caller) -> None:
-        """The values stay; the partition's next attempt sees them as new."""
+        """Do nothing. The values stay in the set, and the partition's next attempt sees them as new."""
 
     def counts(self) -> dict[str, int]:
-        """queries: batches; rows: values asked about; loads: distinct values; hits: the difference."""
+        """Return the counters of the set.
+
+        ``queries`` is the number of batches, ``rows`` the number of values in all batches, and ``loads`` the number of
+        distinct values. ``hits`` is ``rows`` minus ``loads``.
+        """
         return {
             "queries": self._batches,
             "rows": self._rows,
@@ -61,10 +68,13 @@ class ConcurrentSetState:
         }
 
     async def close(self) -> None:
-        """Holds memory only."""
+        """Do nothing, because the set has no files or connections to close."""
 
     def _again(self, numbers: Numbers, earlier: Flags, attempt: int) -> Flags:
-        """Of the values that an earlier attempt added, those that this attempt has not yet seen as new."""
+        """Return flags of the values that this attempt sees as new although an earlier attempt has added them.
+
+        ``earlier`` flags the values that an earlier attempt has added. An attempt sees each of them as new only once.
+        """
         if not earlier.any():
             return earlier
         seen = self._retried.get(attempt, np.zeros(0, np.bool_))
@@ -78,13 +88,13 @@ class ConcurrentSetState:
             self._query = query
         elif query != self._query:
             raise Error(
-                f"{self._name}: another query has filled this set, so this query would lose its rows. Use one "
-                "ConcurrentSet for each action, or cache the first result and use it twice."
+                f"{self._name}: another query has filled this set, so rows of this query would be lost. Use one "
+                "ConcurrentSet for each action, or cache the result of the first action and reuse it."
             )
 
 
 def _grown(array: Numbers, count: int) -> Numbers:
-    """The array with room for ``count`` numbers."""
+    """Return the array if it has room for ``count`` numbers, or a larger copy of it."""
     if count <= len(array):
         return array
     out = np.empty(max(count, 2 * len(array)), np.int64)

@@ -1,8 +1,8 @@
-"""The state behind a ConnectionPool: a few connections to PostgreSQL that all tasks of a host use.
+"""The state behind a ConnectionPool: PostgreSQL connections that all tasks on a host share.
 
-A batch of parameters is cut into pieces. Each piece goes down one connection as a pipeline, several pieces run on
-several connections at once, and the answers are put back in order. A new connection opens when all others are busy,
-up to ``size``.
+In a read-only pool, a batch of parameters is split into pieces. Each piece is sent over one connection as a pipeline,
+several pieces run at the same time on different connections, and the answers are returned in order. In a pool that can
+write, a batch is one piece. If all connections are busy, a new one is opened, up to a maximum of ``size``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .postgres_arrow import answer_table, concatenate, null_parameters, paramete
 from .resource import Caller, Context, Head, Reply
 
 PIECE = 200
-"""Queries in one pipeline."""
+"""The maximum number of queries in one pipeline of a read-only pool."""
 CONNECT_SECONDS = 10
 SESSION_STATE = {"BEGIN", "START", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN", "PREPARE", "DEALLOCATE", "LOAD"}
-"""Status words of statements whose effect outlives the statement on its connection."""
+"""The first words of the command tags of statements that change the state of their session."""
 T = TypeVar("T")
 
 
 class ConnectionPoolState:
-    """At most ``size`` connections to ``dsn``; read-only unless ``writes``."""
+    """A pool of at most ``size`` connections to ``dsn``. They are read-only unless ``writes`` is True."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._name, self._size = context.resource, int(options["size"])
@@ -41,7 +41,10 @@ class ConnectionPoolState:
         self._closed = False
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """query: run the SQL for each row of parameters; stats: the counters."""
+        """Answer one request.
+
+        ``query`` runs the SQL once for each row of parameters, and ``stats`` returns the counters.
+        """
         if head["op"] == "stats":
             return self.counts(), None
         assert table is not None
@@ -65,7 +68,7 @@ class ConnectionPoolState:
         return {}, out
 
     async def fetch(self, sql: str, given: Any) -> list[dict[str, Any]]:
-        """The rows of one query as dicts, for a coroutine in this process."""
+        """Run one query and return its rows as dicts. Called by a coroutine in this process."""
 
         async def ask(connection: psycopg.AsyncConnection[Any]) -> list[dict[str, Any]]:
             cursor = await connection.execute(sql, given, prepare=True)
@@ -75,7 +78,9 @@ class ConnectionPoolState:
                 return []
             names = [column.name for column in cursor.description]
             if len(set(names)) < len(names):
-                raise Error(f"{self._name}: two of the columns {', '.join(names)} have one name. Rename one with AS.")
+                raise Error(
+                    f"{self._name}: two of the columns {', '.join(names)} have the same name. Rename one with AS."
+                )
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
         found = await self._retried(ask)
@@ -83,10 +88,14 @@ class ConnectionPoolState:
         return found
 
     def disconnected(self, caller: Caller) -> None:
-        """The channel has cancelled the caller's queries, which returns their connections."""
+        """Do nothing. The channel has already cancelled the caller's queries, which releases their connections."""
 
     def counts(self) -> dict[str, int]:
-        """connections: open now; most: at once; opened: in all; queries; rows and bytes: of the answers."""
+        """Return the counters of the pool.
+
+        ``connections`` is the number of connections that are open now, ``most`` the maximum number that were open at
+        the same time, and ``opened`` the total number opened. ``rows`` and ``bytes`` are the size of the answers.
+        """
         return {
             "connections": self._open,
             "most": self._most,
@@ -97,13 +106,17 @@ class ConnectionPoolState:
         }
 
     async def close(self) -> None:
-        """Close idle connections now, and busy ones at the end of their query."""
+        """Close idle connections now, and busy connections when their query has finished."""
         self._closed = True
         while self._idle:
             await self._disconnect(self._idle.pop())
 
     async def _pipeline(self, sql: str, given: list[Any], start: int, nulls: Any) -> pa.Table:
-        """Run some queries in order on one connection; in one transaction if the pool writes."""
+        """Run ``sql`` in order for each row of parameters in ``given``, on one connection. Return the answers.
+
+        If the pool can write, all of them run in one transaction. ``start`` is the position of the first row in the
+        batch. ``nulls`` is a row of NULL parameters; if ``given`` is empty, it is used to find the answer's columns.
+        """
 
         async def ask(connection: psycopg.AsyncConnection[Any]) -> pa.Table:
             async with connection.transaction() if self._writes else contextlib.nullcontext():
@@ -126,7 +139,7 @@ class ConnectionPoolState:
         return await self._retried(ask)
 
     async def _retried(self, ask: Callable[[psycopg.AsyncConnection[Any]], Awaitable[T]]) -> T:
-        """Run ``ask``; if a read-only connection has ended, run it once more on a new one."""
+        """Run ``ask`` on a connection. If the server has closed a read-only connection, retry once on a new one."""
         for fresh in (False, True):
             async with self._connection(fresh) as connection:
                 try:
@@ -134,20 +147,23 @@ class ConnectionPoolState:
                 except psycopg.Error as error:
                     if fresh or self._writes or not connection.closed:
                         raise self._error(error) from None
-        raise AssertionError("the second round returns or raises")
+        raise AssertionError("the second attempt returns or raises")
 
     async def _check_session(self, connection: psycopg.AsyncConnection[Any], status: str | None) -> None:
-        """Raise Error, and drop the connection, if the statement has changed the state of its session."""
+        """Close the connection and raise Error if the last statement changed the state of its session."""
         word = (status or "").partition(" ")[0]
         if word in SESSION_STATE or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             await connection.close()
             raise Error(
-                f"{self._name}: {word} changes the session of a connection that other tasks use next. Put settings "
-                "into the DSN, such as options='-c search_path=shop'. With writes=True each batch is a transaction."
+                f"{self._name}: {word} changes the session of a connection that other tasks use later. Put settings "
+                "into the DSN, such as options='-c search_path=shop'. With writes=True, each batch is a transaction."
             )
 
     async def _columns(self, connection: psycopg.AsyncConnection[Any], sql: str, nulls: Any) -> Any:
-        """The columns of an empty answer, from a query with NULL parameters; None if running it could write."""
+        """Run the query with NULL parameters and return its columns. Return None if the pool can write.
+
+        Called if there are no rows of parameters.
+        """
         if self._writes:
             return None
         return (await connection.execute(sql, nulls)).description
@@ -171,7 +187,7 @@ class ConnectionPoolState:
                 usable = True
                 raise
             finally:
-                # A cancelled query leaves half of an answer on its connection, so that connection is closed.
+                # A cancelled query leaves part of an answer on its connection, so the connection must be closed.
                 if usable and not connection.closed and not self._closed:
                     self._idle.append(connection)
                 else:
@@ -199,13 +215,14 @@ class ConnectionPoolState:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             said += (
-                ". A pool is read-only, so that queries can be retried. To write, use ConnectionPool(..., writes=True)."
+                ". A pool is read-only by default, so that queries can be retried. "
+                "To write, use ConnectionPool(..., writes=True)."
             )
         return Error(f"{self._name}: PostgreSQL: {said}")
 
 
 def _ended(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Whether the server has closed an idle connection: the only thing that makes it readable."""
+    """Return True if the server has closed an idle connection, which is the only event that makes it readable."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""The runtime of this process, for coroutines that run inside it. Unset in every other process."""
+"""Access to the runtime of this process, for the coroutines that it runs. Not set in other processes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 find: Callable[[str], Awaitable[Any]] | None = None
-"""Returns a resource of this runtime by its name."""
+"""Returns the resource of this runtime that has the given name."""
 loop: asyncio.AbstractEventLoop | None = None
-"""The event loop that all resources run on."""
+"""The event loop on which all resources of this runtime run."""
 
 
 async def call(name: str, work: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Run ``work(resource)`` on the resources' loop, and await its result on this one."""
+    """Find the resource called ``name``, run ``work(resource)`` on the resources' event loop, and return the result.
+
+    The caller runs on another event loop, which is not blocked while it waits.
+    """
     assert find is not None and loop is not None
     finding = find
 

@@ -1,15 +1,15 @@
-"""What differs between operating systems, one small function each. Standard library only.
+"""Everything that differs between operating systems, as small functions that use only the standard library.
 
-    identity()          the name of this host: how far a runtime is shared
-    address(name)       the socket address of a runtime or driver
-    listener(name)      listen there, unless another process does
-    start_lock(seconds) one process at a time may start a runtime
-    memory_file(name)   a file in memory, without a path
-    seal(file)          make a file read-only for ever
-    pss(pid)            the memory of a process, shared pages counted by their share
+    identity(override)  returns the name of this host; processes with the same name share a runtime
+    address(name)       returns the socket address of a runtime or driver
+    listener(name)      listens at that address, unless another process already does
+    start_lock(seconds) lets only one process at a time start a runtime
+    memory_file(name)   creates a file in memory, without a path
+    seal(file)          makes a file permanently read-only
+    pss(pid)            measures the memory of a process, with shared pages divided among the processes
 
-On macOS, socket files replace abstract socket names, unlinked temporary files replace memfds, there are no seals, and
-`pss` returns None.
+On macOS, socket files replace abstract socket names, and unlinked temporary files replace memfds. Files are not sealed,
+and `pss` returns None.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "SHAREDSTATE_LITE_HOST"
-"""The environment variable that renames this host. The value ``executor`` gives each executor a name of its own."""
+"""The environment variable that renames this host. The value ``executor`` gives every executor a different name."""
 
 LINUX = sys.platform.startswith("linux")
 
 
 def machine() -> str:
-    """The kernel since its last boot, and the network namespace: abstract socket names reach no further."""
+    """Return an identifier of the kernel (since its last boot) and the network namespace.
+
+    Abstract socket names are visible only inside them. On macOS, it identifies the machine and the user.
+    """
     if not LINUX:
         return f"{platform.node()}-{os.getuid()}"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -41,16 +44,19 @@ def machine() -> str:
 
 
 def identity(override: str | None) -> str:
-    """The name of this host for a task. ``override`` is the driver's variable; the task's own variable wins over it."""
+    """Return the name of this host. Processes with the same name share a runtime.
+
+    ``override`` is the driver's value of `VARIABLE`. If this process has its own value, that value is used instead.
+    """
     override = os.environ.get(VARIABLE) or override
     if override == "executor":
-        # Each executor, and all of its Python workers, run in a working directory of their own.
+        # Each executor has its own working directory, and its Python workers run in it.
         return f"{machine()}-{os.getcwd()}"
     return f"{machine()}-{override}" if override else machine()
 
 
 def address(name: str) -> str:
-    """The AF_UNIX address of the runtime or driver called ``name``."""
+    """Return the AF_UNIX address of the runtime or driver called ``name``."""
     digest = hashlib.sha256(name.encode()).hexdigest()[:24]
     if LINUX:
         return f"\0sharedstate-lite-{digest}"
@@ -58,7 +64,7 @@ def address(name: str) -> str:
 
 
 def listener(name: str) -> socket.socket | None:
-    """A socket that listens at `address`; None if another process listens there."""
+    """Return a socket that listens at ``address(name)``, or None if another process already listens there."""
     where = address(name)
     out = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -76,7 +82,7 @@ def listener(name: str) -> socket.socket | None:
 
 
 def unlisten(name: str) -> None:
-    """Remove the socket file of a listener, on systems that have one."""
+    """Remove the socket file of a listener, on systems that use socket files."""
     where = address(name)
     if not where.startswith("\0"):
         with contextlib.suppress(OSError):
@@ -85,10 +91,10 @@ def unlisten(name: str) -> None:
 
 @contextlib.contextmanager
 def start_lock(seconds: float) -> Iterator[None]:
-    """Hold a lock of this host; continue without it after ``seconds``.
+    """Hold this host's start lock during the block. If it cannot be acquired within ``seconds``, continue without it.
 
-    The lock only saves work: if two processes start a runtime, the one that binds the name first stays. It is a lock on
-    the temporary folder itself, so it leaves no file.
+    The lock only saves work. If two processes start a runtime, the one that binds the name first is used, and the other
+    exits. The temporary folder itself is locked, so that no lock file is left behind.
     """
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
     try:
@@ -108,7 +114,10 @@ def start_lock(seconds: float) -> Iterator[None]:
 
 
 def memory_file(name: str) -> int:
-    """The descriptor of a new file in memory. The kernel frees it when no process has it open or mapped."""
+    """Create a file in memory and return its descriptor.
+
+    The kernel frees the file when no process has it open or mapped.
+    """
     if hasattr(os, "memfd_create"):
         return os.memfd_create(f"sharedstate-lite-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     handle, path = tempfile.mkstemp(prefix="sharedstate-lite-")
@@ -117,14 +126,20 @@ def memory_file(name: str) -> int:
 
 
 def seal(file: int) -> None:
-    """Forbid every process to write to the file, to resize it, or to remove this seal."""
+    """Prevent all processes from writing to the file, resizing it or removing the seal.
+
+    Does nothing on systems that do not have memfds.
+    """
     if hasattr(os, "memfd_create"):
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
 
 
 def pss(pid: int) -> int | None:
-    """The proportional set size in bytes: a page that n processes map counts 1/n. None if it cannot be measured."""
+    """Return the proportional set size (PSS) of a process in bytes, or None if it cannot be measured.
+
+    A page that n processes map counts as 1/n of a page.
+    """
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,6 +1,6 @@
-"""The state behind an Immutable: one sealed file in memory, passed to every process that asks for it.
+"""The state behind an Immutable: a sealed file in memory, which is passed to every process that requests it.
 
-If the driver runs on this host, the file is the driver's own. Otherwise the runtime copies it over the lease, once.
+If the driver runs on this host, the runtime uses the driver's file. Otherwise, it copies the file once, over the lease.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from . import host
 from .resource import Caller, Context, Head, Reply
 
 PIECE = 1 << 23
-"""Bytes fetched in one request, so that requests of other resources get through in between."""
+"""The number of bytes to fetch per request. Other resources can use the connection between two of these requests."""
 
 
 class ImmutableState:
-    """The file, from the first request for it."""
+    """The file, which is fetched when it is first requested."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._context, self._size = context, int(options["size"])
@@ -27,23 +27,27 @@ class ImmutableState:
         self._mapped = self._fetched = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """Return the file and its size."""
+        """Return the file and its size. The first request fetches the file."""
         if self._file is None or (self._file.done() and (self._file.cancelled() or self._file.exception())):
             self._file = asyncio.create_task(self._fetch())
-        # The first caller may disconnect before the file is here; others still wait for it.
+        # The first caller may disconnect before the file has arrived, while other callers still wait for it.
         file = await asyncio.shield(self._file)
         self._mapped += 1
         return {"file": file, "size": self._size}, None
 
     def disconnected(self, caller: Caller) -> None:
-        """The kernel knows which processes map the file."""
+        """Do nothing. The kernel keeps track of the processes that map the file."""
 
     def counts(self) -> dict[str, int]:
-        """queries: times mapped; loads: copies made on this host; bytes: size of the file."""
+        """Return the counters of the file.
+
+        ``queries`` is how often the file was passed to a process, ``loads`` the number of copies made on this host, and
+        ``bytes`` the size of the file.
+        """
         return {"queries": self._mapped, "loads": self._fetched, "bytes": self._size if self._file else 0}
 
     async def close(self) -> None:
-        """Close the file. The kernel frees its memory with the last mapping."""
+        """Close the file. The kernel frees its memory when no process has it mapped."""
         if self._file is not None and self._file.done() and not self._file.cancelled() and not self._file.exception():
             os.close(self._file.result())
         elif self._file is not None:

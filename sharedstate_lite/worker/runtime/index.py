@@ -1,7 +1,8 @@
-"""Numbers the distinct values of a column 0, 1, 2, ... in order of first appearance, a batch at a time.
+"""Assigns the numbers 0, 1, 2, ... to the distinct values of a column, in order of first appearance.
 
-Integers and times are found by open addressing in numpy arrays, one probe for the whole batch at a time: about 23
-bytes a value, where a dict needs over 100. Other values are found in a dict.
+Integers and times are stored in a hash table that uses open addressing in NumPy arrays. All values of a batch are
+probed together, one place at a time. The table takes about 23 bytes per value, while a dict takes more than 100. Values
+of other types are stored in a dict.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 SMALLEST = 1 << 10
 FULL = 0.6
-"""Highest load of the table; above it, probe sequences get long."""
+"""The maximum load factor of the hash table. With a higher one, probe sequences become long."""
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class IntegerIndex:
-    """An index of 64-bit integers: a hash table of positions in ``values``."""
+    """An index of 64-bit integers. Its hash table contains positions in the array ``values``."""
 
     def __init__(self) -> None:
         self.values: Numbers = np.empty(SMALLEST, np.int64)
@@ -31,17 +32,17 @@ class IntegerIndex:
         self._places = np.full(SMALLEST, -1, np.int32)
 
     def find(self, batch: Any) -> Numbers:
-        """The number of each value; -1 if it has none."""
+        """Return the number of each value, or -1 for a value that has no number."""
         return self._probe(batch, False)[0]
 
     def add(self, batch: Any) -> tuple[Numbers, Flags]:
-        """The number of each of these distinct values, and which of them are new."""
+        """Add distinct values. Return the number of each value, and a flag that is True if the value is new."""
         self._room(len(batch))
         return self._probe(batch, True)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """The memory used, in bytes."""
         return self.values.nbytes + self._places.nbytes
 
     def _probe(self, batch: Numbers, insert: bool) -> tuple[Numbers, Flags]:
@@ -61,7 +62,7 @@ class IntegerIndex:
             if insert and free.any():
                 want, where = open_[free], place[free]
                 new = np.arange(self.count, self.count + len(want), dtype=np.int32)
-                # Several values may hash to one place: the last write wins, the others probe on.
+                # Several values can have the same place. The last write wins; the other values continue probing.
                 self._places[where] = new
                 has = self._places[where] == new
                 won = want[has]
@@ -75,7 +76,7 @@ class IntegerIndex:
             open_ = open_[collided]
             at[open_] = (at[open_] + 1) & mask
         added = np.flatnonzero(fresh)
-        # A value that probed longer was numbered later; restore the batch's order.
+        # Values with longer probe sequences were numbered later. Renumber the new values in the order of the batch.
         numbers[added] = np.arange(before, self.count)
         self._places[at[added]] = numbers[added]
         self.values[numbers[added]] = batch[added]
@@ -90,7 +91,7 @@ class IntegerIndex:
         need = self.count + more
         if need > np.iinfo(np.int32).max:
             raise Error(
-                f"{need} distinct values: one runtime holds at most 2,147,483,647. Spread them over more hosts."
+                f"{need} distinct values: a runtime can store at most 2,147,483,647. Spread them over more hosts."
             )
         if need > len(self.values):
             grown = np.empty(max(need, 2 * len(self.values)), np.int64)
@@ -104,7 +105,7 @@ class IntegerIndex:
             self._settle()
 
     def _settle(self) -> None:
-        """Insert every value into the new, empty table."""
+        """Insert all values into the hash table, which must be empty."""
         mask = len(self._places) - 1
         open_ = np.arange(self.count, dtype=np.int32)
         at = self._hash(self.values[: self.count], mask)
@@ -130,15 +131,15 @@ class ObjectIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the dict and the list, without the values themselves."""
+        """The memory used by the dict and the list in bytes, without the values themselves."""
         return int(self._numbers.__sizeof__() + self.values.__sizeof__())
 
     def find(self, batch: Any) -> Numbers:
-        """The number of each value; -1 if it has none."""
+        """Return the number of each value, or -1 for a value that has no number."""
         return np.fromiter((self._numbers.get(value, -1) for value in batch), np.int64, len(batch))
 
     def add(self, batch: Any) -> tuple[Numbers, Flags]:
-        """The number of each of these distinct values, and which of them are new."""
+        """Add distinct values. Return the number of each value, and a flag that is True if the value is new."""
         before = len(self.values)
         numbers = np.fromiter((self._numbers.setdefault(v, len(self._numbers)) for v in batch), np.int64, len(batch))
         fresh = numbers >= before
@@ -147,7 +148,7 @@ class ObjectIndex:
 
 
 class Index:
-    """An index of values of one type; the first batch sets the type.
+    """An index of values that all have the same type, which the first batch sets.
 
     >>> Index("ids").add(pa.chunked_array([["b", "a"]]))
     (array([0, 1]), array([ True,  True]))
@@ -159,17 +160,17 @@ class Index:
         self._of: IntegerIndex | ObjectIndex = IntegerIndex()
 
     def find(self, column: pa.ChunkedArray[Any]) -> Numbers:
-        """The number of each value; -1 if it has none."""
+        """Return the number of each value, or -1 for a value that has no number."""
         batch = self._plain(column)
         return self._of.find(batch)
 
     def add(self, column: pa.ChunkedArray[Any]) -> tuple[Numbers, Flags]:
-        """The number of each of these distinct values, and which of them are new."""
+        """Add distinct values. Return the number of each value, and a flag that is True if the value is new."""
         batch = self._plain(column)
         return self._of.add(batch)
 
     def keep(self, numbers: Numbers) -> Index:
-        """A new index of these values only, numbered 0, 1, ... in this order."""
+        """Return a new index that contains only the values with these numbers, renumbered 0, 1, ... in this order."""
         out = Index(self._name)
         out.type, out._of = self.type, type(self._of)()
         if isinstance(self._of, IntegerIndex):
@@ -180,12 +181,12 @@ class Index:
 
     @property
     def count(self) -> int:
-        """How many values have a number."""
+        """The number of distinct values."""
         return self._of.count
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """The memory used, in bytes."""
         return self._of.nbytes
 
     def _plain(self, column: pa.ChunkedArray[Any]) -> Any:
@@ -194,14 +195,18 @@ class Index:
             self._of = IntegerIndex() if as_integers(column).type == pa.int64() else ObjectIndex()
         if column.type != self.type:
             raise Error(
-                f"{self._name}: its values have the type {self.type}, these have {column.type}. "
+                f"{self._name}: its values have the type {self.type}, but the new values have {column.type}. "
                 "Cast them, or create another handle for them."
             )
         return as_integers(column).to_numpy() if isinstance(self._of, IntegerIndex) else column.to_pylist()
 
 
 def as_integers(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Times as int64. As Python datetimes, the two hours that a clock shows when summer time ends would be equal."""
+    """Return dates and times as int64, and columns of other types unchanged.
+
+    Times are not compared as Python datetimes. When summer time ends, clocks show the same hour twice, so two times
+    that are one hour apart would be equal.
+    """
     kind = column.type
     if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
         return column

@@ -1,10 +1,11 @@
-"""How a runtime starts: it binds its name, takes its lease, and detaches from the process that started it.
+"""Starts a runtime, which binds its name, connects to its driver, and detaches from the process that started it.
 
     python -c PROGRAM sharedstate_lite.worker   < one line of JSON: paths, application, host
 
-The starter reads one line: ``ready``, ``taken`` if another process has bound the name (the new process then ends), or
-the reason why no runtime runs. A runtime imports none of the engines: it starts with a stub of the package
-``sharedstate_lite``, which loads the real one when a user's coroutine first asks for an attribute.
+The process that starts the runtime reads one line from it: ``ready``, ``taken`` or the reason why it cannot run.
+``taken`` means that another process has already bound the name, and the new process exits. A runtime does not import
+the engines. It starts with a stub of the package ``sharedstate_lite``, which loads the real package when a user's
+coroutine first accesses one of its attributes.
 """
 
 from __future__ import annotations
@@ -38,15 +39,17 @@ from sharedstate_lite.worker.runtime import launch
 launch.main(job)
 """
 MARK = "sharedstate_lite.worker"
-"""The argument by which a runtime is recognized in a list of processes."""
+"""A command-line argument that identifies runtimes in a list of processes."""
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""Detects within a minute that the driver's machine has vanished. TCP_KEEPALIVE is macOS's name for TCP_KEEPIDLE."""
+"""Socket options that detect within one minute that the driver's machine is no longer reachable.
+
+On macOS, TCP_KEEPIDLE is called TCP_KEEPALIVE."""
 
 
 def start(application: Application) -> str:
-    """Start a runtime on this host. Returns ``ready``, ``taken``, or the reason why it did not start."""
+    """Start a runtime on this host. Return ``ready``, ``taken`` or the reason why it did not start."""
     job = {
-        # An executor has paths relative to its working directory, which the runtime leaves.
+        # In an executor, paths can be relative to its working directory, but the runtime changes to another one.
         "path": [os.path.abspath(path) for path in sys.path],
         "package": [str(Path(__file__).resolve().parents[2])],
         "application": [
@@ -66,11 +69,14 @@ def start(application: Application) -> str:
         start_new_session=True,
     )
     said = done.stdout.decode().strip()
-    return said or (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended at once"])[-1]
+    return said or (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it exited immediately"])[-1]
 
 
 def lease(application: Application) -> socket.socket:
-    """Connect to the driver. The connection lasts as long as the driver does. Raises OSError."""
+    """Return an authenticated connection to the driver, which stays open until the driver closes it or exits.
+
+    Raises OSError if the driver does not answer or does not know the secret.
+    """
     from . import protocol
 
     out = socket.create_connection(application.driver, timeout=protocol.HANDSHAKE_SECONDS)
@@ -84,10 +90,10 @@ def lease(application: Application) -> socket.socket:
 
 
 def main(job: dict[str, Any]) -> None:
-    """Run in the new process: become the runtime of this host, unless it has one."""
+    """Turn this new process into the runtime of this host, unless the host already has one."""
     name, secret, driver, identity, override = job["application"]
     application = Application(name, bytes.fromhex(secret), (driver[0], driver[1]), identity, override)
-    # Before the fork, so that a failed import still reaches the starter.
+    # Import this before the fork, so that the process that starts the runtime still receives an import error.
     from .runtime import run
 
     listener = host.listener(job["name"])

@@ -1,7 +1,9 @@
-"""Rows by key with LRU eviction, read and written a batch at a time.
+"""Stores rows by key with LRU eviction, and reads and writes them in batches.
 
-The rows are one Arrow table that grows at its end and is rewritten when half of its rows are evicted. So a lookup of
-a batch is one ``take``, and a write costs what it adds. Within a batch, later keys count as used later.
+The rows are stored in one Arrow table. New rows are appended, and the table is rewritten when more than half of its
+rows have been evicted or replaced. A lookup of a batch is therefore one ``take``, and the average cost of a write
+depends only on the number of rows that it adds. In a batch, later keys are considered more recently used than earlier
+ones.
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from ...errors import Error
 from .index import Flags, Index, Numbers
 
 KEY = "\0key"
-"""The name of the key column; no user's column has it."""
+"""The name of the key column. It starts with NUL, so that it does not clash with a user's column."""
 PIECES = 16
-"""Chunks of the table before its small ones are combined, so that each row is copied a few times in all."""
+"""If the table has more chunks than this, its small chunks are combined. Each row is then copied only a few times in
+total."""
 
 
 class LRUTable:
-    """At most ``capacity`` rows; one older than ``ttl`` seconds is not returned."""
+    """Stores at most ``capacity`` rows. A row that is older than ``ttl`` seconds is not returned.
+
+    If ``ttl`` is None, rows do not expire. ``name`` is used in error messages.
+    """
 
     def __init__(self, name: str, capacity: int, ttl: float | None) -> None:
         self._name, self._capacity, self._ttl = name, capacity, ttl
@@ -35,12 +41,16 @@ class LRUTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, including rows that are evicted but not yet removed."""
+        """The memory used in bytes. It includes evicted rows that have not been removed yet."""
         held = self._index.nbytes + self._place.nbytes + self._used.nbytes + self._since.nbytes
         return held + (self._table.nbytes if self._table is not None else 0)
 
     def get(self, keys: pa.ChunkedArray[Any], now: float) -> tuple[Flags, pa.Table | None]:
-        """Which of these distinct keys have a row that is young enough at ``now``, and their rows in order."""
+        """Look up distinct keys. Return one boolean per key, and the rows that were found, in the order of their keys.
+
+        The boolean is True if the key has a row that has not expired at the time ``now``. If no row is found, return
+        None for the rows.
+        """
         numbers = self._index.find(keys)
         here = numbers >= 0
         here[here] = self._place[numbers[here]] >= 0
@@ -53,12 +63,15 @@ class LRUTable:
         return here, self._table.take(self._place[found])
 
     def put(self, keys: pa.ChunkedArray[Any], rows: pa.Table, since: float) -> None:
-        """Store the rows of distinct keys, read from their source at time ``since`` or later."""
+        """Store one row for each of these distinct keys. The rows were read from their source at ``since`` or later.
+
+        Raises Error if the columns of ``rows`` differ from those of earlier calls.
+        """
         if self._table is None:
             self._table = rows.slice(0, 0)
         if rows.schema != self._table.schema:
             raise Error(
-                f"{self._name}: load returned columns ({schema_text(rows.schema)}), earlier it returned "
+                f"{self._name}: load returned columns ({schema_text(rows.schema)}), but earlier it returned "
                 f"({schema_text(self._table.schema)}). Return the same columns and types each time."
             )
         numbers, _ = self._index.add(keys)
@@ -78,7 +91,7 @@ class LRUTable:
         self._clock += len(numbers)
 
     def _evict(self, many: int) -> None:
-        """Evict the least recently used rows."""
+        """Evict the ``many`` least recently used rows."""
         live = np.flatnonzero(self._place[: self._index.count] >= 0)
         oldest = live[np.argpartition(self._used[live], many - 1)[:many]]
         self._place[oldest] = -1
@@ -86,7 +99,7 @@ class LRUTable:
         self.evicted += many
 
     def _rewrite(self) -> None:
-        """Rewrite the table and the index without evicted rows."""
+        """Rewrite the table and the index without the evicted rows."""
         assert self._table is not None
         live = np.flatnonzero(self._place[: self._index.count] >= 0)
         order = live[np.argsort(self._place[live])]
@@ -106,17 +119,17 @@ class LRUTable:
 
 
 def schema_text(schema: pa.Schema) -> str:
-    """A schema in one line."""
+    """Return the columns of a schema and their types as one line of text."""
     return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
 def _combined(table: pa.Table) -> pa.Table:
-    """The table with its last, small chunks combined, once it has many chunks."""
+    """Return the table. If it has more than `PIECES` chunks, combine the small chunks at its end."""
     pieces = table.to_batches()
     if len(pieces) <= PIECES:
         return table
     sizes = [piece.num_rows for piece in pieces]
-    # From the end, while the next chunk is not much larger than all that is combined so far.
+    # Start at the end, and continue while the next chunk is at most twice as large as the chunks selected so far.
     at, sum_ = len(sizes) - 1, sizes[-1]
     while at and sizes[at - 1] <= 2 * sum_:
         at -= 1

@@ -1,4 +1,4 @@
-"""The state behind a Mailbox or an Exchange: it forwards each request of a task to the driver."""
+"""The state behind a Mailbox or an Exchange, which forwards the tasks' requests to the driver."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .resource import Caller, Context, Head, Reply
 
 
 class MailboxState:
-    """Forwards over the lease, many requests at a time, and counts them."""
+    """Forwards requests over the lease, many at the same time, and counts them."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._driver = context.driver
         self._requests = self._rows = self._bytes = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """Return the driver's answer."""
+        """Forward the request to the driver, and return the driver's answer."""
         assert table is not None
         self._requests += 1
         self._rows += table.num_rows
@@ -25,11 +25,11 @@ class MailboxState:
         return await self._driver({"op": "ask"}, table)
 
     def disconnected(self, caller: Caller) -> None:
-        """The channel has cancelled the caller's requests."""
+        """Do nothing. The channel has already cancelled the caller's requests."""
 
     def counts(self) -> dict[str, int]:
-        """queries: requests; rows and bytes: of their tables."""
+        """Return the number of requests (``queries``), and the ``rows`` and ``bytes`` that they sent."""
         return {"queries": self._requests, "rows": self._rows, "bytes": self._bytes}
 
     async def close(self) -> None:
-        """Holds nothing to release."""
+        """Do nothing, because there is nothing to release."""

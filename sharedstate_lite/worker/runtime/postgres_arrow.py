@@ -1,4 +1,4 @@
-"""An Arrow table as parameters for PostgreSQL, and PostgreSQL's answers as an Arrow table."""
+"""Converts Arrow tables to parameters for PostgreSQL, and PostgreSQL's answers to Arrow tables."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ TYPES: dict[int, pa.DataType] = {
     1009: pa.list_(pa.string()),
     1022: pa.list_(pa.float64()),
 }
-"""OID of a PostgreSQL type -> Arrow type."""
+"""Maps the OID of each supported PostgreSQL type to an Arrow type."""
 ROW = "row"
-"""The first column of an answer: the position of the parameter row that it answers."""
+"""The name of the first column of an answer. It contains the position of the parameter row that a row answers."""
 
 
 def named(sql: str) -> bool:
-    """Whether the SQL uses named parameters, ``%(name)s``. ``%%`` is an escaped per cent sign."""
+    """Return True if the SQL uses named parameters, ``%(name)s``. ``%%`` is an escaped percent sign."""
     return "%(" in sql.replace("%%", "")
 
 
 def parameters(sql: str, table: pa.Table) -> list[Any]:
-    """The rows as psycopg takes them: dicts for named parameters, tuples otherwise."""
+    """Return the rows in the form that psycopg accepts: dicts for named parameters, tuples otherwise."""
     if named(sql):
         return table.to_pylist()
     columns = [column.to_pylist() for column in table.columns]
@@ -49,15 +49,17 @@ def parameters(sql: str, table: pa.Table) -> list[Any]:
 
 
 def null_parameters(sql: str, table: pa.Table) -> Any:
-    """One row of parameters, all NULL."""
+    """Return one row of parameters that are all NULL."""
     return dict.fromkeys(table.column_names) if named(sql) else [None] * table.num_columns
 
 
 def answer_table(name: str, described: list[Any], sets: list[list[Any] | int], start: int) -> pa.Table:
-    """The rows of all answers, each with the position of the parameter row that it answers.
+    """Return the rows of all answers as one table, each with the position of the parameter row that it answers.
 
-    ``described`` has psycopg's description of each answer: different parameter types can give different column types.
-    For a statement without rows, such as an INSERT, the column ``changed`` has the number of rows that it changed.
+    ``described`` is psycopg's description of each answer, because different parameter types can result in different
+    column types. ``sets`` contains the rows of each answer. For a statement that does not return rows, such as an
+    INSERT, it contains the number of rows that the statement changed, and the returned table has these numbers in the
+    column ``changed``. ``start`` is the position of the first parameter row.
     """
     if described[0] is None:
         changed = [one for one in sets if isinstance(one, int)]
@@ -80,10 +82,10 @@ def answer_table(name: str, described: list[Any], sets: list[list[Any] | int], s
 
 
 def concatenate(name: str, parts: list[pa.Table]) -> pa.Table:
-    """The answers to all pieces of a batch, in order."""
+    """Concatenate the answers to all pieces of a batch, in order."""
     first = parts[0].schema
     if not all(part.schema.equals(first) for part in parts):
-        # The type of a column without values is a guess.
+        # The type of a column without values is only a guess, so use the types of the other parts.
         typed = [part for part in parts if part.num_rows] or parts[:1]
         fields = []
         for at, field in enumerate(first):
@@ -94,7 +96,7 @@ def concatenate(name: str, parts: list[pa.Table]) -> pa.Table:
 
 
 def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[pa.Field[Any]]:
-    """The columns that hold all answers."""
+    """Return the fields of a table that can contain all answers."""
     kinds: dict[tuple[int, ...], Any] = {}
     for columns, answer in zip(described, answers, strict=True):
         codes = tuple(column.type_code for column in columns)
@@ -102,7 +104,9 @@ def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[p
     fields = []
     for at, column in enumerate(described[0]):
         if column.name == ROW:
-            raise Error(f"{name}: the answer has a column {ROW}, the name of the position column. Rename it with AS.")
+            raise Error(
+                f"{name}: the answer has a column {ROW}, but the position column has the same name. Rename it with AS."
+            )
         found = {
             codes[at]: columns[at]
             for codes, (columns, of) in kinds.items()
@@ -111,7 +115,7 @@ def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[p
         for code, one in found.items():
             if code not in TYPES:
                 raise Error(
-                    f"{name}: column {one.name} has the type {one.type_display}, which has no Arrow type here. Cast it."
+                    f"{name}: column {one.name} has the unsupported type {one.type_display}. Cast it in the SQL."
                 )
         types = {TYPES[code] for code in found}
         fields.append(_field(name, column.name, types or {TYPES.get(column.type_code, pa.string())}))
@@ -119,7 +123,7 @@ def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[p
 
 
 def _field(name: str, column: str, kinds: set[pa.DataType]) -> pa.Field[Any]:
-    """A column that holds values of all these types: the widest number type, for example."""
+    """Return a field with a type that can represent values of all these types, such as the widest number type."""
     schemas: list[Any] = [pa.schema([pa.field(column, kind)]) for kind in kinds]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)

@@ -1,8 +1,8 @@
-"""The interface of everything that a runtime owns: one class for each kind of handle.
+"""The interface of the resources that a runtime owns. Each kind of handle has a resource class.
 
-A resource receives a head and a table, and answers with a head and a table. It knows its caller by number and knows
-nothing about sockets, so a test can call it directly. All resources run on one asyncio loop: between two ``await``
-nothing else runs, so they need no lock.
+A resource receives a head and a table, and answers with a head and a table. It identifies its caller by a number and
+does not use sockets, so a test can call it directly. All resources run on one asyncio loop. Other code runs only while
+a resource awaits something, so resources do not need locks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ KINDS = {
     "Immutable": "immutable.ImmutableState",
     "Mailbox": "mailbox.MailboxState",
 }
-"""Kind of handle -> module and class of the resource behind it."""
+"""Maps each kind of handle to the module and class of its resource."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """One connection of one process."""
+    """Identifies the sender of a request: the number of its connection, and its process id."""
 
     connection: int
     pid: int
@@ -39,37 +39,40 @@ class Caller:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a resource may use of the runtime that owns it."""
+    """The functions of its runtime that a resource can call, and the names of the application and the resource."""
 
     application: str
     resource: str
     """The resource's own name, such as ``Cache 1``."""
     driver: Callable[[Head, pa.Table | None], Awaitable[Reply]]
-    """Send a request to the driver."""
+    """Sends a request to the driver and returns the answer."""
     borrow: Callable[[str], int | None]
-    """Get the driver's file of that name; None if the driver runs on another host. Blocks."""
+    """Returns a descriptor of the driver's file for a resource, or None if the driver is on another host. Blocks."""
     find: Callable[[str], Awaitable[Resource]]
-    """Get another resource of this runtime."""
+    """Returns the resource of this runtime that has the given name."""
 
 
 class Resource(Protocol):
-    """The methods of every kind."""
+    """The methods that every resource has."""
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """Answer one request. Raises Error for a request that it refuses."""
+        """Answer one request. Raises Error if the request is invalid or cannot be answered."""
 
     def disconnected(self, caller: Caller) -> None:
-        """React to the end of a caller's connection."""
+        """Release everything that a caller has reserved. Called when its connection is closed."""
 
     def counts(self) -> dict[str, int]:
-        """Counters for `metrics`, by column."""
+        """Return the counters that `metrics` shows, by column name."""
 
     async def close(self) -> None:
-        """Release everything that it holds."""
+        """Release the memory, files and connections of the resource."""
 
 
 def make(kind: str, options: dict[str, Any], context: Context) -> Resource:
-    """Create a resource of a kind. Imports its module now, so that psycopg is loaded only for a pool."""
+    """Create a resource of the given kind.
+
+    Its module is imported here, so that psycopg is loaded only if a ConnectionPool is created.
+    """
     module, _, name = KINDS[kind].partition(".")
     found: Callable[[Context, dict[str, Any]], Resource] = getattr(
         importlib.import_module(f".{module}", __package__), name

@@ -1,7 +1,7 @@
-"""The process that owns the resources of one host: it dispatches requests of tasks, and ends with the lease.
+"""The process that owns the resources on one host. It dispatches requests, and exits when its lease is closed.
 
-The lease is a TCP connection to the driver. It ends when the driver or its Spark context ends, however that
-happens. The runtime then exits at once; it saves nothing and does not wait.
+The lease is a TCP connection to the driver. It is closed when the driver or its Spark context stops, whatever the
+reason. The runtime then exits immediately. It does not save anything or wait for pending requests.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .protocol import Disconnected
 from .resource import Caller, Context, Head, Reply, Resource, make
 
 CLOSE_SECONDS = 2
-"""How long a resource may take to close, such as connections to a server that does not answer."""
+"""The timeout for closing a resource, for example a pool whose database server does not answer."""
 
 
 class Runtime:
-    """The resources of one application on one host."""
+    """The resources of one application on one host, and the tasks that are connected to them."""
 
     def __init__(self, application: Application, identity: str, lease: socket.socket) -> None:
         self._application, self._identity = application, identity
@@ -36,7 +36,7 @@ class Runtime:
         self._connected = 0
 
     async def serve(self, listener: socket.socket) -> None:
-        """Serve until the lease ends."""
+        """Serve the tasks that connect to ``listener``, until the lease is closed."""
         leased = asyncio.create_task(self._lease.run())
         with contextlib.suppress(Error, Disconnected, OSError):
             await self._lease.request({"op": "lease", "host": self._identity, "pid": os.getpid()})
@@ -63,7 +63,7 @@ class Runtime:
         return await asyncio.to_thread(self._metrics), None
 
     async def _find(self, name: str) -> Resource:
-        """A resource by name. The first request for it creates it, from the driver's description."""
+        """Return the resource called ``name``. The first call creates it from a description that the driver sends."""
         making = self._resources.get(name)
         if making is None or _failed(making):
             making = self._resources[name] = asyncio.create_task(self._make(name))
@@ -78,7 +78,10 @@ class Runtime:
         return make(described["kind"], described["options"], context)
 
     def _borrow(self, name: str) -> int | None:
-        """The driver's own file, received over a socket of this host; None if the driver is on another host."""
+        """Return a descriptor of the driver's own file, or None if the driver is on another host.
+
+        The descriptor is received over a local socket.
+        """
         if self._identity != self._application.identity:
             return None
         with socket.socket(socket.AF_UNIX) as sock:
@@ -108,7 +111,7 @@ def _failed(making: asyncio.Task[Resource]) -> bool:
 
 
 def run(application: Application, name: str, identity: str, listener: socket.socket, lease: socket.socket) -> None:
-    """Serve until the lease ends, then exit this process."""
+    """Serve until the lease is closed, then exit this process."""
 
     async def main() -> None:
         await Runtime(application, identity, lease).serve(listener)
@@ -117,5 +120,5 @@ def run(application: Application, name: str, identity: str, listener: socket.soc
         asyncio.run(main())
     finally:
         host.unlisten(name)
-        # Users' coroutines and threads that wait for a server may still run; do not join them.
+        # Exit without joining users' coroutines and threads, which may still be waiting for a server.
         os._exit(0)
