@@ -15,10 +15,7 @@ A check is a generator of steps. Each step has a label, a call of the reader's c
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import wraps
 from html import escape
@@ -51,7 +48,7 @@ class Written:
 def written(steps: Callable[[Any], Iterable[Step]]) -> Callable[[Any], Written]:
     """Turn a generator of steps into a check of the reader's code, which never raises.
 
-    A step whose call returns a coroutine is awaited. Code that raises NotImplementedError is not written yet.
+    Code that raises NotImplementedError is not written yet.
     """
 
     @wraps(steps)
@@ -77,19 +74,12 @@ def _problem(call: Callable[[], Any], right: Any) -> str:
     """Return how the result of a call differs from the right one; "" if it does not. Raises NotImplementedError."""
     try:
         got = call()
-        if inspect.isawaitable(got):
-            with ThreadPoolExecutor(1) as pool:  # the notebook's own event loop is running
-                got = pool.submit(asyncio.run, _await(got)).result()
         same = bool(got == right)
     except NotImplementedError:
         raise
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "" if same else f"{shorten(got)}, should be {shorten(right)}"
-
-
-async def _await(what: Any) -> Any:
-    return await what
 
 
 __all__ = ["NOT_WRITTEN", "Written", "written"]

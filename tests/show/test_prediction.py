@@ -126,14 +126,3 @@ def test_written_code_is_checked_step_by_step() -> None:
     assert repr(check(Fails)) == "✗ +1 50: KeyError: 50. Hint: store it."
     assert repr(check(None)) == "✗ TypeError: 'NoneType' object is not callable"
     assert "✓" in check(Solution)._repr_html_()
-
-
-def test_a_coroutine_is_awaited() -> None:
-    @show.written
-    def later(function: Any) -> Any:
-        yield "1", lambda: function(1), 2, "add one"
-
-    async def add_one(n: int) -> int:
-        return n + 1
-
-    assert later(add_one).right
