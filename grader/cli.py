@@ -19,7 +19,7 @@ from .explain import explanation
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
-from .report import write
+from .report import write, write_void
 from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
 from .submission.archive import unpack
@@ -164,9 +164,10 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
-        with _room(out), Shown(most) as shown:
-            run(wish, out, shown.say)
-    judgement, text = write(out, out)
+        with _room(out), _told(out):
+            with Shown(most) as shown:
+                run(wish, out, shown.say)
+            judgement, text = write(out, out)
     print(text)
     print(f"  report: {out / 'report.html'}")
     return _EXITS[judgement.verdict]
@@ -186,6 +187,18 @@ def _replay(given: argparse.Namespace) -> int:
             ) from error
     print(text)
     return _EXITS[judgement.verdict]
+
+
+@contextlib.contextmanager
+def _told(out: Path) -> Iterator[None]:
+    """If the block fails, write a results.json that says so, because Gradescope would otherwise show nothing."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        write_void(f"There is no verdict and no score, because the grader itself failed: {error}", out)
+        raise
 
 
 @contextlib.contextmanager

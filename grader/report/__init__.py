@@ -8,6 +8,6 @@ The HTML page uses these modules: `words` (escapes every value), `style` (the CS
 """
 
 from .terminal import summary
-from .write import write
+from .write import write, write_void
 
-__all__ = ["summary", "write"]
+__all__ = ["summary", "write", "write_void"]

@@ -10,13 +10,19 @@ from ..record import Record
 from ..verdict import Judgement
 from .terminal import line, plain, summary
 
+RESULTS = "results.json"
 GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "violations", "seed", "sandbox_tier")
 
 
-def results(record: Record, judgement: Judgement) -> str | None:
-    """Return the text of results.json, with one test per part of the score, or None if the run has no score."""
-    if judgement.verdict == "void" or judgement.score is None:
-        return None
+def no_score(said: str) -> str:
+    """Return the text of results.json for a run without a score. ``said``: the reason, for students."""
+    return json.dumps({"output": said, "visibility": "visible", "tests": []}, indent=1, ensure_ascii=True) + "\n"
+
+
+def results(record: Record, judgement: Judgement) -> str:
+    """Return the text of results.json, with one test per part of the score, and without any if there is no score."""
+    if judgement.score is None:
+        return no_score(summary(record, judgement))
     score = judgement.score
     tests = [
         {"name": part.name, "score": part.points, "max_score": part.most, "output": plain(part.measured)}
@@ -31,9 +37,13 @@ def results(record: Record, judgement: Judgement) -> str | None:
 
 
 def gradebook(record: Record, judgement: Judgement) -> str | None:
-    """Return a CSV header and one line, or None if there is no score or the sandbox is not good enough for a grade."""
+    """Return a CSV header and one line, or None if there is no score or the sandbox is not good enough for a grade.
+
+    A submission that did not run needs no sandbox.
+    """
     about = record.about
-    if judgement.score is None or not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
+    ran = bool(about["sandbox"]["stops"]) or not about.get("failure")
+    if judgement.score is None or ran and not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
         return None
     name = line(about["submission"]["name"])
     # A spreadsheet would evaluate a name that starts with one of these characters as a formula.

@@ -1,4 +1,4 @@
-"""Writes the reports of a record: report.json, report.html and, if there is a score, results.json and gradebook.csv."""
+"""Writes the reports of a record: report.json, report.html, results.json and, if there is a score, gradebook.csv."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..record import load
 from ..verdict import Judgement, judge
 from .as_html import as_html
 from .as_json import as_json
-from .gradescope import gradebook, results
+from .gradescope import RESULTS, gradebook, no_score, results
 from .terminal import summary
 
 
@@ -22,9 +22,14 @@ def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.json").write_text(as_json(record, judgement))
     (out / "report.html").write_text(as_html(record, judgement), encoding="utf-8")
-    for name, text in (("results.json", results(record, judgement)), ("gradebook.csv", gradebook(record, judgement))):
-        if text is None:
-            (out / name).unlink(missing_ok=True)  # the file is from an earlier run in the same folder
-        else:
-            (out / name).write_text(text)
+    (out / RESULTS).write_text(results(record, judgement))
+    if (line := gradebook(record, judgement)) is None:
+        (out / "gradebook.csv").unlink(missing_ok=True)  # the file is from an earlier run in the same folder
+    else:
+        (out / "gradebook.csv").write_text(line)
     return judgement, summary(record, judgement)
+
+
+def write_void(said: str, out: Path) -> None:
+    """Write results.json for a run that has no record, because the grader itself failed. ``said``: the reason."""
+    (out / RESULTS).write_text(no_score(said))

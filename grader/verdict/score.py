@@ -1,7 +1,7 @@
 """Computes the score of a run with the rubric in its record.
 
-A phase with a violation scores 0, and a violation of a safety rule caps the total. A run has no score if it is void, or
-if one of phases 1 to 5 did not run.
+A phase with a violation scores 0, and a violation of a safety rule caps the total. A submission that could not run, or
+whose run ended early because of it, scores 0. A run has no score if it is void, or if one of phases 1 to 5 did not run.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ def score(
     total = round(sum(part.points for part in parts), 1)
     capped = any(v.rule in SAFETY for v in found) and total > rubric["safety_cap"]
     return Score(tuple(parts), total, float(rubric["safety_cap"]) if capped else total, capped)
+
+
+def nothing(record: Record) -> Score:
+    """Return the score of a submission that could not run to the end."""
+    rubric = {name: float(most) for name, most in record.about["rubric"].items() if name != "safety_cap"}
+    return Score(tuple(Part(name, "not reached", 0.0, most) for name, most in rubric.items()), 0.0, 0.0, False)
 
 
 def _number(figures: dict[str, object], name: str) -> int:

@@ -11,7 +11,7 @@ from ..record import Record
 from ..terms import JUDGED, PHASES
 from .figures import figures
 from .powercut import PowerCut, powercut
-from .score import Score, score
+from .score import Score, nothing, score
 from .special import special
 from .speed import best, steps
 from .violations import Violation, completed, killed, lost_in_kill, moved, unstable, vanished, violations
@@ -20,6 +20,10 @@ LATE_MS = 5.0
 """A phase can be void only if the p99 of the generator's delay in sending exceeds this many milliseconds."""
 FOREIGN = 0.2
 """A phase can be void only if, in addition, other programs used more than this many cores on average."""
+
+
+_FAILED = {"submission": "fail", "void": "void"}
+"""The verdict of a run that ended early, by what ended it."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +87,14 @@ def judge(record: Record) -> Judgement:
             and _busy(record, phase, numbers)
         ):
             verdict = "void"
+        if failure and not mine and "end_s" not in record.phases[phase]:
+            verdict = _FAILED[failure["kind"]]
         phases[phase] = PhaseVerdict(verdict, numbers)
     found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
     if failure:
-        kind = {"submission": "fail", "void": "void"}[failure["kind"]]
-        cut = powercut(record)
-        left = _not_tested(record, phases, cut)
-        return Judgement(kind, failure["why"], phases, tuple(found), not_tested=left, powercut=cut)
+        kind, cut = _FAILED[failure["kind"]], powercut(record)
+        left, points = _not_tested(record, phases, cut), nothing(record) if kind == "fail" else None
+        return Judgement(kind, failure["why"], phases, tuple(found), None, points, left, cut)
     words = [phases[phase].verdict for phase in JUDGED]
     # Speed affects the verdict only with --require, but a violation in any phase is a fail.
     verdict = (

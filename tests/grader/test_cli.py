@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,14 @@ from records import right
 from grader import cli
 from grader.errors import RecordError
 from grader.record import folder, load, save
+
+BUILD = """\
+base_url = "http://127.0.0.1:{port:shop}"
+build = [["%s"]]
+[[process]]
+name = "shop"
+command = ["sleep", "1"]
+"""
 
 
 @pytest.fixture
@@ -89,14 +98,36 @@ def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys:
     assert "127.0.0.1:1 does not accept connections; start the system first" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (None, "team has no checkout.toml, which lists the processes to start"),
+        ("name = 'team'\n", "checkout.toml, process: at least one [[process]] table"),
+        (BUILD % "false", "build: 'false' exited with 1"),
+        (BUILD % "no-such-program", "build: unknown program 'no-such-program'"),
+    ],
+)
+def test_a_submission_that_cannot_be_built_scores_0(here: Path, toml: str | None, said: str) -> None:
+    """Gradescope and the gradebook get a 0 with the reason."""
+    (here / "team" / "checkout.toml").unlink()
+    if toml is not None:
+        (here / "team" / "checkout.toml").write_text(toml)
+    assert cli.main(["checkout", "team", "--quick", "--report", str(here / "out")]) == 1
+    graded = json.loads((here / "out" / "results.json").read_text())
+    assert graded["score"] == 0 and said in graded["output"]
+    assert ",fail,0.0," in (here / "out" / "gradebook.csv").read_text()
+
+
 def test_an_error_of_the_grader_is_void(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception of the grader is a void with a traceback. Python's own exit status 1 would be a fail."""
     monkeypatch.setattr(cli, "run", lambda *of: 1 / 0)
-    assert cli.main(["checkout", "team"]) == 2
+    assert cli.main(["checkout", "team", "--report", str(here / "out")]) == 2
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err and "no verdict" in err
+    graded = json.loads((here / "out" / "results.json").read_text())
+    assert "score" not in graded and "the grader itself failed: division by zero" in graded["output"]
 
 
 def test_an_incomplete_record_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,8 +247,25 @@ def test_void_needs_a_busy_machine() -> None:
     assert judge(busy).verdict == "fail"
 
 
+@pytest.mark.parametrize(("kind", "verdict", "points"), [("submission", "fail", 0.0), ("void", "void", None)])
+def test_a_run_that_ends_early_scores_nothing(kind: str, verdict: str, points: float | None) -> None:
+    """What the submission could not do scores 0; what the machine could not do has no score. So has its last phase."""
+    record = right(("contract", "load"))
+    record.about["failure"] = {"kind": kind, "why": "order is not ready after 60 s"}
+    record.phases["contract"]["end_s"] = 1.0
+    record.phases["load"].pop("end_s", None)
+    judgement = judge(record)
+    assert (judgement.verdict, judgement.why) == (verdict, "order is not ready after 60 s")
+    assert (None if judgement.score is None else judgement.score.points) == points
+    assert [judgement.phases[name].verdict for name in ("contract", "load", "faults")] == [
+        "pass",
+        verdict,
+        "not_tested",
+    ]
+
+
 def test_the_same_record_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Judging a saved record twice gives equal reports. A void or partial run has no file to hand in."""
+    """Judging a saved record twice gives equal reports. A void run has no score to hand in."""
     record = right()
     save(record, tmp_path / "run")
     first, _ = write(tmp_path / "run", tmp_path / "a")
@@ -261,7 +278,9 @@ def test_the_same_record_gives_the_same_bytes(tmp_path: Path) -> None:
     assert judge(again) == first == judge(record)
     save(slow(right(), foreign=1.5), tmp_path / "void")
     write(tmp_path / "void", tmp_path / "a")
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["report.html", "report.json"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == names[1:]
+    graded = json.loads((tmp_path / "a" / "results.json").read_text())
+    assert "score" not in graded and graded["tests"] == [] and "VOID" in graded["output"]
 
 
 def test_text_of_a_submission_is_escaped(tmp_path: Path) -> None:

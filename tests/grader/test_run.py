@@ -132,7 +132,6 @@ HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }
         ('["python3", "-c", "raise SystemExit(\'no database\')"]', TCP, "no database"),
         ('["no-such-program"]', TCP, "no-such-program"),
         ('["no-such-program"]', "", "shop exited (exits: "),
-        ('["sleep", "60"]', TCP, "is not ready after 3 s"),
         ('["sleep", "60"]', TCP, "set timeout_s (at most 600) in its ready in checkout.toml"),
         ('["sleep", "60"]', COMMAND, "sh -c 'echo no quorum; exit 3' exited with 3, and printed no quorum"),
         ('["python3", "-m", "http.server", "{port}"]', HTTP, "/no-such-page must answer 2xx (answered 404)"),
@@ -146,13 +145,16 @@ def test_a_submission_that_cannot_run_fails_with_the_reason(
     ready: str,
     said: str,
 ) -> None:
-    """Exit 1, with the last lines that the process printed."""
+    """Exit 1, with the last lines that the process printed. Gradescope gets 0 points and the reason."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checkout.toml").write_text(TOML % command + ready)
     words = ["checkout", str(tmp_path), "--quick", "--phases", "load", "--ready", "0.5"]
     code = cli.main([*words, "--report", str(tmp_path / "out")])
     text = capsys.readouterr().out
     assert code == 1 and said in text, text
+    graded = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert graded["score"] == 0 and said in graded["output"]
+    assert sum(part["max_score"] for part in graded["tests"]) == 100
     assert processes_that_name(str(tmp_path)) == []
 
 
