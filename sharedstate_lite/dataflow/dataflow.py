@@ -160,6 +160,7 @@ class Dataflow(Engine):
         """Run all operators for an epoch whose rows are already in the base tables. Return the change of each view."""
         out: dict[int, Delta] = {}
         record = self.trace.record
+        read = describe.read_by(self.readers)
         for operator in self.operators:
             if isinstance(operator, Input):
                 given = [deltas.get(operator.name, Delta.empty(operator.width))]
@@ -176,7 +177,7 @@ class Dataflow(Engine):
                 for arrangement, _ in operator.arrangements():
                     newest = arrangement.runs[-1] if arrangement.runs else None
                     if newest is not None and newest.lower >= arrangement.upper:
-                        record("state", operator.name, arrangement.name, len(newest))
+                        record("state", operator.name, read.get(id(arrangement), arrangement.name), len(newest))
         result = {}
         for name, reader in self.readers.items():
             change = out[id(reader.root)]
@@ -188,6 +189,8 @@ class Dataflow(Engine):
                 change = self.view_rows(self.views[name], None, None)
             if len(change.diffs):
                 record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
+                if reader.own:
+                    record("state", name, name, len(change.diffs))
             result[name] = change
         return result
 

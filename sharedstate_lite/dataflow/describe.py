@@ -25,7 +25,7 @@ def operator_parts(
     If a view is read from an arrangement, the part has the name of the view.
     """
     listed = set(listed)
-    read = _read_by(readers)
+    read = read_by(readers)
     for operator in operators:
         for arrangement, kind in operator.arrangements():
             if id(arrangement) in listed:
@@ -49,7 +49,7 @@ def graph_frames(
 
     ``names`` maps the ids of arrangements to their names.
     """
-    rest, read = dict(names), _read_by(readers)
+    rest, read = dict(names), read_by(readers)
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []
     arranged = {id(o.arrangement) for o in operators if isinstance(o, Arrange)}
@@ -74,7 +74,7 @@ def graph_frames(
     return graph.frames(rows, edges)
 
 
-def _read_by(readers: Mapping[str, Reader]) -> dict[int, str]:
+def read_by(readers: Mapping[str, Reader]) -> dict[int, str]:
     """Map the id of each arrangement from which views are read to the name of the first of these views."""
     return {id(r.arrangement): name for name, r in reversed(list(readers.items()))}
 

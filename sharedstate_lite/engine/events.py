@@ -5,7 +5,8 @@ These are the names of the events (``Event.name``), with the meaning of their fi
     epoch       an epoch was committed; rows: the number of consolidated input rows
     message     a change was sent along the edge from source to target; rows: the number of rows in it
     delivered   a message arrived (partial, only with ``keep_rows``); note: the kind of the message
-    state       an operator wrote state; source: the operator; rows: the number of rows written
+    state       an operator wrote state; source: the operator; target: the piece of state, as in state() (not partial);
+                rows: the number of rows written
     upquery     an upquery was sent (partial); rows: the number of keys in it
     response    a response was sent (partial); rows: the number of rows in it
     hole        a read or an upquery asked for keys of which some are not filled; rows: the number of keys

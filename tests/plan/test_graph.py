@@ -59,8 +59,22 @@ def test_trace_state_and_graph_agree(name: str) -> None:
             assert {e.name for e in told} <= EVENTS
             assert {e.edge for e in told if e.name in ("message", "response", "upquery")} <= ways, label
             assert {e.source for e in told if e.name == "state"} <= set(operators.name), label
+            if label != "partial":
+                assert {e.target for e in told if e.name == "state"} <= set(engine.state().operator), label
             assert [e.number for e in told] == list(range(told[0].number, told[0].number + len(told)))
             assert [e.epoch for e in told] == sorted(e.epoch for e in told)
+
+
+@pytest.mark.parametrize("select", ["product, MAX(length) AS top", "product, MAX(length) + 1 AS top"])
+def test_a_view_that_changes_is_written(select: str) -> None:
+    """A trace names the rows of a view as state() does, wherever they are stored."""
+    view = ss.Catalog(visit="product STRING, length INT").view(
+        f"CREATE VIEW v AS SELECT {select} FROM visit GROUP BY product"
+    )
+    for kind in ("full", "shared"):
+        engine = ss.engine(kind, [view])
+        engine.step({"visit": [(("Potato", 50), 1)]})
+        assert [e.rows for e in engine.trace if e.name == "state" and e.target == "v"] == [1]
 
 
 def test_a_trace_keeps_the_newest() -> None:
