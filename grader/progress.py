@@ -15,11 +15,16 @@ from rich.text import Text
 
 
 class _Bar(BarColumn):
-    """A bar that shows the elapsed time as a share of the maximum time."""
+    """A bar that shows the elapsed time as a share of the usual time."""
 
     def render(self, task: Task) -> ProgressBar:
         total = task.total or 1.0
         return ProgressBar(total=total, completed=min(total, task.elapsed or 0.0), width=12)
+
+
+def left(past: float, usual: float) -> str:
+    """Return the estimated seconds left in words, or by how many seconds the run is longer than usual."""
+    return f"about {usual - past:.0f} s left" if past < usual else f"{past - usual:.0f} s longer than usual"
 
 
 class _Left(ProgressColumn):
@@ -27,18 +32,17 @@ class _Left(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         past = task.elapsed or 0.0
-        left = (task.total or 0.0) - past
-        return Text(f"{past:.0f} s, about {left:.0f} s left" if left > 0 else f"{past:.0f} s, almost done")
+        return Text(f"{past:.0f} s, {left(past, task.total or 0.0)}")
 
 
 class Shown:
     """A context manager that shows the progress of a run."""
 
     def __init__(
-        self, most: float, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self, usual: float, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start the clock. ``most`` is the maximum length of the run in seconds. ``console`` defaults to stderr."""
-        self._most, self._clock, self._began = most, clock, clock()
+        """Start the clock. ``usual`` is the usual length of such a run in seconds. ``console`` defaults to stderr."""
+        self._usual, self._clock, self._began = usual, clock, clock()
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._phase, self._since = "", self._began
         self._line: Progress | None = None
@@ -47,7 +51,7 @@ class Shown:
             at = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
             columns = (SpinnerColumn(), _Bar(), _Left(table_column=Column(no_wrap=True)), at)
             self._line = Progress(*columns, console=self._console, transient=True, expand=True)
-            self._task = self._line.add_task("", total=most)
+            self._task = self._line.add_task("", total=usual)
 
     def __enter__(self) -> Shown:
         if self._line is not None:
@@ -65,8 +69,7 @@ class Shown:
         now = self._clock()
         past = now - self._began
         if self._line is None:
-            left = f", about {self._most - past:.0f} s left" if self._most > past else ""
-            print(f"[{past:6.1f} s{left}] {text}", file=sys.stderr, flush=True)
+            print(f"[{past:6.1f} s, {left(past, self._usual)}] {text}", file=sys.stderr, flush=True)
             return
         phase = text.partition(":")[0]
         if phase != self._phase:

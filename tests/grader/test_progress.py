@@ -11,7 +11,7 @@ from grader.progress import Shown
 
 
 def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line has the seconds so far, the step, and the seconds left unless the run is late."""
+    """A line has the seconds so far, the step, and the seconds left, or by how much the run is longer than usual."""
     times = iter([0.0, 2.0, 9.0, 31.0])
     with Shown(30.0, Console(file=io.StringIO()), clock=lambda: next(times)) as shown:
         for text in ("load: probe", "load: 648 checkouts at 133 a second", "last look at everything"):
@@ -19,7 +19,7 @@ def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "[   2.0 s, about 28 s left] load: probe\n"
         "[   9.0 s, about 21 s left] load: 648 checkouts at 133 a second\n"
-        "[  31.0 s] last look at everything\n"
+        "[  31.0 s, 1 s longer than usual] last look at everything\n"
     )
 
 
@@ -44,3 +44,11 @@ def test_the_time_left_stays_where_a_terminal_is_narrow() -> None:
     lines = screen.file.getvalue().replace("\r", "\n").splitlines()  # type: ignore[attr-defined]
     told = [line for line in lines if "faults" in line]
     assert told and all(" 0 s, about 700 s left faults: 6, " in line and "…" in line for line in told)
+
+
+def test_a_terminal_says_when_a_run_is_longer_than_usual() -> None:
+    """The countdown does not stop at zero without a word."""
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+    with Shown(1e-9, screen) as shown:
+        shown.say("faults: settling")
+    assert "0 s, 0 s longer than usual faults: settling" in screen.file.getvalue()  # type: ignore[attr-defined]
