@@ -12,10 +12,10 @@ and deleted. All engines return the same answers, but they store different state
 >>> print(engine.read("longest", key="Vegetable").values.tolist())
 [['Vegetable', 60]]
 
-The rooms of the package. Each room imports only from rooms listed before it (docs/architecture.md describes them):
+The package consists of rooms. Each room imports only from rooms before it in this list (see docs/architecture.md):
 
     errors, system, plan, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper library
-    replay, show                    runs as data; charts and the stepper
+    replay, show                    recordings of runs; charts and the stepper
     postgres, spark, worker         a database server; engines on Spark; state shared by the tasks on one host
     doctor                          checks of this machine; starting and stopping JupyterLab
     lessons                         functions that several notebooks call
@@ -71,7 +71,7 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
 
 
 def restore(path: str | Path) -> Engine:
-    """Restore an engine from the checkpoint that ``engine.checkpoint(path)`` wrote, at the epoch of the checkpoint.
+    """Restore an engine from a checkpoint that ``engine.checkpoint(path)`` wrote. It starts at the checkpoint's epoch.
 
     Raises CheckpointError if a file of the checkpoint is missing or was changed, or if another version of the kit wrote
     the checkpoint.

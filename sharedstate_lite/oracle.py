@@ -1,4 +1,4 @@
-"""The correct answer of a view, which DuckDB computes from scratch from the view's SQL text.
+"""The correct answer for a view, which DuckDB computes from the view's SQL text alone.
 
 After every epoch, the answer of every engine must equal the oracle's answer. The oracle shares only the SQL text and
 sqlglot's parser with the engines. It does not use their plans, expressions or kernels. If the kit's SQL differs from
@@ -166,7 +166,7 @@ class Oracle:
             self._run(f"CREATE TABLE changes.{_quote(name)} ({columns}, diff BIGINT)")
 
     def apply(self, relation: str, changes: pd.DataFrame | pa.Table) -> None:
-        """Apply changes to a relation. ``changes`` contains rows and optionally a ``diff`` column (default: 1).
+        """Apply changes to a relation. If ``changes`` does not have a ``diff`` column, each row is inserted once.
 
         Columns that the relation does not have, such as ``time``, are ignored. Raises RelationError for an unknown
         relation or a missing column.

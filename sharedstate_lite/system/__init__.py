@@ -1,4 +1,4 @@
-"""Folders, locks and commands: how the kit uses the operating system. Also the assignment's example.
+"""Helpers for folders, locks, commands and imports, and the data of the assignment's example.
 
 >>> from sharedstate_lite.system import Scratch, cache_dir
 >>> with Scratch(cache_dir("examples"), "run-") as scratch:

@@ -59,8 +59,8 @@ def cache_dir(*parts: str) -> Path:
             return path
         refusals.append(f"{path} (not writable)")
     raise Error(
-        f"cannot use a cache folder: {', '.join(refusals)}; the kit must be able to write to its cache; "
-        f"set {VARIABLE} to a folder that you can write to"
+        f"no cache folder can be used: {', '.join(refusals)}; the kit must be able to write to its cache, "
+        f"so set {VARIABLE} to a folder that you can write to"
     )
 
 

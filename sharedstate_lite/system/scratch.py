@@ -67,7 +67,7 @@ class Scratch:
 
 
 def try_lock(file: int) -> bool:
-    """Try to lock an open file without waiting, and return True if it is now locked.
+    """Try to lock an open file without waiting. Return True on success.
 
     Return False if the file is already locked, or if flock is not available.
     """

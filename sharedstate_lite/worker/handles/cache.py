@@ -45,8 +45,8 @@ class Cache(SharedHandle):
         If rows are missing from the cache, ``load`` is called in this task with an Arrow array of distinct keys. It
         must return a table with one row for each of them, in the same order, with NULLs in the row of a key that has no
         value. Each missing key is loaded by one task on the host, while the other tasks wait for it. If ``load`` raises
-        an exception, this method raises it, and a waiting task loads the keys instead. Raises Error if the table
-        that ``load`` returns has the wrong number of rows, or different columns than before.
+        an exception, this method raises it, and a waiting task loads the keys instead. Raises Error if the table that
+        ``load`` returns has the wrong number of rows, or different columns than before.
         """
         call = f"{self._name}.get_or_load"
         if not callable(load):

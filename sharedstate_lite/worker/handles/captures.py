@@ -37,8 +37,8 @@ MUTABLE = (dict, list, set, bytearray, np.ndarray)
 def check(call: str, function: Any) -> None:
     """Raise Error if the function refers to a mutable value.
 
-    The message contains the name by which the function refers to the value. ``call`` is the name of
-    the method that the user has called.
+    The message contains the name by which the function refers to the value. ``call`` is the name of the method that the
+    user has called.
     """
     seen: set[int] = set()
     own = getattr(function, "__name__", "the function")

@@ -27,9 +27,9 @@ START_SECONDS = 60
 LOCK_SECONDS = 10
 """How long to wait while another process starts the runtime, before this process starts one."""
 STARTS = 5
-"""The maximum number of attempts to start a runtime that exits before it answers. Then the request fails."""
+"""The maximum number of attempts to start a runtime that exits before it answers."""
 TRIES = 5
-"""The maximum number of times to send a request during which the runtime exits. The request may be the cause."""
+"""The maximum number of attempts to send a request if the runtime exits during each of them."""
 
 Answered = tuple[Head, "pa.Table | None", "int | None"]
 """The head and the table of an answer, and the descriptor of the file that was sent with it."""
@@ -57,9 +57,8 @@ class Connection:
     def request(self, head: Head, table: pa.Table | None = None, *, retry: bool = True) -> Answered:
         """Send a request to the runtime and return the answer.
 
-        With ``retry``, the request is sent again if the runtime exits before it answers. Raises Error if the
-        runtime answers with an error. Raises Lost if the runtime exits and ``retry`` is False, or if it exits `TRIES`
-        times.
+        With ``retry``, the request is sent again if the runtime exits before it answers. Raises Error if the runtime
+        answers with an error. Raises Lost if the runtime exits and ``retry`` is False, or if it exits `TRIES` times.
         """
         for _ in range(TRIES if retry else 1):
             sock = self._sock = self._sock or acquire(self._application)
@@ -131,7 +130,7 @@ def release(application: Application, sock: socket.socket) -> None:
 
 
 def close_idle(application: Application) -> None:
-    """Close the idle connections to an application."""
+    """Close the idle connections to the runtime of an application."""
     with _guard:
         for sock in _idle.pop(application.name, []):
             sock.close()

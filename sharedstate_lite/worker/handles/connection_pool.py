@@ -40,10 +40,10 @@ class ConnectionPool(SharedHandle):
         """Run ``sql`` once for each row of parameters. Return all answers as one table, in the order of ``rows``.
 
         ``sql`` contains one ``%s`` for each column of ``rows``, in order, or placeholders with column names, such as
-        ``%(id)s``. The first column of the returned table, ``row``, is the position (from 0) of the parameter row. If
-        the statement does not return rows, such as an INSERT, the column ``changed`` is the number of rows that it
-        changed. Raises Error with PostgreSQL's message if a query fails, and Error if a column has an unsupported type.
-        Raises Lost if the runtime exits during a query that cannot be retried.
+        ``%(id)s``. The first column of the returned table, ``row``, is the position (from 0) of the parameter row that
+        each result row belongs to. If the statement does not return rows, such as an INSERT, the column ``changed`` is
+        the number of rows that it changed. Raises Error with PostgreSQL's message if a query fails, and Error if a
+        column has an unsupported type. Raises Lost if the runtime exits during a query that cannot be retried.
         """
         call = f"{self._name}.query"
         if not isinstance(sql, str):
@@ -56,7 +56,7 @@ class ConnectionPool(SharedHandle):
         return answer
 
     async def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run one query and return its rows as dicts. Raises Error outside of the coroutines of an AsyncRuntime."""
+        """Run one query and return its rows as dicts. Raises Error unless an AsyncRuntime's coroutine calls it."""
         from ..runtime import current
 
         if current.find is None:

@@ -49,8 +49,9 @@ class Exchange(SharedHandle):
     def all(self, round: int, part: int, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """Send this task's slice of a round, wait for the other slices, and return the rows of all slices.
 
-        ``part`` is the number of this task. The rows are returned in the order of the parts. Raises Error if a slice
-        does not arrive within two minutes, or if the slices have different columns. Raises Lost if the runtime exits.
+        ``round`` is the number of the round, and ``part`` is the number of this task. The rows are returned in the
+        order of the parts. Raises Error if a slice does not arrive within two minutes, or if the slices have different
+        columns. Raises Lost if the runtime exits.
         """
         call = f"{self._name}.all"
         table = as_table(call, rows)
@@ -80,7 +81,7 @@ class Exchange(SharedHandle):
         self._closed = True
         taken = [self._rounds.pop(number, None) for number in list(self._rounds)]
         rounds = [one for one in taken if one is not None]
-        with contextlib.suppress(RuntimeError):  # the loop ended with the application
+        with contextlib.suppress(RuntimeError):  # the loop has stopped, because the application has ended
             self._server.loop.call_soon_threadsafe(self._abandon, rounds)
         for one in rounds:
             one.close()

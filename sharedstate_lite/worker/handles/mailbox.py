@@ -1,4 +1,4 @@
-"""Requests that tasks send to the driver, where a function answers them. There is no broker between them."""
+"""Requests that tasks send to the driver, where a function answers them. No message broker is needed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ SERVE_SECONDS = 60.0
 
 
 class Mailbox(SharedHandle):
-    """Passes requests, which tasks send with `ask`, to a function in the driver that answers them.
+    """Carries requests from tasks to the driver.
 
-    If the runtime is killed, `ask` raises Lost. The request is not repeated, because the driver may have received it.
+    A task sends a request with `ask`. In the driver, the function that was passed to `serve` answers it. If the runtime
+    is killed, `ask` raises Lost. The request is not repeated, because the driver may have received it.
     """
 
     kind = "Mailbox"
@@ -67,7 +68,7 @@ class Mailbox(SharedHandle):
         """Close the mailbox on every host. Later requests, and requests that wait for `serve`, raise Error."""
         super().close()
         self._closed = True
-        with contextlib.suppress(RuntimeError):  # the loop ended with the application
+        with contextlib.suppress(RuntimeError):  # the loop has stopped, because the application has ended
             self._loop.call_soon_threadsafe(self._serving.set)
 
     async def _serve(self, head: Head, table: pa.Table | None) -> Reply:

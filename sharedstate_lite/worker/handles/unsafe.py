@@ -45,7 +45,7 @@ def type_name(value: object) -> str:
 
 
 def argument_text(called: str, name: str, position: int = 0) -> str:
-    """Return the source text of an argument in the user's call of ``called``.
+    """Return the source text of an argument in the user's call to ``called``.
 
     ``name`` and ``position`` identify the parameter. Return ``name`` if the source text is not available, or if the
     user does not call the function directly, as in ``map(share, tables)``.

@@ -23,7 +23,7 @@ def column(values: Any, call: str, name: str) -> pa.Array[Any]:
     """Return values as one Arrow array. Integers become int64.
 
     Raises Error if ``values`` is not a single column of one type, or if it contains NULL or NaN. ``call`` and ``name``
-    are the function and the parameter in the message.
+    are the function and the parameter that the message names.
     """
     try:
         # pa.array() would convert a string to its characters, and a frame or dict to its column names.

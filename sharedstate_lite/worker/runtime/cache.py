@@ -1,4 +1,4 @@
-"""The state behind a Cache: rows by key. If a key is missing, one task loads its row while the other tasks wait for it.
+"""The state behind a Cache: one row per key. If a row is missing, one task loads it while the other tasks wait for it.
 
 Rows are loaded by a user's function, so loading runs in a task and never in the runtime. The runtime assigns each
 missing key to the first task that requests it. If that task fails or exits before it has stored the row, the key is

@@ -27,7 +27,7 @@ Answer = Callable[["RpcChannel", Head, "pa.Table | None"], Awaitable[Reply]]
 
 
 class RpcChannel:
-    """One connection. Its owner can use the dict ``peer`` to store information about the other end."""
+    """A connection for requests in both directions. The owner can store information about the other end in ``peer``."""
 
     def __init__(self, sock: socket.socket, answer: Answer) -> None:
         sock.setblocking(False)
@@ -89,7 +89,7 @@ class RpcChannel:
         self._sock.close()
 
     def close(self) -> None:
-        """Close the connection, fail pending requests with Disconnected, and cancel the tasks that send answers."""
+        """Close the connection, fail pending requests with Disconnected, and cancel the tasks that answer requests."""
         for pending in self._pending.values():
             if not pending.done():
                 pending.set_exception(Disconnected("the connection was closed"))

@@ -71,9 +71,10 @@ class ConcurrentSetState:
         """Do nothing, because the set has no files or connections to close."""
 
     def _again(self, numbers: Numbers, earlier: Flags, attempt: int) -> Flags:
-        """Return flags of the values that this attempt sees as new although an earlier attempt has added them.
+        """Return one boolean per value: True if an earlier attempt added it and this attempt has not seen it yet.
 
-        ``earlier`` flags the values that an earlier attempt has added. An attempt sees each of them as new only once.
+        ``earlier`` is True for the values that an earlier attempt added. Each call records the values for which it
+        returns True, so that this attempt sees each of them as new only once.
         """
         if not earlier.any():
             return earlier

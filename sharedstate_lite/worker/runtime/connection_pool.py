@@ -150,7 +150,10 @@ class ConnectionPoolState:
         raise AssertionError("the second attempt returns or raises")
 
     async def _check_session(self, connection: psycopg.AsyncConnection[Any], status: str | None) -> None:
-        """Close the connection and raise Error if the last statement changed the state of its session."""
+        """Raise Error if the last statement changed session settings or left a transaction open.
+
+        The connection is then closed, so that other tasks do not use it.
+        """
         word = (status or "").partition(" ")[0]
         if word in SESSION_STATE or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             await connection.close()
@@ -222,7 +225,7 @@ class ConnectionPoolState:
 
 
 def _ended(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Return True if the server has closed an idle connection, which is the only event that makes it readable."""
+    """Return True if the server has closed an idle connection. Only this makes an idle connection readable."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

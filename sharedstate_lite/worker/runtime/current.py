@@ -1,4 +1,4 @@
-"""Access to the runtime of this process, for the coroutines that it runs. Not set in other processes."""
+"""Gives coroutines access to the runtime in which they run. In other processes, the variables are None."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ LINUX = sys.platform.startswith("linux")
 
 
 def machine() -> str:
-    """Return an identifier of the kernel (since its last boot) and the network namespace.
+    """Return a string that identifies the running kernel and the network namespace.
 
     Abstract socket names are visible only inside them. On macOS, it identifies the machine and the user.
     """

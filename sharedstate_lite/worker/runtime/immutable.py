@@ -19,7 +19,7 @@ PIECE = 1 << 23
 
 
 class ImmutableState:
-    """The file, which is fetched when it is first requested."""
+    """The file behind an Immutable, which is fetched when it is first requested."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._context, self._size = context, int(options["size"])
@@ -41,8 +41,8 @@ class ImmutableState:
     def counts(self) -> dict[str, int]:
         """Return the counters of the file.
 
-        ``queries`` is how often the file was passed to a process, ``loads`` the number of copies made on this host, and
-        ``bytes`` the size of the file.
+        ``queries`` is the number of times that the file was passed to a process, ``loads`` the number of copies made on
+        this host, and ``bytes`` the size of the file.
         """
         return {"queries": self._mapped, "loads": self._fetched, "bytes": self._size if self._file else 0}
 

@@ -62,7 +62,7 @@ class IntegerIndex:
             if insert and free.any():
                 want, where = open_[free], place[free]
                 new = np.arange(self.count, self.count + len(want), dtype=np.int32)
-                # Several values can have the same place. The last write wins; the other values continue probing.
+                # Several values can hash to the same place. The last write wins; the other values continue probing.
                 self._places[where] = new
                 has = self._places[where] == new
                 won = want[has]
@@ -91,7 +91,7 @@ class IntegerIndex:
         need = self.count + more
         if need > np.iinfo(np.int32).max:
             raise Error(
-                f"{need} distinct values: a runtime can store at most 2,147,483,647. Spread them over more hosts."
+                f"cannot store {need} distinct values: the maximum per runtime is 2,147,483,647. Use more hosts."
             )
         if need > len(self.values):
             grown = np.empty(max(need, 2 * len(self.values)), np.int64)
