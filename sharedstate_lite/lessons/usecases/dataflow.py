@@ -1,8 +1,8 @@
 """Runs graph algorithms as dataflows, with GraphX, GraphFrames and joins of DataFrames.
 
-GraphX does not have a Python API, so its Scala objects are called through py4j. GraphFrames needs a jar that PySpark
-does not include (spark/session/jars.py). If the jar is missing, :func:`absent` returns the reason. The graph is read
-from a text file with one line ``source target`` per edge.
+GraphX does not have a Python API, so its Scala objects are called through py4j. GraphFrames needs two jars that
+PySpark does not include (spark/session/jars.py). If they are missing, :func:`absent` returns the reason. The graph is
+read from a text file with one line ``source target`` per edge.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Outside:
         return self._labels(*self._vertices(found, self._jvm.org.apache.spark.sql.Encoders.scalaLong()))
 
     def frames_pagerank(self, iterations: int) -> Ranks:
-        """Run GraphFrames' pageRank, which runs GraphX's PageRank."""
+        """Run GraphFrames' pageRank, which runs PageRank from GraphFrames' own copy of GraphX."""
         found = self._frames.pageRank(resetProbability=graphs.RESET, maxIter=iterations).vertices
         table = found.select("id", "pagerank").toArrow()
         return self._ranks(table.column("id").to_numpy(), table.column("pagerank").to_numpy())

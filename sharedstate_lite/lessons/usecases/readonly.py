@@ -2,8 +2,8 @@
 
 The rungs are:
 
-- GraphFrames, if its jar is available;
 - GraphX, called through the py4j gateway;
+- GraphFrames, if its jars are available;
 - joins of DataFrames;
 - the graph as a broadcast dictionary;
 - the graph as broadcast arrays;
@@ -187,8 +187,8 @@ def pagerank_rungs(session: SparkSession, graph: Graph, edges: str, iterations: 
     give = (functools.partial(broadcast, session), functools.partial(mapped, session))
     outside = dataflow.Outside(session, graph, edges, parts)
     return {
-        "GraphFrames": near(lambda: outside.frames_pagerank(iterations), dataflow.absent()),
         "GraphX": near(lambda: outside.graphx_pagerank(iterations)),
+        "GraphFrames": near(lambda: outside.frames_pagerank(iterations), dataflow.absent()),
         "DataFrame joins": near(lambda: outside.joined_pagerank(iterations)),
         "broadcast dictionary": near(lambda: pagerank(session, graph, iterations, give[0], parts, lists=True)),
         "broadcast arrays": near(lambda: pagerank(session, graph, iterations, give[0], parts)),
@@ -208,8 +208,8 @@ def components_rungs(session: SparkSession, graph: Graph, edges: str) -> dict[st
     give = (functools.partial(broadcast, session), functools.partial(mapped, session))
     outside = dataflow.Outside(session, graph, edges, parts)
     return {
-        "GraphFrames": near(outside.frames_components, dataflow.absent()),
         "GraphX": near(outside.graphx_components),
+        "GraphFrames": near(outside.frames_components, dataflow.absent()),
         "DataFrame joins": near(outside.joined_components),
         "broadcast dictionary": near(lambda: components(session, graph, give[0], parts, lists=True)),
         "broadcast arrays": near(lambda: components(session, graph, give[0], parts)),
