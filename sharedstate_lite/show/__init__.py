@@ -7,6 +7,7 @@ picture of the same numbers, for pages that cannot run plotly.
     graph            operators with their state tables, from left to right
     held, held_chart, operators_chart    rows or bytes by kind of state, and by operator
     time_chart, latency_chart, hits_chart    seconds per epoch, seconds per read, and hit rate by budget
+    rows_chart       how many rows are held, by epoch or by number of views
     waits_chart, rungs_chart    bars for single durations, and for the rungs of a ladder
     emitted, compare    a view's changes as tuples, and a comparison of a prediction with what happened
     predict, written    a question that the reader answers first, and a check of code that the reader writes
@@ -41,7 +42,7 @@ from .bar_charts import rungs_chart, waits_chart
 from .chart import Chart
 from .dataframes import tables
 from .graph import graph
-from .line_charts import hits_chart, latency_chart, time_chart
+from .line_charts import hits_chart, latency_chart, rows_chart, time_chart
 from .predict import compare, emitted
 from .prediction import predict
 from .state_bars import held, held_chart, operators_chart
@@ -62,6 +63,7 @@ __all__ = [
     "latency_chart",
     "operators_chart",
     "predict",
+    "rows_chart",
     "rungs_chart",
     "static",
     "stepper",

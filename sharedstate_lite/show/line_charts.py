@@ -1,4 +1,4 @@
-"""Line charts of measurements: seconds per epoch, seconds per read, and hit rate by budget.
+"""Line charts of measurements: seconds per epoch, seconds per read, hit rate by budget, and rows held.
 
 Each function returns a `Chart` with one series for each name in a mapping, at most six. The functions only draw; the
 caller measures. If long series were thinned, a line below the chart says how.
@@ -79,21 +79,16 @@ def hits_chart(
     The hit rate is the share of reads whose key was filled. Raises Error if a hit rate is above 1, or if a value is not
     a valid number.
     """
-    tried = {n: mapped(r, "hit rate") for n, r in mapped(rates, "{budget: hit rate}").items()}
-    budgets = {n: values(n, r.keys(), "budgets") for n, r in tried.items() if len(r)}
-    shares = {n: values(n, rates[n].values(), "hit rates") for n in budgets}
+    points = _points(rates, "hit rates", "budgets")
     wrong = next(
-        (f"series {n}: a hit rate must be at most 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
+        (f"series {n}: a hit rate must be at most 1, not {max(y):g}" for n, (_, y) in points.items() if max(y) > 1), ""
     )
     if wrong:
         raise Error(wrong)
-    if not budgets:
+    if not points:
         return _empty(title, "No budgets were tried.")
-    looks, made = coloured(list(budgets)), []
-    for name, found in budgets.items():
-        order = np.argsort(found, kind="stable")
-        x, y = found[order].tolist(), (shares[name][order] * 100).tolist()
-        made.append(Series(name, tuple(x), tuple(y), *looks[name]))
+    looks = coloured(list(points))
+    made = [Series(name, x, tuple(100 * v for v in y), *looks[name]) for name, (x, y) in points.items()]
     x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x], worth=10)
     y_axis = Axis("reads that were hits", "%", 0.0, 100.0)
     lines = [
@@ -101,6 +96,37 @@ def hits_chart(
         for s in made
     ]
     return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *lines]), False))
+
+
+def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs", title: str = "Rows held") -> Chart:
+    """Return a chart of how many rows are held, from {name: {x: rows}}, on linear axes.
+
+    ``across`` is what x counts, for example epochs or views. Raises Error if a value is not a valid number.
+    """
+    points = _points(rows, "rows", across)
+    if not points:
+        return _empty(title, "No rows were counted.")
+    looks = coloured(list(points))
+    made = [Series(name, x, y, *looks[name]) for name, (x, y) in points.items()]
+    x_axis = fitted(Axis(across, "number", whole=True), [v for s in made for v in s.x], log=False, zero=False)
+    y_axis = fitted(Axis("held", "rows", whole=True), [v for s in made for v in s.y], log=False)
+    lines = [
+        f"  {s.name}: "
+        + ", ".join(f"{written(r)} rows at {written(n)} {across}" for n, r in zip(s.x, s.y, strict=True))
+        for s in made
+    ]
+    return _chart(Lines(title, x_axis, y_axis, tuple(made), words="\n".join([title, *lines])))
+
+
+def _points(given: Any, what: str, across: str) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Return the x (``across``) and the y (``what``) of each series that has points, in ascending order of x."""
+    out = {}
+    for name, points in mapped(given, f"{{{across}: {what}}}").items():
+        if len(mapped(points, what)):
+            x, y = values(name, points.keys(), across), values(name, points.values(), what)
+            order = np.argsort(x, kind="stable")
+            out[str(name)] = tuple(x[order].tolist()), tuple(y[order].tolist())
+    return out
 
 
 def _given(given: Numbers, what: str) -> dict[str, Any]:

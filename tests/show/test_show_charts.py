@@ -113,6 +113,16 @@ def test_hits_are_drawn_by_budget() -> None:
     assert "10 rows 10 %, 100 rows 50 %, 1,000 rows 100 %" in repr(chart)
 
 
+def test_rows_are_drawn_on_linear_axes() -> None:
+    """Rows start at 0 on a linear axis even if they are many times apart; both axes have a unit."""
+    chart = show.rows_chart({"held": {20: 20_817, 1: 1_500}, "answer": {1: 10, 20: 10}}, title="Growth")
+    assert list(chart.figure.data[0].x) == [1, 20] and list(chart.figure.data[0].y) == [1_500, 20_817]
+    told = check(chart.picture)
+    assert {"epochs (number)", "held (rows)"} <= set(told) and not any("logarithmic" in each for each in told)
+    assert "answer: 10 rows at 1 epochs, 10 rows at 20 epochs" in repr(chart)
+    assert "views (number)" in check(show.rows_chart({"full": {1: 16, 2: 29}}, "views").picture)
+
+
 def test_many_times_apart_is_logarithmic() -> None:
     """Values of one size stand on a linear axis that begins at 0, values many times apart on a logarithmic one."""
     near, far = (fitted(Axis("time", "ms"), v) for v in ([1, 2, 3], [1, 200]))
@@ -185,6 +195,7 @@ def test_nothing_to_draw_is_a_plain_word() -> None:
         (show.time_chart({}), "No epochs were timed."),
         (show.latency_chart({"full": []}), "No reads were timed."),
         (show.hits_chart({"full": {}}), "No budgets were tried."),
+        (show.rows_chart({}), "No rows were counted."),
         (show.held_chart({}), "No engine was passed."),
         (show.operators_chart({}), "None of the operators stores state."),
     ):
