@@ -21,6 +21,7 @@ Changes(time=2, rows=2: -U ('Potato', 50), +U ('Potato', 60))
 Modules, from the bottom:
 
     filled_keys    a set of filled keys, with the last use of each
+    failing_rows   rows for which an expression raises an error
     nodes          edges, and these operators: base table, linear, union and reader
     messages       the messages in flight, and results that wait for them
     base_reads     lookups in base tables as of a position

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dataflow.row_functions import apply_to_matches
 from ..kernels.join import Matches, half_join
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Dictionary, Words
 from ..storage.multiplicity import add_up
-from .nodes import PartialEdge, Position, traced
+from .nodes import ApplyLinear, PartialEdge, Position, traced
 
 
 def stateless(node: Node) -> bool:
@@ -97,22 +96,24 @@ def fetch(
     floor: int | None,
     strings: Dictionary,
     view: str,
+    linear: ApplyLinear,
 ) -> Matches:
     """Look up rows of a stateless operator by any of its columns, in the base tables as of position ``at``.
 
     ``edge`` is the edge out of ``node``. If a position is before the epoch ``floor``, the table is read at ``floor``
     instead. If ``floor`` is None, the newest contents are read, because the fix of rule 18 is switched off.
+    ``linear`` applies the Filters and Maps. It decides whether a row for which one of them fails raises RowError.
     """
     if isinstance(node, Scan):
         time = None if floor is None else max(at.get(edge.number, 0), floor)
         return index(node.relation, columns).match(keys, strings, time)
 
     def below(slot: int, by: tuple[int, ...], wanted: Words) -> Matches:
-        return fetch(node.inputs[slot], edge.source.inputs[slot], by, wanted, at, index, floor, strings, view)
+        return fetch(node.inputs[slot], edge.source.inputs[slot], by, wanted, at, index, floor, strings, view, linear)
 
     if isinstance(node, Filter | Map):
         by = columns if isinstance(node, Filter) else traced(node, columns, view)
-        return apply_to_matches(node, below(0, by, keys), strings)
+        return linear(node, below(0, by, keys), strings)
     if isinstance(node, Union):
         parts = [below(slot, columns, keys) for slot in range(len(node.inputs))]
         owners, rows_, diffs_ = zip(*parts, strict=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dataflow.row_functions import apply_to_matches
 from ..errors import ViewError
 from ..plan.lineage import why_computed
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
@@ -105,7 +106,9 @@ def _prime(flow: Services, node: JoinNode) -> None:
         if node.cached[side] is None:
             columns = node.keys[side]
             none = np.empty((len(columns), 0), dtype=np.int64)
-            fetch(edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view)
+            fetch(
+                edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view, apply_to_matches
+            )
 
 
 def _name(flow: Services, view: View, what: str) -> str:

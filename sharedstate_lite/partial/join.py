@@ -23,14 +23,17 @@ from typing import Any
 
 import numpy as np
 
+from ..dataflow.row_functions import apply_to_matches
+from ..errors import RowError
 from ..kernels.join import Matches, join_core, padding
 from ..plan.nodes import Join
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import NULL, Words
 from .base_reads import JoinSide, plan_upquery, stateless
-from .filled_keys import FilledKeys
-from .nodes import InnerNode, PartialEdge, Position
+from .failing_rows import apply_to_good_matches, failing
+from .filled_keys import FilledKeys, Mask
+from .nodes import ApplyLinear, InnerNode, PartialEdge, Position
 
 
 @dataclass
@@ -193,8 +196,7 @@ class JoinNode(InnerNode):
     # --- changes ----------------------------------------------------------------
 
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
-        side, strings = edge.slot, self.flow.strings
-        cache = self.cached[side]
+        side, cache = edge.slot, self.cached[edge.slot]
         if cache is not None:
             rows, by, filled = cache
             delta = self.keep_filled(filled, delta, edge)
@@ -203,20 +205,27 @@ class JoinNode(InnerNode):
             self._keep_current(upquery, side, delta)
         if len(delta.diffs):
             lost = self._lost(side, delta)
-            if lost is not None:
-                delta, keys = lost
-            empty = Delta.empty(len(self.plan.inputs[1 - side].schema))
-            deltas = (delta, empty) if side == 0 else (empty, delta)
-            sides = (self._side(0, side, before), self._side(1, side, before))
-            parts = [join_core(deltas, sides, self.keys, self.types, 0, strings)]
-            if self.plan.outer:
-                parts.append(padding(deltas, sides, self.keys, self.types, 0, strings))
-            self.send_change(concat(parts, len(self.plan.schema)))
-            if lost is not None:
-                self.pass_evict(keys)
+            try:
+                out = self._change(side, lost[0] if lost else delta, before, apply_to_matches)
+            except RowError:
+                lost = lost or self._split(delta, ~self._failing(side, delta, before))
+                out = self._change(side, lost[0] if lost else delta, before, apply_to_good_matches)
+            self.send_change(out)
+            if lost:
+                self.pass_evict(lost[1])
         for name, upquery in list(self.open_upqueries.items()):
             if name in self.open_upqueries:
                 self._go_on(name, upquery)
+
+    def _change(self, side: int, delta: Delta, before: Position, linear: ApplyLinear) -> Delta:
+        """Return the change of the output that a change of one side causes."""
+        empty = Delta.empty(len(self.plan.inputs[1 - side].schema))
+        deltas = (delta, empty) if side == 0 else (empty, delta)
+        sides = (self._side(0, side, before, linear), self._side(1, side, before, linear))
+        parts = [join_core(deltas, sides, self.keys, self.types, 0, self.flow.strings)]
+        if self.plan.outer:
+            parts.append(padding(deltas, sides, self.keys, self.types, 0, self.flow.strings))
+        return concat(parts, len(self.plan.schema))
 
     def _keep_current(self, upquery: JoinUpquery, side: int, delta: Delta) -> None:
         """Add a change of a side to the rows of an upquery if this side has already sent its answer."""
@@ -237,17 +246,32 @@ class JoinNode(InnerNode):
         The keys are None if all keys must be evicted. Returns None if the entire change can be joined.
         """
         cache = self.cached[1 - side]
-        if cache is None or side != self.route.primary:
+        if cache is None or side != self.route.primary or "rule20" in self.flow.without:
             return None
         keys = delta.rows[list(self.keys[side])]
-        filled = cache[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0)
-        if filled.all() or "rule20" in self.flow.without:
-            return None
-        lost = delta.rows.compress(~filled, axis=1)
-        evict = lost[list(self.route.columns)] if not self.route.rest else None
-        return delta.take(filled), evict
+        return self._split(delta, cache[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0))
 
-    def _side(self, which: int, moving: int, before: Position) -> JoinSide:
+    def _split(self, delta: Delta, joined: Mask) -> tuple[Delta, Words | None] | None:
+        if joined.all():
+            return None
+        lost = delta.rows.compress(~joined, axis=1)
+        evict = lost[list(self.route.columns)] if not self.route.rest else None
+        return delta.take(joined), evict
+
+    def _failing(self, side: int, delta: Delta, before: Position) -> Mask:
+        """Return the rows of a change for which the lookup of the other side meets a failing row, as bool[n].
+
+        If the other side is the primary side, there are no such rows: all keys of a failing row are holes below.
+        """
+        out = np.zeros(len(delta.diffs), dtype=bool)
+        if side == self.route.primary:
+            keys = delta.rows[list(self.keys[side])]
+            live = np.flatnonzero((keys != NULL).all(axis=0))
+            look = self._side(1 - side, side, before, apply_to_matches)
+            out[live] = failing(lambda at: look.match(keys.take(live[at], axis=1), None), len(live))
+        return out
+
+    def _side(self, which: int, moving: int, before: Position, linear: ApplyLinear) -> JoinSide:
         edge, cache, strings = self.inputs[which], self.cached[which], self.flow.strings
         columns = len(self.plan.inputs[which].schema)
         if cache is not None:
@@ -259,7 +283,8 @@ class JoinNode(InnerNode):
             return JoinSide(columns, stored)
 
         def read(keys: Words, past: bool) -> Matches:
-            return self.flow.fetch(edge, self.keys[which], keys, before if past and which == moving else edge.at)
+            at = before if past and which == moving else edge.at
+            return self.flow.fetch(edge, self.keys[which], keys, at, linear)
 
         return JoinSide(columns, read)
 
@@ -287,7 +312,7 @@ class JoinNode(InnerNode):
     def _dependants(self, side: int, keys: Words) -> Words:
         """Return the output keys that have rows which depend on one of ``keys`` on side ``side``."""
         primary = self.route.primary
-        _, rows, _ = self._side(primary, -1, {}).match(keys, None)
+        _, rows, _ = self._side(primary, -1, {}, apply_to_good_matches).match(keys, None)
         found = rows[list(self.route.columns)]
         first, _ = distinct(found, tuple(self.plan.schema[i].type for i in self.ask), self.flow.strings)
         return found.take(first, axis=1)

@@ -25,17 +25,22 @@ from ..changelog.changes import Changes
 from ..dataflow.row_functions import apply
 from ..engine.events import EventLog
 from ..engine.state_tables import StatePart
-from ..errors import ViewError
+from ..errors import RowError, ViewError
 from ..kernels.join import Matches
 from ..plan.lineage import copied_from, input_columns
 from ..plan.nodes import Map, Node, Schema
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Dictionary, Words
+from .failing_rows import without_failing_keys
 from .filled_keys import FilledKeys, Mask
 
 Position = dict[int, int]
 """The progress of an operator. It maps the number of each edge out of a base table to the last epoch received on it."""
+
+
+ApplyLinear = Callable[[Node, Matches, Dictionary], Matches]
+"""A function that applies a Filter or a Map to the rows that a lookup found."""
 
 
 @dataclass(eq=False)
@@ -73,12 +78,15 @@ class Services(Protocol):
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None: ...
     def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any: ...
     def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement: ...
-    def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches: ...
+    def fetch(
+        self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position, linear: ApplyLinear
+    ) -> Matches: ...
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]: ...
     def wrote(self, node: PartialNode, delta: Delta) -> None: ...
     def evicted(self, node: PartialNode, keys: Words, part: str) -> None: ...
     def answered(self, reader: ReaderNode, keys: Words) -> None: ...
     def state_parts(self) -> Iterator[StatePart]: ...
+    def unfinished(self) -> set[int]: ...
     def settle(self, node: PartialNode) -> None: ...
     def drain(self) -> None: ...
 
@@ -215,7 +223,12 @@ class LinearNode(InnerNode):
         self.flow.send("upquery", self.inputs[0], keys=keys, tag=tag, asked=asked)
 
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
-        self.send_change(apply(self.plan, delta, self.flow.strings))
+        strings = self.flow.strings
+        try:
+            out = apply(self.plan, delta, strings)
+        except RowError:
+            out = apply(self.plan, without_failing_keys(self.plan, delta, edge.ask, strings), strings)
+        self.send_change(out)
 
     def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         answer = apply(self.plan, delta, self.flow.strings)
@@ -328,7 +341,13 @@ class ReaderNode(Downstream):
         if evicted.shape[1]:
             _, rows, diffs = self.rows.match(evicted, self.flow.strings)
             self.rows.insert(rows, -diffs[0], self.flow.strings)
+            # A call whose messages are not all delivered would otherwise emit only a part of the key's change.
+            for op in self.flow.unfinished() & self.emitted.keys():
+                self.emitted[op] = [self._without(evicted, delta) for delta in self.emitted[op]]
         return evicted
+
+    def _without(self, keys: Words, delta: Delta) -> Delta:
+        return delta.take(~self.flow.among(delta.rows[list(self.ask)], keys, self.plan.schema, self.ask))
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         return [(self.rows, "reader", tuple(c.name for c in self.plan.schema), self.filled)]

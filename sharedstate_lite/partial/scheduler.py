@@ -33,7 +33,7 @@ from . import describe
 from .base_reads import fetch
 from .filled_keys import FilledKeys, Mask
 from .messages import InFlight, Message, MessageInfo, PendingResult
-from .nodes import PartialEdge, PartialNode, Position, ReaderNode
+from .nodes import ApplyLinear, PartialEdge, PartialNode, Position, ReaderNode
 
 
 class MessageScheduler(Engine):
@@ -211,10 +211,13 @@ class MessageScheduler(Engine):
             self._changed()
         return found
 
-    def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
+    def fetch(
+        self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position, linear: ApplyLinear
+    ) -> Matches:
         """Look up rows of a stateless operator by any columns, as of a position; see :func:`~.base_reads.fetch`."""
         floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
-        return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
+        plan, view = edge.source.plan, edge.target.view
+        return fetch(plan, edge, columns, keys, at, self.index, floor, self.strings, view, linear)
 
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
         """Return a function that converts some rows of a delta to Changes, for the trace."""
@@ -237,6 +240,10 @@ class MessageScheduler(Engine):
             if pending.reader is reader and pending.keys is not None and not pending.answered:
                 if reader.filled.mask(pending.keys, self.strings).all():
                     pending.answer(self._frame(self.views[reader.view], pending.keys))
+
+    def unfinished(self) -> set[int]:
+        """Return the number of the current call, and of each call that has messages in flight."""
+        return {self.op, *(m.op for m in self.in_flight)}
 
     # --- of an epoch ------------------------------------------------------------
 
