@@ -12,10 +12,10 @@ map info.product AS product, length
       scan info(product STRING, category STRING)
       scan visit(product STRING, length INT)
 >>> try:
-...     catalog.view("CREATE VIEW latest AS SELECT product FROM visit ORDER BY length")
+...     catalog.view("CREATE VIEW apples AS SELECT product FROM visit WHERE product LIKE 'A%'")
 ... except SqlError as error:
 ...     print(error)
-view latest: ORDER BY is not supported: the rows of a view have no order; sort or slice the frame that read() returns
+view apples: LIKE is not supported: there are no string functions; compute the value before you insert the row
 
 Modules, from the bottom:
 

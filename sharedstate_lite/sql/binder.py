@@ -14,24 +14,12 @@ from sqlglot import exp
 from ..errors import SqlError
 from ..kernels import casts
 from ..plan.nodes import Call, Col, Expr, Lit, Type
-from .grammar import show
+from .grammar import REWRITE, TYPES, show
 from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number_literal, typed_literal
 
 MAX_DEPTH = 100
 """The maximum depth of an expression. It is limited because kernels and plans process expressions recursively."""
 
-_TYPES = {
-    "TEXT": Type.STRING,
-    "VARCHAR": Type.STRING,
-    "INT": Type.INT,
-    "BIGINT": Type.BIGINT,
-    "DOUBLE": Type.DOUBLE,
-    "BOOLEAN": Type.BOOLEAN,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIMESTAMP,
-    "TIMESTAMPNTZ": Type.TIMESTAMP,
-    "DATETIME": Type.TIMESTAMP,
-}
 _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Max: "max",
     exp.Min: "min",
@@ -112,7 +100,7 @@ class Binder:
         if kind in _AGGREGATES:
             return self._aggregate(_AGGREGATES[kind], node)
         if isinstance(node, exp.Query):
-            raise SqlError(f"a subquery in {self.place} is not supported: declare a view and use it in FROM")
+            raise SqlError(f"a subquery in {self.place} is not supported: {REWRITE}")
         handler = getattr(self, f"on_{kind.__name__.lower()}", None)
         if handler is None:
             raise SqlError(f"{show(node)} is not allowed in {self.place}: write an expression")
@@ -200,8 +188,6 @@ class Binder:
         return Call("not", (self._condition(node.this),), Type.BOOLEAN)
 
     def on_is(self, node: exp.Is) -> Expr:
-        if not isinstance(node.expression, exp.Null):
-            raise SqlError(f"{show(node)} is not supported: use IS only with NULL or NOT NULL, and = for other values")
         arg = self.bind(node.this)
         return Call("is_null", (arg,), Type.BOOLEAN)
 
@@ -236,11 +222,7 @@ class Binder:
         return Call("coalesce", tuple(args), args[0].type)
 
     def on_cast(self, node: exp.Cast) -> Expr:
-        name = node.args["to"].this
-        target = _TYPES.get(str(getattr(name, "name", name)))
-        if target is None:
-            way_out = "STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE or TIMESTAMP"
-            raise SqlError(f"the type {show(node.args['to'])} is not supported: write {way_out}")
+        target = TYPES[node.args["to"].this.name]
         arg = self.bind(node.this)
         if arg is NULL_LITERAL:
             return Lit(None, target)
@@ -288,7 +270,7 @@ def conjunction(parts: Sequence[Expr]) -> Expr | None:
 
 
 def _hint(source: Type) -> str:
-    return ", because databases print floats differently; CAST to BIGINT first" if source is Type.DOUBLE else ""
+    return ", because databases print floats differently" if source is Type.DOUBLE else ""
 
 
 def _result(fn: str, arg: Expr | None) -> Type:

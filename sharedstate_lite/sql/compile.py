@@ -263,7 +263,7 @@ class _Select:
                 binder.aliases = aliases
             key = binder.typed(bare)
             if isinstance(key, Lit):
-                raise SqlError(f"GROUP BY {show(item)} groups by a constant; name a column, or leave out GROUP BY")
+                raise SqlError(f"GROUP BY {show(item)} (a constant) is not supported: a key must use a column")
             keys.append(key)
         return list(dict.fromkeys(keys))
 

@@ -16,10 +16,8 @@ from sqlglot import exp
 
 from ..errors import SqlError
 from ..plan.nodes import Join, Node, Type
-from .grammar import show
+from .grammar import EQUI, show
 from .scope import ColumnRef, Scope, check_width
-
-_EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ class FromClause:
         """Read the tables in FROM and the conditions in ON and USING of a SELECT."""
         self._first(select.args["from_"].this)
         for join in select.args.get("joins") or []:
-            _check_kind(join)
             outer = bool(join.side)
             if outer or join.args.get("on") is not None or join.args.get("using"):
                 self._joined(join, outer)
@@ -111,13 +108,25 @@ class FromClause:
             elif outer:
                 raise SqlError(
                     f"{show(condition)} in the ON of a LEFT JOIN is not supported: "
-                    "it can contain only equalities between columns; filter in a separate view and join that view"
+                    f"it can contain only equalities between columns{self._instead(condition, among)}"
                 )
             else:
                 self.rest.append(Condition(condition, among))
         if len(self.equalities) == before:
             what = f"with ON {show(on)}" if on is not None else "without a condition"
-            raise SqlError(f"a join {what} (a non-equi join) is not supported: {_EQUI}")
+            raise SqlError(f"a join {what} is not supported: {EQUI}")
+
+    def _instead(self, condition: exp.Expr, among: range) -> str:
+        """Return what to write instead of a condition in the ON of a LEFT JOIN, or "" if it compares both sides."""
+        columns = [] if condition.find(exp.Query) else condition.find_all(exp.Column)
+        right = {self.scope.find(c.name, c.table, among).source == among[-1] for c in columns}
+        if right == {True}:
+            name = self.scope.sources[among[-1]].name
+            return f"; declare a view of {name} with this condition in WHERE, and join that view"
+        if right == {False}:
+            case = f"CASE WHEN {show(condition)} THEN k END AS j"
+            return f"; declare a view of the left side with {case} for its joined column k, and join on j"
+        return ""
 
     def _equate(self, left: ColumnRef, right: ColumnRef, owner: int | None) -> None:
         if not self._joinable(left, right):
@@ -177,7 +186,7 @@ class FromClause:
             lost = next(s for s in range(count) if s not in reached)
             name = self.scope.sources[lost].name
             raise SqlError(
-                f"{name} is not joined to the other tables by an equality, and a CROSS JOIN is not supported: {_EQUI}, "
+                f"{name} is not joined to the other tables by an equality, which is not supported: {EQUI}, "
                 "with the same type on both sides"
             )
         return self._build(order)
@@ -214,24 +223,6 @@ class FromClause:
             node = Join(schema, node, right, left_keys, tuple(b.column for _, b in pairs), new in self.outer)
             used += keys
         return node, offsets, [e for e in self.equalities if e not in used]
-
-
-def _check_kind(join: exp.Expr) -> None:
-    """Raise SqlError if the join is neither an inner join nor a LEFT JOIN."""
-    method, side, kind = (str(join.args.get(a) or "").upper() for a in ("method", "side", "kind"))
-    if method:
-        raise SqlError(f"{method} JOIN is not supported: {_EQUI}")
-    if kind == "SEMI":
-        raise SqlError("SEMI JOIN is not supported: join with a view that is declared with SELECT DISTINCT key")
-    if kind == "ANTI":
-        raise SqlError("ANTI JOIN is not supported: write LEFT JOIN and select the rows without a match with IS NULL")
-    if side not in ("", "LEFT"):
-        way_out = "swap the tables and write LEFT JOIN"
-        if side == "FULL":
-            way_out = "combine a LEFT JOIN and a view of the other table's unmatched rows with UNION ALL"
-        raise SqlError(f"{side} JOIN is not supported: {way_out}")
-    if kind not in ("", "INNER", "OUTER"):
-        raise SqlError(f"{kind} JOIN is not supported: {_EQUI}")
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:

@@ -12,21 +12,21 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import SqlError, shorten
-from .grammar import check
+from .grammar import ALLOWED, EQUI, LISTED, check, foreign
 
 if TYPE_CHECKING:
     import duckdb
 
 TOO_DEEP = "the SQL is nested too deeply; split it into several views"
-_TEXTS = (TokenType.VARCHAR, TokenType.CHAR, TokenType.NVARCHAR, TokenType.NCHAR, TokenType.BPCHAR, TokenType.TEXT)
 # Tokens that can end the name of a type. A name can have several words, as in TIMESTAMP WITHOUT TIME ZONE.
 _TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
 
@@ -60,18 +60,53 @@ def parse(text: str) -> tuple[str, exp.Expr]:
     return name, create.expression
 
 
+class _Parser(DuckDBParser):
+    """Stores the word that the text uses for a function or a type, because many words become the same node."""
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        begin = self._curr
+        call = node = super()._parse_function_call(*args, **kwargs)
+        while isinstance(node, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
+            node = node.this
+        if node is not None:
+            node.meta["word"] = begin.text
+        return call
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        begin = self._curr
+        node = super()._parse_types(*args, **kwargs)
+        if isinstance(node, exp.DataType):
+            node.meta["word"] = self.sql[begin.start : self._prev.end + 1]
+        return node
+
+    def validate_expression(self, expression: Any, args: list[Any] | None = None) -> Any:
+        # The number of arguments of an unsupported function does not matter.
+        unsupported = isinstance(expression, exp.Func) and type(expression) not in ALLOWED
+        return expression if unsupported else super().validate_expression(expression, args)
+
+
 def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
     dialect = Dialect.get_or_raise("duckdb")
     try:
         with _quiet():
             tokens = dialect.tokenize(text)
-            parsed = dialect.parser().parse(tokens, text)
+            parsed = _Parser(dialect=dialect).parse(tokens, text)
     except RecursionError as error:
         raise SqlError(TOO_DEEP) from error
     except SqlglotError as error:
         _check_syntax(text)
-        raise SqlError(f"the SQL does not parse: {str(error).splitlines()[0]}") from error
+        raise _unparsed(text, error) from error
     return tokens, [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
+
+
+def _unparsed(text: str, error: SqlglotError) -> SqlError:
+    """Return the error for text that DuckDB's parser accepts and sqlglot's does not."""
+    if not isinstance(error, ParseError):
+        return SqlError(f"the SQL does not parse: {str(error).splitlines()[0]}")
+    found = error.errors[0]
+    quote = '; to use a reserved word as a name, put it in double quotes, as in AS "select"'
+    rule = quote if re.fullmatch(r"\w+|`", found["highlight"]) else f"; {LISTED}"
+    return SqlError(f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}{rule}")
 
 
 def _check_query(tokens: list[Token], text: str) -> None:
@@ -83,11 +118,7 @@ def _check_query(tokens: list[Token], text: str) -> None:
     try:
         Dialect.get_or_raise("duckdb").parser().parse(tokens[begin:], text)
     except ParseError as error:
-        found = error.errors[0]
-        raise SqlError(
-            f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}; "
-            'to use a reserved word as a name, put it in double quotes, as in AS "select"'
-        ) from error
+        raise _unparsed(text, error) from error
 
 
 @contextmanager
@@ -107,10 +138,6 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
     for token, after in zip(tokens, tokens[1:], strict=False):
         if token.token_type is TokenType.NUMBER and after.token_type is TokenType.VAR and after.start == token.end + 1:
             raise SqlError(f"{token.text}{after.text} is not a valid number; write it in decimal digits")
-        if token.token_type in _TEXTS and after.token_type is TokenType.L_PAREN:
-            raise SqlError(f"{token.text} with a length is not supported: write STRING, which has no limit")
-        if token.text.upper() == "NVL" and after.token_type is TokenType.L_PAREN:
-            raise SqlError("the function NVL is not supported: write COALESCE")  # DuckDB does not have it either
     for kind, literal, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         # sqlglot parses TYPE 'text'::T as TYPE ('text'::T), but in SQL it means (TYPE 'text')::T.
         if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
@@ -123,7 +150,7 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
     bare = (j for j in tree.find_all(exp.Join) if j.kind in ("", "INNER", "OUTER") and not j.args.get("method"))
     commas = sum(1 for j in bare if j.args.get("on") is None and not j.args.get("using"))
     if kinds.count(TokenType.JOIN) + commas > sum(1 for _ in tree.find_all(exp.Join)):
-        raise SqlError("a JOIN without ON or USING is not supported: write JOIN ... USING (column) or ON a.x = b.y")
+        raise SqlError(f"a JOIN without ON or USING is not supported: {EQUI}")
 
 
 def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
@@ -146,7 +173,10 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
         if "expression depth" in reason:
             raise SqlError(TOO_DEEP) from error
         line = re.search(r"^LINE (\d+):", str(error), re.MULTILINE)
-        raise SqlError(f"the SQL does not parse: {reason}{f', line {line[1]}' if line else ''}") from error
+        place = f"{reason}{f', line {line[1]}' if line else ''}"
+        raise foreign(text) or SqlError(
+            f"the SQL does not parse: {place}; it is a typing error or not supported ({LISTED})"
+        ) from error
 
 
 @cache

@@ -151,32 +151,8 @@ def test_aggregates_have_their_types() -> None:
 
 REFUSALS = [
     (
-        "SELECT user FROM info CROSS JOIN visit",
-        "CROSS JOIN is not supported: write JOIN ... USING (column) or ON a.x = b.y",
-    ),
-    (
         "SELECT user FROM info JOIN visit USING (product, product)",
         "USING (product, product) lists a column twice; list each column once",
-    ),
-    (
-        "SELECT user FROM info NATURAL JOIN visit",
-        "NATURAL JOIN is not supported: write JOIN ... USING (column) or ON a.x = b.y",
-    ),
-    (
-        "SELECT user FROM visit SEMI JOIN info USING (product)",
-        "SEMI JOIN is not supported: join with a view that is declared with SELECT DISTINCT key",
-    ),
-    (
-        "SELECT user FROM visit ANTI JOIN info USING (product)",
-        "ANTI JOIN is not supported: write LEFT JOIN and select the rows without a match with IS NULL",
-    ),
-    (
-        "SELECT user FROM visit ASOF JOIN info USING (product)",
-        "ASOF JOIN is not supported: write JOIN ... USING (column) or ON a.x = b.y",
-    ),
-    (
-        "SELECT user FROM visit EXCEPT SELECT boss FROM cat",
-        "EXCEPT is not supported: join the two sides, or compare their counts",
     ),
     (
         "SELECT user FROM visit UNION ALL SELECT rank FROM cat",
@@ -196,7 +172,7 @@ REFUSALS = [
     ),
     (
         "SELECT COUNT(*) AS n FROM visit GROUP BY 'x'",
-        "GROUP BY 'x' groups by a constant; name a column, or leave out GROUP BY",
+        "GROUP BY 'x' (a constant) is not supported: a key must use a column",
     ),
     ("SELECT user FROM visit HAVING length > 1", "HAVING needs GROUP BY or an aggregate; write WHERE instead"),
     ("SELECT +length AS p FROM visit", "a unary + is not supported: leave it out"),
@@ -206,10 +182,6 @@ REFUSALS = [
         "9223372036854775808 does not fit in a BIGINT, the widest integer type",
     ),
     ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest numeric type"),
-    (
-        "SELECT open IS TRUE AS x FROM cat",
-        "open IS TRUE is not supported: use IS only with NULL or NOT NULL, and = for other values",
-    ),
     ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty; give at least one value"),
     (
         "SELECT user + 1 AS x FROM visit",
@@ -218,16 +190,8 @@ REFUSALS = [
     ("SELECT COALESCE(user, 1) AS x FROM visit", "COALESCE(user, 1) mixes STRING and INT; CAST them to the same type"),
     ("SELECT CAST(day AS INT) AS x FROM visit", "CAST(day AS INT) is not supported: DATE cannot be cast to INT"),
     (
-        "SELECT CAST(user AS VARCHAR(3)) AS x FROM visit",
-        "VARCHAR with a length is not supported: write STRING, which has no limit",
-    ),
-    (
         "SELECT DATE '2024-01-31'::STRING AS x FROM visit",
         "DATE '2024-01-31'::... is not supported: write (DATE '2024-01-31')::...",
-    ),
-    (
-        "SELECT CURRENT_DATE AS x FROM visit",
-        "the function CURRENT_DATE is not supported: use COALESCE, CAST or one of the five aggregates",
     ),
     (
         "SELECT user AS select FROM visit",
@@ -240,7 +204,15 @@ REFUSALS = [
         'as in AS "select"',
     ),
     ("INSERT INTO visit VALUES (1)", "INSERT ... does not declare a view; write CREATE VIEW name AS SELECT ..."),
-    ("SELECT MAX(length AS m FROM visit", 'the SQL does not parse: syntax error at or near "AS", line 1'),
+    (
+        "SELECT X'ab' AS x FROM visit",
+        "the SQL does not parse at \"'ab'\", line 1; docs/sql.md lists the supported SQL",
+    ),
+    (
+        "SELECT MAX(length AS m FROM visit",
+        'the SQL does not parse: syntax error at or near "AS", line 1; '
+        "it is a typing error or not supported (docs/sql.md lists the supported SQL)",
+    ),
 ]
 """Refusals that docs/sql.md does not list, and their messages."""
 
@@ -256,6 +228,38 @@ def test_other_refusals() -> None:
         with pytest.raises(SqlError) as error:
             catalog.view(sql if sql.startswith("INSERT") else f"CREATE VIEW v AS {sql}")
         assert str(error.value).removeprefix("view v: ") == says
+
+
+OWN_WORDS = [
+    ("SELECT {}(user) AS x FROM visit", "the function {}", ["LEN", "char_length", "UCASE", "ltrim", "md5", "nvl"]),
+    ("SELECT {}('day', day) AS x FROM visit", "the function {}", ["date_trunc", "DateTrunc", "strftime", "datediff"]),
+    ("SELECT {}(user, ',') AS x FROM visit", "the aggregate {}", ["string_agg", "listagg", "group_concat", "arg_max"]),
+    ("SELECT {}(user) AS x FROM visit", "the aggregate {}", ["any_value", "bool_or", "array_agg", "list", "stddev"]),
+    ("SELECT CAST(user AS {}) AS x FROM visit", "the type {}", ["DECIMAL", "numeric", "DECIMAL(10,2)", "VARCHAR(3)"]),
+    ("SELECT user::{} AS x FROM visit", "the type {}", ["REAL", "hugeint", "TIMESTAMP WITH TIME ZONE", "INT[]", "foo"]),
+    ("SELECT user FROM visit {} JOIN info USING (product)", "{} JOIN", ["LEFT ANTI", "LEFT SEMI", "RIGHT SEMI"]),
+    (
+        "SELECT user FROM visit {} JOIN info USING (product)",
+        "{} JOIN",
+        ["LEFT ASOF", "ASOF LEFT", "ANY LEFT", "FULL OUTER"],
+    ),
+    ("SELECT user FROM visit {} (SIZE 1 HOUR) GROUP BY user", "{}", ["WINDOW TUMBLING", "window hopping"]),
+    ("SELECT user FROM visit WHERE length > 1 {}", "{}", ["EMIT CHANGES", "emit final", "EMIT ON WINDOW CLOSE"]),
+    ("SELECT user FROM TABLE({}(TABLE visit, DESCRIPTOR(day), INTERVAL '1' HOUR))", "{}", ["TUMBLE", "HOP"]),
+    ("SELECT user FROM visit {} SELECT boss FROM cat", "{}", ["MINUS", "EXCEPT ALL"]),
+    ("SELECT user FROM visit WHERE length = {} (SELECT length FROM visit)", "{}", ["SOME", "ANY", "all"]),
+    ("SELECT {}(length, 2) AS x FROM visit", "{}", ["POW", "power", "IIF", "unnest", "json_extract"]),
+]
+"""Templates of queries, how their refusals begin, and words that sqlglot replaces by others or does not parse."""
+
+
+@pytest.mark.parametrize(("query", "begins", "words"), OWN_WORDS)
+def test_a_refusal_uses_the_words_of_the_query(query: str, begins: str, words: list[str]) -> None:
+    """The message has the word of the text, even if another word means the same."""
+    for word in words:
+        with pytest.raises(SqlError) as error:
+            bound(query.format(word))
+        assert f"{begins.format(word)} is not supported: " in str(error.value)
 
 
 def test_what_the_parser_drops_is_refused() -> None:
