@@ -59,8 +59,7 @@ def cache_dir(*parts: str) -> Path:
             return path
         refusals.append(f"{path} (not writable)")
     raise Error(
-        f"no cache folder can be used: {', '.join(refusals)}; the kit must be able to write to its cache, "
-        f"so set {VARIABLE} to a folder that you can write to"
+        f"cannot write to the cache folder: {', '.join(refusals)}; set {VARIABLE} to a folder that you can write to"
     )
 
 

@@ -64,7 +64,7 @@ def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     """If the folder of the variable cannot be made, the error names both, and no other place is tried."""
     (tmp_path / "file").touch()
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(Error, match=r"file.*must be able to write.*SHAREDSTATE_LITE_CACHE"):
+    with pytest.raises(Error, match=r"cannot write to the cache folder: .*file.*; set SHAREDSTATE_LITE_CACHE"):
         cache.cache_dir("logs")
 
 
