@@ -231,6 +231,36 @@ async function walk(page, stepper, shot) {
   return seen;
 }
 
+// Each prediction after "run all": an empty guess gets a word, the first one a wrong guess, the others are skipped.
+async function predictAll(page, name) {
+  const asked = page.locator(".ssl-predict");
+  const count = await asked.count();
+  for (let n = 0; n < count; n += 1) {
+    const one = asked.nth(n), what = `${name}, prediction ${n + 1}`;
+    await one.scrollIntoViewIfNeeded();
+    expect(await one.locator("form").count() === 1, `${what}: waits for a guess after all cells have run`);
+    await one.locator("input").focus();
+    await page.keyboard.press("Enter");
+    await one.locator(".wrong:not([hidden])").waitFor();
+    if (n === 0) {
+      await one.screenshot({ path: path.join(told.out, `${name}-predict-asked.png`) });
+      await page.keyboard.type("no such answer");
+      await page.keyboard.press("Enter");
+    } else {
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+    }
+    await one.locator("form").waitFor({ state: "detached" });
+    const said = await one.innerText();
+    expect(/It was /.test(said) && (n > 0 || /✗ You said no such answer/.test(said)), `${what}: ${said}`);
+    const wrong = await faults(one, "p");
+    expect(!wrong.length, `${what}: ${wrong.slice(0, 4).join("; ")}`);
+    if (n === 0) await one.screenshot({ path: path.join(told.out, `${name}-predict-told.png`) });
+  }
+  return count;
+}
+
 // The kernel is started anew behind the page's back: what the stepper then says.
 async function restarted(page, notebook, stepper) {
   const headers = { Authorization: `token ${token}` };
@@ -262,6 +292,7 @@ async function restarted(page, notebook, stepper) {
       for (const notebook of told.notebooks) {
         await open(page, notebook);
         await runAll(page);
+        const predictions = await predictAll(page, `${path.basename(notebook, ".ipynb")}-${theme}-${width}`);
         const steppers = page.locator(".ssl-stepper");
         const count = await steppers.count();
         for (let n = 0; n < count; n += 1) {
@@ -282,6 +313,7 @@ async function restarted(page, notebook, stepper) {
           await steppers.last().screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}-restarted.png`) });
         }
         if (!count) out.push({ name: notebook, steppers: 0 });
+        out[out.length - 1].predictions = predictions;
         out[out.length - 1].pictures = await pictures(page, `${path.basename(notebook, ".ipynb")}-${theme}-${width}`);
         const asks = await page.locator(".Toastify__toast").allInnerTexts();
         expect(!asks.length, `${notebook}: JupyterLab asks: ${asks.join(" | ")}`);

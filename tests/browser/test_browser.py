@@ -65,7 +65,7 @@ def steppers(path: Path) -> int:
 def test_a_notebook_in_the_browser(
     path: Path, theme: str, width: int, address: str, tools: dict[str, str], shots: Path
 ) -> None:
-    """Every cell runs, and each stepper is stepped by keyboard, predicted rightly and wrongly, and forked, alone."""
+    """Every cell runs; each prediction is answered, and each stepper stepped and forked, by keyboard."""
     told: dict[str, Any] = {"address": address, "notebooks": [path.name], "looks": [[theme, width]], "seconds": SECONDS}
     told |= {"out": str(shots), "chromium": tools["chromium"], "restart": (theme, width) == LOOKS[0]}
     done = subprocess.run(
@@ -76,6 +76,8 @@ def test_a_notebook_in_the_browser(
         timeout=SECONDS * 2,
     )
     assert done.returncode == 0, done.stderr
+    last = json.loads(done.stdout)[-1]
+    assert last["predictions"] == sum("show.predict(" in c.source for c in nbformat.read(path, as_version=4).cells)
     seen = [s for s in json.loads(done.stdout) if "steppers" not in s]
     assert len(seen) == steppers(path)
     for each in seen:
