@@ -27,7 +27,7 @@ from .palette import style
 from .predict import agrees, near
 
 UNATTENDED = "SHAREDSTATE_LITE_UNATTENDED"
-"""If this environment variable is set, nobody can type a guess."""
+"""The environment variable that is set if a notebook runs without a reader."""
 _HERE = Path(__file__).parent
 _STYLE = (_HERE / "prediction.css").read_text(encoding="utf-8")
 
