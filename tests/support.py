@@ -132,8 +132,7 @@ def fingerprint(engine: ss.Engine) -> dict[str, Any]:
 
 def filled(engine: ss.Engine, view: str) -> list[Row]:
     """The filled keys of a partial view."""
-    out: list[Row] = engine.filled(view)  # type: ignore[attr-defined]
-    return out
+    return engine.filled(view)
 
 
 @contextmanager

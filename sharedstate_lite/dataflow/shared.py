@@ -202,7 +202,7 @@ class Shared(Dataflow):
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None:
-            self.readers[self._view(view).name].arrangement.check(at)
+            self.readers[view].arrangement.check(at)
 
 
 def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:

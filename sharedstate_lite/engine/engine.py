@@ -82,15 +82,16 @@ class Engine(ABC):
         Strings of rows that cancel within the epoch can stay in the dictionary until :meth:`compact`.
         """
 
-    def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
+    def read(self, view: str | View, key: Any = None, at: int | None = None) -> Any:
         """Return the rows of a view, or of one key, as a data frame that is sorted by all columns with NULL last.
 
-        ``key`` is a tuple in the order of the view's key columns, or a scalar if there is only one. ``at`` is an epoch
-        with ``since <= at < upper`` (default: the last epoch). Raises ViewError, RowError or TimeError.
+        ``view`` is an installed view or its name. ``key`` is a tuple in the order of the view's key columns, or a
+        scalar if there is only one. ``at`` is an epoch with ``since <= at < upper`` (default: the last epoch). Raises
+        ViewError, RowError or TimeError.
         """
         self._check_open()
         shown = self._view(view)
-        self._check_time(view, at)
+        self._check_time(shown.name, at)
         mark = len(self.dictionary.strings)
         try:
             words = None if key is None else view_rules.key_words(shown, key, self.dictionary.strings)
@@ -109,10 +110,11 @@ class Engine(ABC):
         parts, strings = list(self.state_parts()), self.dictionary.strings
         return state_table(parts, strings) if operator is None else state_rows(operator, parts, strings)
 
-    def install(self, view: View) -> Changes:
+    def install(self, view: str | View) -> Changes:
         """Install a view and the views that it reads, and return its rows. Raises ViewError.
 
-        A partial engine returns an empty change, because the view does not have any filled keys yet.
+        ``view`` is a view of the engine's catalog or its name. A partial engine returns an empty change, because the
+        view does not have any filled keys yet.
         """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
@@ -121,7 +123,7 @@ class Engine(ABC):
                 self._add(each)
             self._changed()
             check_names(list(self.state_parts()), self.catalog.relations)
-        return self._changes(view, self.view_contents(view))
+        return self._changes(more[-1], self.view_contents(more[-1]))
 
     def drop(self, view: str | View) -> None:
         """Remove a view and the state that only this view needs. Raises ViewError if another view reads it."""
@@ -137,9 +139,35 @@ class Engine(ABC):
             for handle in list(arrangement.handles):
                 handle.close()
 
-    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raise ViewError, because only the partial engine, which overrides this method, can evict keys."""
-        raise ViewError(f"evict({view!r}): a {self.kind} engine stores all keys; only the partial engine evicts keys")
+        raise ViewError(f"evict(): a {self.kind} engine stores all keys; only the partial engine evicts keys")
+
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """Raise ViewError, because only the partial engine, which overrides this method, has keys that are holes."""
+        raise ViewError(f"filled(): a {self.kind} engine stores every key; only the partial engine has holes")
+
+    def pause(self) -> None:
+        """Raise ViewError, because only the partial engine, which overrides this method, sends messages."""
+        raise self._no_messages()
+
+    def messages(self) -> list[Any]:
+        """Raise ViewError, as :meth:`pause` does."""
+        raise self._no_messages()
+
+    def deliver(self, i: int) -> None:
+        """Raise ViewError, as :meth:`pause` does."""
+        raise self._no_messages()
+
+    def resume(self) -> None:
+        """Raise ViewError, as :meth:`pause` does."""
+        raise self._no_messages()
+
+    def _no_messages(self) -> ViewError:
+        return ViewError(
+            f"pause(), messages(), deliver(i) and resume(): a {self.kind} engine runs each step to its end; use "
+            "ss.engine('partial', ...), whose messages can be delivered one at a time"
+        )
 
     def checkpoint(self, path: str | Path) -> None:
         """Write the state of the engine atomically to a folder that is new or empty. Raises CheckpointError."""
@@ -327,8 +355,8 @@ class Engine(ABC):
         """Discard the cached list of arrangements."""
         self._arrangements = None
 
-    def _view(self, name: object) -> View:
-        return view_rules.view_named(name, self.views)
+    def _view(self, view: object) -> View:
+        return view_rules.installed_view(view, self.views, self.catalog)
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and not (is_integer(at) and at == self.epoch):

@@ -11,6 +11,7 @@ from ..changelog import convert
 from ..errors import ViewError, shorten
 from ..plan.view import View
 from ..sql.catalog import Catalog
+from ..sql.scope import find_name
 from ..storage.encoding import Dictionary, Words
 
 
@@ -33,34 +34,46 @@ def missing_views(views: Sequence[View], installed: Mapping[str, View], catalog:
         if view.name in names:
             raise ViewError(f"view {view.name} is listed twice; list it once")
         if view.catalog is not catalog:
-            raise ViewError(f"view {view.name} belongs to another catalog; create it in the catalog of this engine")
+            raise ViewError(
+                f"view {view.name} belongs to another catalog; create all views of an engine in the same catalog"
+            )
         names.add(view.name)
         visit(view)
     return out
 
 
 def views_to_install(view: object, installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
-    """Return the views that must be added to install ``view``, each after the views that it reads. Raises ViewError."""
-    if not isinstance(view, View):
-        raise ViewError(f"install needs a view made by catalog.view(...), not {type(view).__name__}")
-    if view.name in installed:
-        raise ViewError(f"view {view.name} is already installed; drop it first, or choose another name")
-    return missing_views([view], installed, catalog)
+    """Return the views that must be added to install ``view``, which is the last of them. Raises ViewError.
+
+    ``view`` is a view of the catalog or its name.
+    """
+    found = _find(view, {} if catalog is None else catalog.views, catalog, "views of the catalog")
+    if found.name in installed:
+        raise ViewError(f"view {found.name} is already installed; drop it first, or choose another name")
+    return missing_views([found], installed, catalog)
 
 
-def view_named(name: object, installed: Mapping[str, View]) -> View:
-    """Return the installed view with this name, ignoring case. Raises ViewError if there is none."""
-    for view in installed.values():
-        if isinstance(name, str) and view.name.lower() == name.lower():
-            return view
-    raise ViewError(f"there is no view named {name}; installed views: {', '.join(installed) or 'none'}")
+def installed_view(view: object, installed: Mapping[str, View], catalog: Catalog | None) -> View:
+    """Return the installed view that ``view``, a view or its name, refers to. Raises ViewError if there is none."""
+    return _find(view, installed, catalog, "installed views")
+
+
+def _find(view: object, views: Mapping[str, View], catalog: Catalog | None, what: str) -> View:
+    if isinstance(view, View) and view.catalog is not catalog:
+        raise ViewError(
+            f"view {view.name} belongs to another catalog; pass a name, one of engine.views (a restored engine has "
+            "views of its own), or a view created with engine.catalog.view(...)"
+        )
+    name = view.name if isinstance(view, View) else view
+    found = find_name(name, views) if isinstance(name, str) else None
+    if found is None:
+        raise ViewError(f"there is no view named {name}; {what}: {', '.join(views) or 'none'}")
+    return views[found]
 
 
 def view_to_drop(view: object, installed: Mapping[str, View], catalog: Catalog | None) -> View:
     """Return the installed view to drop. ``view`` is a view or a name. Raises ViewError if another view reads it."""
-    if isinstance(view, View) and view.catalog is not catalog:
-        raise ViewError(f"view {view.name} belongs to another catalog; to drop the view installed here, pass its name")
-    found = view_named(view.name if isinstance(view, View) else view, installed)
+    found = installed_view(view, installed, catalog)
     above = [v.name for v in installed.values() if found in v.uses]
     if above:
         raise ViewError(f"view {found.name} is read by {', '.join(above)}; drop those views first")

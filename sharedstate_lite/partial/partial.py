@@ -113,7 +113,7 @@ class Partial(MessageScheduler):
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return out
 
-    def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
+    def read(self, view: str | View, key: Any = None, at: int | None = None) -> Any:
         """Return the rows of one key, or of all filled keys if ``key`` is None.
 
         While the engine is paused, a read of a hole returns a :class:`~.messages.PendingResult`. See also
@@ -123,7 +123,7 @@ class Partial(MessageScheduler):
             return super().read(view, None, at)
         self._check_open()
         shown = self._view(view)
-        self._check_time(view, at)
+        self._check_time(shown.name, at)
         reader = self.reader(shown)
         op = self._begin()
         with self._atomic(structure=True):
@@ -142,7 +142,7 @@ class Partial(MessageScheduler):
             self._within_budget()
             return out
 
-    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Evict one key of a view, ``n`` random keys, or all keys if neither is given. Return the keys by operator.
 
         The result includes the keys that were evicted from operators below. Operators are named as in ``state()``,
@@ -151,9 +151,9 @@ class Partial(MessageScheduler):
         self._check_open()
         shown = self._view(view)
         if key is not None and n is not None:
-            raise ViewError(f"evict({view!r}): pass either key or n, not both")
+            raise ViewError(f"evict({shown.name!r}): pass either key or n, not both")
         if n is not None and (not is_integer(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={shorten(n)}): n must be an integer of at least 0")
+            raise ViewError(f"evict({shown.name!r}, n={shorten(n)}): n must be an integer of at least 0")
         reader = self.reader(shown)
         self._begin()
         with self._atomic(structure=True):
@@ -186,7 +186,7 @@ class Partial(MessageScheduler):
         self._check_idle("compact")
         super().compact()
 
-    def install(self, view: View) -> Changes:
+    def install(self, view: str | View) -> Changes:
         """Install a view; see :meth:`~..engine.engine.Engine.install`. Raises Error if the engine is paused.
 
         The returned change is empty, because none of the view's keys are filled yet.

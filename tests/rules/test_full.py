@@ -96,7 +96,7 @@ def follow(engine: ss.Engine, view: ss.View, steps: list[Input]) -> None:
             assert kind != "-D" or key not in {tuple(r[i] for i in view.key) for r, d in pairs(out) if d > 0}
         if engine.kind == "partial":
             # A key that became a hole within the step is no longer followed.
-            there = set(engine.filled("result"))  # type: ignore[attr-defined]
+            there = set(engine.filled("result"))
             last = {key: row for key, row in last.items() if key in there}
         assert Counter(last.values()) == Counter(tuples(engine.read("result")))
 

@@ -140,14 +140,14 @@ class EngineDriver(ABC):
         return {name: self._changes(name, out) for name in self.views}
 
     @one_at_a_time
-    def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
+    def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """Return the rows of a view, or of one key; see `sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
         shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: on Spark, only the last epoch, {self.epoch}, can be read, not {shorten(at)}; to see "
-                "earlier state, use sharedstate_lite.spark.state(checkpoint, operator, batch)"
+                f"view {shown.name}: on Spark, only the last epoch, {self.epoch}, can be read, not {shorten(at)}; "
+                "to see earlier state, use sharedstate_lite.spark.state(checkpoint, operator, batch)"
             )
         if self.epoch == 0:
             # The bins have not received any rows yet. Only an aggregate without GROUP BY has a row.
@@ -176,7 +176,7 @@ class EngineDriver(ABC):
         return tables.state_rows(place, self._blobs(stage, operator))
 
     @one_at_a_time
-    def install(self, view: View) -> Changes:
+    def install(self, view: str | View) -> Changes:
         """Add a view and the views that it reads. Returns the view's rows as Changes. Raises ViewError.
 
         All views are recomputed from the base tables, because Spark does not accept a new operator in an existing
@@ -184,7 +184,7 @@ class EngineDriver(ABC):
         """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
-        return self._changes(view.name, self._change_views([*self.views.values(), *more]))
+        return self._changes(more[-1].name, self._change_views([*self.views.values(), *more]))
 
     @one_at_a_time
     def drop(self, view: str | View) -> None:
@@ -223,7 +223,7 @@ class EngineDriver(ABC):
         ]
         self._run(every, "compaction", self.epoch)
 
-    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raise ViewError, because only the partial engine can evict keys."""
         return self._empty_engine.evict(view, key, n)
 
@@ -238,9 +238,9 @@ class EngineDriver(ABC):
         """Raise ViewError, because only partial state has holes, which are keys that are not filled."""
         raise ViewError(f"filled({operator!r}): {self.kind} state does not have holes, because every key is filled")
 
-    def lookup(self, view: str, keys: Any) -> pd.DataFrame:
+    def lookup(self, view: str | View, keys: Any) -> pd.DataFrame:
         """Raise ViewError, because only the partial engine looks up several keys in one call."""
-        raise ViewError(f"lookup({view!r}): only the partial engine has lookup(); a {self.kind} engine has read()")
+        raise ViewError(f"lookup(): only the partial engine has lookup(); a {self.kind} engine has read()")
 
     def arrangements(self) -> Any:
         """Raise ViewError, because on Spark, arrangements are in the state store and not in this process."""

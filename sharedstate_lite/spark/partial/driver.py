@@ -91,7 +91,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._view_changes(view, epoch.out, epoch.number) for name, view in self.views.items()}
 
-    def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
+    def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """Return the rows of one key of a view, after filling the key if it is a hole.
 
         Without a key, return the rows of all filled keys.
@@ -100,18 +100,20 @@ class PartialDriver(RoundScheduler, EngineDriver):
         shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: with partial state, only the last epoch, {self.epoch}, can be read, not {shorten(at)}; "
-                "to read earlier epochs, use the shared engine in one process"
+                f"view {shown.name}: with partial state, only the last epoch, {self.epoch}, can be read, "
+                f"not {shorten(at)}; to read earlier epochs, use the shared engine in one process"
             )
         strings = Dictionary()
         return self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
 
-    def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
+    def lookup(self, view: str | View, keys: Sequence[Any]) -> pd.DataFrame:
         """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""
         self._check_open()
         shown, strings = self._empty_engine._view(view), Dictionary()
         if isinstance(keys, str) or not isinstance(keys, Iterable):
-            raise ViewError(f"lookup({view!r}): keys={keys!r} is not a list; pass a list, or use read(view, key=...)")
+            raise ViewError(
+                f"lookup({shown.name!r}): keys={keys!r} is not a list; pass a list, or use read(view, key=...)"
+            )
         words = [view_rules.key_words(shown, key, strings) for key in keys]
         if not words:
             return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
@@ -132,7 +134,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         answer = self._submit(LookupRequest(messages=messages))
         return sorted_frame(view, _rows_of(view, answer.out, strings), strings)
 
-    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Evict one key of a view, or all keys, or ``n`` keys that are drawn with the engine's ``seed``.
 
         Returns the evicted keys by operator, including operators downstream. Raises ViewError.
@@ -140,9 +142,9 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._check_open()
         shown = self._empty_engine._view(view)
         if key is not None and n is not None:
-            raise ViewError(f"evict({view!r}): pass a key or n, not both")
+            raise ViewError(f"evict({shown.name!r}): pass a key or n, not both")
         if n is not None and (not is_integer(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={shorten(n)}): n must be a number of keys, 0 or more")
+            raise ViewError(f"evict({shown.name!r}, n={shorten(n)}): n must be a number of keys, 0 or more")
         strings = Dictionary()
         words = None if key is None else view_rules.key_words(shown, key, strings)
         request = ExclusiveRequest(run=lambda: self._evict(shown, words, n, strings))
@@ -223,7 +225,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     # --- installing and dropping views ----------------------------------------------
 
-    def install(self, view: View) -> Changes:
+    def install(self, view: str | View) -> Changes:
         """Add a view and the views that it reads. Its keys are holes, so the returned Changes are empty.
 
         Keys of the existing views are filled again if they were filled before. Raises ViewError.
@@ -231,7 +233,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
-        return self._view_changes(view, [], self.epoch)
+        return self._view_changes(more[-1], [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = EngineSpec(self.kind, views, self.join, self._spec.options, self._spec.place)

@@ -28,6 +28,7 @@ import pyarrow as pa
 from ...changelog.changes import Changes
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error
+from ...plan.view import View
 from ..bins.engine_spec import EngineSpec
 from ..bins.files import local_path, read_file
 from ..bins.messages import BinMessage
@@ -111,18 +112,18 @@ class PartialJob(Job):
         """The last complete epoch, which lookups read."""
         return self._running.epoch
 
-    def read(self, view: str, key: Any = None) -> pd.DataFrame:
+    def read(self, view: str | View, key: Any = None) -> pd.DataFrame:
         """Return the rows of one key of a view, after filling the key if it is a hole.
 
         Without a key, return the rows of all filled keys. The sink receives the changes of a key while it is filled.
         """
         return self._running.read(view, key)
 
-    def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
+    def lookup(self, view: str | View, keys: Sequence[Any]) -> pd.DataFrame:
         """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""
         return self._running.lookup(view, keys)
 
-    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Evict keys of a view, and return the evicted keys by operator; see `PartialDriver.evict`."""
         return self._running.evict(view, key, n)
 
