@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..changelog import convert
-from ..errors import ViewError, shorten
+from ..errors import RowError, ViewError, shorten
 from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..sql.scope import find_name
@@ -90,3 +90,17 @@ def key_words(view: View, key: Any, strings: Dictionary) -> Words:
     name = f"key of {view.name}"
     words = [convert.from_values([v], c, name, strings) for v, c in zip(values, columns, strict=True)]
     return np.stack(words) if words else np.empty((0, 1), dtype=np.int64)
+
+
+def unreadable(view: View, keys: Words, strings: Dictionary, why: object) -> str:
+    """Return an error message for a read of ``keys``, words int64[len(view.key), q], whose rows cannot be computed."""
+    columns = [view.schema[i] for i in view.key]
+    shown = ", ".join(convert.format_row(key, columns, strings) for key in keys.T[:3])
+    more = ", ..." if keys.shape[1] > 3 else ""
+    which = f"key {shown}" if keys.shape[1] == 1 else f"one of the keys {shown}{more}"
+    return f"view {view.name}: {which} cannot be read: {why}"
+
+
+def read_error(view: View, keys: Words, strings: Dictionary, why: object) -> RowError:
+    """Return the error for such a read if no other call is affected."""
+    return RowError(f"{unreadable(view, keys, strings, why)}. No step was lost, and the other keys can be read")

@@ -137,7 +137,10 @@ class Partial(MessageScheduler):
             if self.paused:
                 self._pending[op] = PendingResult(self.in_flight, op, None, reader, words)
                 return self._pending[op]
-            self.drain()
+            try:
+                self.drain()
+            except RowError as error:
+                raise view_rules.read_error(shown, words, self.strings, error) from error
             out = self._frame(shown, words)
             self._within_budget()
             return out

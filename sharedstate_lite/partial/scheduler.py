@@ -21,6 +21,7 @@ import pandas as pd
 
 from ..changelog.changes import Changes
 from ..changelog.convert import to_arrow
+from ..engine import view_rules
 from ..engine.engine import Engine
 from ..errors import Error, RowError, is_integer, shorten
 from ..kernels.join import Matches
@@ -124,6 +125,11 @@ class MessageScheduler(Engine):
             if self.op not in self._before:
                 raise
             lost = [p for op, p in self._pending.items() if op >= self.op]
+            cause, call = str(error), "the call with this row"
+            first = self._pending.get(self.op)
+            if first is not None and first.reader is not None and first.keys is not None:
+                view = self.views[first.reader.view]
+                cause, call = view_rules.unreadable(view, first.keys, self.strings, error), "this call"
             self._before[self.op]()
             self._before = {op: back for op, back in self._before.items() if op < self.op}
             for arrangement in self.epoch_arrangements():
@@ -131,7 +137,7 @@ class MessageScheduler(Engine):
                     handle.time = min(handle.time, self.epoch)
             # New strings stay in the dictionary until compact(), because a result that was returned may contain them.
             why = (
-                f"{error}; the call with this row and all calls after it were rolled back, and the engine is paused at "
+                f"{cause}; {call} and all calls after it were rolled back, and the engine is paused at "
                 f"epoch {self.epoch}; step without the row, or call resume() again"
             )
             for pending in lost:

@@ -20,7 +20,7 @@ from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
 from ...engine import view_rules
 from ...engine.engine import EpochInput
-from ...errors import Error, TimeError, ViewError, is_integer, shorten
+from ...errors import Error, RowError, TimeError, ViewError, is_integer, shorten
 from ...partial import chains
 from ...partial.nodes import BaseNode
 from ...plan.view import View
@@ -131,7 +131,11 @@ class PartialDriver(RoundScheduler, EngineDriver):
             by_bin = split_keys(words, types, self.bins, strings)
             return [encode_message((stage, bin_, LOOKUP), head, strings, some, types) for bin_, some in by_bin]
 
-        answer = self._submit(LookupRequest(messages=messages))
+        try:
+            answer = self._submit(LookupRequest(messages=messages))
+        except RowError as error:
+            assert words is not None  # filled keys are read without computing anything
+            raise view_rules.read_error(view, words, strings, error) from error
         return sorted_frame(view, _rows_of(view, answer.out, strings), strings)
 
     def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
