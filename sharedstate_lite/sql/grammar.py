@@ -73,8 +73,8 @@ TYPES = {
 
 _BAG = "the rows of a view have no order; to sort or limit a whole view, use the frame that read() returns"
 _OVER = "the engines do not maintain window functions"
+_WINDOW = "the engines do not maintain windows over time"
 EQUI = "a join needs an equality between columns, as in USING (column) or ON a.x = b.y"
-_LATERAL = "a table in FROM cannot use the columns of another one"
 _PER_GROUP = "combine one SELECT per grouping with UNION ALL, with CAST(NULL AS type) for the columns it leaves out"
 _DISTINCT = "declare a view d as SELECT DISTINCT k FROM b"
 _PRESENT = "write a LEFT JOIN d ON a.k = d.k, and replace the condition by d.k IS NOT NULL"
@@ -103,15 +103,11 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Fetch: ("FETCH", _BAG),
     exp.Offset: ("OFFSET", _BAG),
     exp.Sort: ("SORT BY", _BAG),
-    exp.Cluster: ("CLUSTER BY", _BAG),
     exp.Distribute: ("DISTRIBUTE BY", _BAG),
-    exp.Connect: ("CONNECT BY", "a view cannot read itself"),
-    exp.Window: ("a window (OVER)", _OVER),
-    (exp.Select, "windows"): ("WINDOW", _OVER),
+    exp.Window: ("a window (OVER or WINDOW)", _OVER),
     exp.Qualify: ("QUALIFY", _OVER),
     exp.Into: ("INTO", "step() returns the changes of a view"),
-    exp.Lock: ("FOR SHARE", "reads take no locks"),
-    (exp.Lock, "update"): ("FOR UPDATE", "reads take no locks"),
+    exp.Lock: ("FOR UPDATE (or FOR SHARE)", "reads take no locks"),
     (exp.Distinct, "on"): ("DISTINCT ON", "the rows of a view have no order"),
     (exp.Distinct, "expressions"): (
         "DISTINCT inside an aggregate",
@@ -130,20 +126,21 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Table, "db"): ("a qualified table name", "leave out the schema"),
     (exp.Table, "joins"): ("a join in parentheses", "declare the inner join as a view"),
     (exp.Subquery, "alias"): ("an alias after parentheses", "declare the part in parentheses as a view"),
-    exp.TableSample: ("TABLESAMPLE", "a view must depend only on its relations"),
-    (exp.Select, "sample"): ("USING SAMPLE", "a view must depend only on its relations"),
+    exp.TableSample: ("TABLESAMPLE (or USING SAMPLE)", "a view must depend only on its relations"),
     exp.Pivot: ("PIVOT", "write one aggregate per value, as in MAX(CASE WHEN k = 1 THEN x END)"),
     (exp.Pivot, "unpivot"): ("UNPIVOT", "combine one SELECT ... WHERE x IS NOT NULL per column with UNION ALL"),
     exp.Version: ("time travel", "read(view, at=epoch) returns the rows of an earlier epoch"),
-    exp.Lateral: ("LATERAL", _LATERAL),
+    exp.Lateral: ("LATERAL (or APPLY)", "a table in FROM cannot use the columns of another one"),
     (exp.Lateral, "view"): ("LATERAL VIEW", _FLAT),
-    (exp.Lateral, "cross_apply"): ("APPLY", _LATERAL),
     exp.Unnest: ("UNNEST", _FLAT),
     exp.Explode: ("UNNEST", _FLAT),
     exp.Values: ("VALUES", "put the rows in a relation"),
     (exp.TableAlias, "columns"): ("a column list in a table alias", "rename the columns with AS in a separate view"),
     (exp.Column, "db"): ("a column name with more than one qualifier", "write table.column"),
-    (exp.Join, "RIGHT"): ("RIGHT JOIN", "swap the two sides and write LEFT JOIN; declare a side with a join as a view"),
+    (exp.Join, "RIGHT"): (
+        "RIGHT JOIN",
+        "swap the sides and write LEFT JOIN; if a side is a join, declare it as a view",
+    ),
     (exp.Join, "FULL"): (
         "FULL JOIN",
         "add the unmatched rows of the right table to a LEFT JOIN with UNION ALL (in full and shared state)",
@@ -154,21 +151,18 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Join, "ASOF"): ("ASOF JOIN", EQUI),
     (exp.Join, "POSITIONAL"): ("POSITIONAL JOIN", EQUI),
     (exp.Join, "CROSS"): ("CROSS JOIN", EQUI),
-    exp.Exists: (
-        "EXISTS",
-        f"if it compares b.k = a.k, {_DISTINCT}, {_PRESENT}",
+    exp.Exists: ("EXISTS", f"if it compares b.k = a.k, {_DISTINCT}, {_PRESENT}"),
+    **dict.fromkeys(
+        ((a, "expressions") for a in _AGGREGATES),
+        ("an aggregate with several arguments", "an aggregate takes one argument"),
     ),
-    **dict.fromkeys(((a, "expressions") for a in _AGGREGATES), ("an aggregate with several arguments", _AGGREGATE)),
     (exp.Union, "distinct"): ("UNION without ALL", "write SELECT DISTINCT over a view with UNION ALL"),
     (exp.Union, "by_name"): ("BY NAME", "list the columns in the same order in every SELECT"),
     exp.Except: ("EXCEPT", REWRITE),
     (exp.Except, "all"): ("EXCEPT ALL", "only UNION ALL combines queries and keeps duplicates"),
     exp.Intersect: ("INTERSECT", REWRITE),
     (exp.Intersect, "all"): ("INTERSECT ALL", "only UNION ALL combines queries and keeps duplicates"),
-    (exp.In, "query"): (
-        "IN (SELECT ...)",
-        f"{_DISTINCT}, {_PRESENT}",
-    ),
+    (exp.In, "query"): ("IN (SELECT ...)", f"{_DISTINCT}, {_PRESENT}"),
     (exp.In, "NOT query"): ("NOT IN (SELECT ...)", REWRITE),
     (exp.In, "correlated query"): ("a correlated IN (SELECT ...)", "its SELECT uses a column of the outer query"),
     (exp.In, "other query"): ("IN (SELECT ...)", REWRITE),
@@ -197,8 +191,6 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.BitwiseAnd: ("&", _NUMBERS),
     exp.BitwiseOr: ("|", _NUMBERS),
     exp.BitwiseNot: ("~", _NUMBERS),
-    exp.BitwiseLeftShift: ("<<", _NUMBERS),
-    exp.BitwiseRightShift: (">>", _NUMBERS),
     exp.IntDiv: ("integer division", "for values of type INT, write CAST((a - a % b) / b AS BIGINT)"),
     exp.Pow: ("the power operator", _NUMBERS),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM (or <=>)", _SAME),
@@ -227,16 +219,12 @@ table "Rewrites" of docs/sql.md has an example of each, and the tests compare it
 _SIDE = "(?:LEFT|RIGHT|FULL|INNER|OUTER)"
 FOREIGN: dict[str, str] = {
     r"EMIT (?:CHANGES|FINAL|ON WINDOW CLOSE)": "step() returns the changes of a view",
-    r"WINDOW (?:TUMBLING|HOPPING|SESSION)": "the engines do not maintain windows over time",
-    r"(?:TUMBLE|HOP|CUMULATE)(?= \( TABLE\b)": "the engines do not maintain windows over time",
+    r"WINDOW (?:TUMBLING|HOPPING|SESSION)|(?:TUMBLE|HOP|CUMULATE)(?= \( TABLE\b)": _WINDOW,
     r"MATCH_RECOGNIZE(?= \()": LISTED,
-    rf"(?:{_SIDE} )*(?:ASOF|ANY|GLOBAL|SEMI|ANTI)(?: {_SIDE})* JOIN": EQUI,
+    rf"(?:{_SIDE} )*(?:ASOF|ANY|SEMI|ANTI)(?: {_SIDE})* JOIN": EQUI,
     r"0x\w+": "write the number in decimal digits",
-    r"STRAIGHT_JOIN": LISTED,
     r"MINUS(?= SELECT)": "docs/sql.md shows how to write EXCEPT",
-    r"TOP(?= \d)": _BAG,
-    r"SORT BY": _BAG,
-    r"PREWHERE": LISTED,
+    r"TOP(?= \d)|SORT BY": _BAG,
 }
 """Maps patterns of unsupported syntax that does not parse to a rule or advice. The text has one space between words."""
 
@@ -287,8 +275,6 @@ def _variant(node: exp.Expr) -> str:
     if isinstance(node, exp.DataType):
         known = getattr(node.this, "name", "") in TYPES
         return "" if known and "(" not in word(node) and not node.args.get("expressions") else "other"
-    if isinstance(node, exp.Lateral) and node.args.get("cross_apply") is not None:
-        return "cross_apply"
     return next((a for a, value in node.args.items() if value and (type(node), a) in REFUSED), "")
 
 
@@ -331,7 +317,7 @@ def foreign(text: str) -> SqlError | None:
     """Return the error for the first part of ``text`` that matches a pattern of `FOREIGN`, or None."""
     bare = " ".join(re.sub(r"""'[^']*'|"[^"]*"|--.*""", " ", text).replace("(", " ( ").split())
     for pattern, rule in FOREIGN.items():
-        found = re.search(rf"\b{pattern}", bare, re.IGNORECASE)
+        found = re.search(rf"\b(?:{pattern})", bare, re.IGNORECASE)
         if found:
             return _refusal(found[0], rule)
     return None

@@ -76,7 +76,7 @@ class _Parser(DuckDBParser):
         begin = self._curr
         node = super()._parse_types(*args, **kwargs)
         if isinstance(node, exp.DataType):
-            node.meta["word"] = self.sql[begin.start : self._prev.end + 1]
+            node.meta["word"] = " ".join(self.sql[begin.start : self._prev.end + 1].split())
         return node
 
     def validate_expression(self, expression: Any, args: list[Any] | None = None) -> Any:
@@ -95,18 +95,18 @@ def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
         raise SqlError(TOO_DEEP) from error
     except SqlglotError as error:
         _check_syntax(text)
-        raise _unparsed(text, error) from error
+        raise _unparsed(error) from error
     return tokens, [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
 
 
-def _unparsed(text: str, error: SqlglotError) -> SqlError:
+def _unparsed(error: SqlglotError) -> SqlError:
     """Return the error for text that DuckDB's parser accepts and sqlglot's does not."""
     if not isinstance(error, ParseError):
         return SqlError(f"the SQL does not parse: {str(error).splitlines()[0]}")
-    found = error.errors[0]
-    quote = '; to use a reserved word as a name, put it in double quotes, as in AS "select"'
-    rule = quote if re.fullmatch(r"\w+|`", found["highlight"]) else f"; {LISTED}"
-    return SqlError(f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}{rule}")
+    found, line = error.errors[0]["highlight"], error.errors[0]["line"]
+    quote = 'to use a reserved word as a name, put it in double quotes, as in AS "select"'
+    rule = quote if re.fullmatch(r"\w+|`", found) else LISTED
+    return SqlError(f"the SQL does not parse at {shorten(found)}, line {line}; {rule}")
 
 
 def _check_query(tokens: list[Token], text: str) -> None:
@@ -118,7 +118,7 @@ def _check_query(tokens: list[Token], text: str) -> None:
     try:
         Dialect.get_or_raise("duckdb").parser().parse(tokens[begin:], text)
     except ParseError as error:
-        raise _unparsed(text, error) from error
+        raise _unparsed(error) from error
 
 
 @contextmanager
