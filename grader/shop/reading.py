@@ -1,8 +1,8 @@
-"""Take a snapshot: read every order, user and item of a phase, and retry lost reads.
+"""Take a snapshot: read every order, user and item in a phase, and retry lost reads.
 
-``snapshot`` reads everything concurrently. If several workers share a port, one of them may answer all requests of a
-short burst. Therefore, ``look_again`` reads the same things in a different order, one request at a time and over new
-connections. This reveals workers that remember different values.
+``snapshot`` reads everything concurrently. If several workers share a port, one of them may answer all the requests
+in a short burst. Therefore, ``look_again`` reads the same things in a different order, one request at a time and over
+new connections. This reveals workers that remember different values.
 """
 
 from __future__ import annotations

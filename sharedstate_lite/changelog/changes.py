@@ -83,7 +83,7 @@ class Changes:
     def consolidated(
         cls, schema: Schema, delta: Delta, time: int, strings: Dictionary, unique: tuple[int, ...] | None = None
     ) -> Changes:
-        """Create Changes from a delta that is not consolidated: the diffs of equal rows are added."""
+        """Create Changes from a delta that is not consolidated, summing the diffs of equal rows."""
         layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))))
         body = layout.body(delta.rows, delta.diffs, strings)
         return cls(schema, Delta(body[1 : 1 + len(schema)], body[1 + len(schema)]), time, strings, unique)

@@ -166,7 +166,7 @@ class Upstream(PartialNode, ABC):
 
     @abstractmethod
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
-        """Receive an upquery from below. ``asked`` is the epoch in which the read that caused it started."""
+        """Receive an upquery from below. ``asked`` is the epoch at which the read that triggered it began."""
 
 
 class Downstream(PartialNode, ABC):

@@ -1,8 +1,8 @@
 """Bar charts of state: how many rows or bytes each strategy stores, by kind of state or by operator.
 
-The input is one ``engine.state()`` table per strategy. Base tables are drawn as outlines, because every strategy stores
-them. The state that a strategy stores in addition is filled. If a number does not fit into its bar, it is left out; the
-line below the bar has the totals.
+The input is one ``engine.state()`` table per strategy. Base tables are drawn as outlines, because every strategy
+stores them. Any additional state is drawn as a filled bar. If a number does not fit in its bar, it is omitted; the
+line below the bar shows the totals.
 """
 
 from __future__ import annotations

@@ -126,7 +126,10 @@ def push(both: CSR, labels: Labels, changed: Labels) -> tuple[Labels, Labels]:
 
 
 def told(labels: Labels, news: list[tuple[Labels, Labels]]) -> tuple[Labels, Labels]:
-    """Apply the updates of all parts, given as (nodes, labels). Return the new labels and the nodes that changed."""
+    """Apply the updates from all parts, each given as (nodes, labels).
+
+    Returns the new labels and the nodes that changed.
+    """
     after = labels.copy()
     for nodes, heard in news:
         np.minimum.at(after, nodes, heard)

@@ -6,10 +6,10 @@ The table has the relation's columns, ``diff`` (+1 for an inserted row, -1 for a
 of the change. The engine creates the table if it does not exist, and appends each epoch. Rows that exist before the
 engine's first epoch must have batch 0.
 
-With ``append=False``, other programs write the table. They first write the changes of epoch e with ``batch`` set to e,
-and then call ``step`` with the same changes. A table without the column ``batch`` is rejected. Without this column, a
-response could include changes that the asking operator has not received yet, or omit changes that it has received. Such
-changes would be applied twice or not at all (rule 18).
+With ``append=False``, other programs write to the table. They first write the changes of epoch e with ``batch`` set
+to e, and then call ``step`` with the same changes. A table without the column ``batch`` is rejected. Without this
+column, a response could include changes that the operator that sent the upquery has not received yet, or omit changes
+that it has received. Such changes would be applied twice or not at all (rule 18).
 
 A checkpoint does not contain the rows. A restored engine uses the same table.
 """
@@ -39,7 +39,7 @@ class Postgres:
     """A PostgreSQL table that is the base table of a relation. A connection is opened only when an engine uses it.
 
     ``where`` is one of the kit's Servers or a DSN. ``batch`` and ``diff`` are the names of the columns with the epoch
-    and the diff. With ``append=False``, other programs write the table; see the module's docstring.
+    and the diff. With ``append=False``, other programs write to the table; see the module's docstring.
     """
 
     where: Server | str

@@ -80,9 +80,9 @@ class Query:
         return committed(self.checkpoint)
 
     def start(self) -> None:
-        """Start the query, and complete batches that are in progress.
+        """Start the query, and finish any batches that were in progress.
 
-        Raises CheckpointError if an input file is lost or was changed.
+        Raises CheckpointError if an input file is missing or has changed.
         """
         self.inbox.check(self.committed)
         self._launch()
