@@ -1,4 +1,4 @@
-"""The command line: ``python -m grader checkout FOLDER ...`` and ``python -m grader replay DIR``."""
+"""The command line: ``python -m grader checkout FOLDER ...``, ``... replay DIR`` and ``... draft FOLDER``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from .draft import draft
 from .errors import RecordError, SubmissionError, UsageError, VoidError
 from .explain import explanation
 from .phases.powercut import MOST
@@ -95,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--report", type=Path, metavar="OUT", help="folder for the new reports (default: the same folder)"
     )
+    drafted = commands.add_parser("draft", help="write a checkout.toml from a docker-compose.yml")
+    drafted.add_argument("folder", type=Path, help="the folder of the repository, which contains the compose file")
     return parser
 
 
@@ -192,6 +195,27 @@ def _replay(given: argparse.Namespace) -> int:
     return _EXITS[judgement.verdict]
 
 
+def _draft(given: argparse.Namespace) -> int:
+    path = given.folder / FILE
+    if path.exists():
+        raise UsageError(f"{path} exists already; rename it, and draft again")
+    drafted = draft(given.folder)
+    try:
+        path.write_text(drafted.text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}); draft a copy of the folder") from error
+    print(f"{path} starts {', '.join(drafted.processes)}.")
+    notes = list(drafted.notes)
+    try:
+        read_submission(given.folder)
+    except SubmissionError as error:
+        notes.append(f"the draft is not complete: {error}")
+    if notes:
+        print("\n  - ".join(("Check:", *notes)))
+    print(f"Next: python -m grader checkout {given.folder} --quick --phases contract")
+    return PASS
+
+
 @contextlib.contextmanager
 def _told(out: Path) -> Iterator[None]:
     """If the block fails, write a results.json that says so, because Gradescope would otherwise show nothing."""
@@ -229,7 +253,9 @@ def main(words: list[str]) -> int:
     """Run the command line ``words`` (without the program name) and return the exit status."""
     given = _parser().parse_args(words)
     try:
-        return _checkout(given, words) if given.what == "checkout" else _replay(given)
+        if given.what == "checkout":
+            return _checkout(given, words)
+        return _replay(given) if given.what == "replay" else _draft(given)
     except (UsageError, RecordError) as error:
         print(f"python -m grader: {error}", file=sys.stderr)
         return USAGE

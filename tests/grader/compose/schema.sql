@@ -1,0 +1,8 @@
+CREATE TABLE users (id TEXT PRIMARY KEY, credit BIGINT NOT NULL CHECK (credit >= 0));
+CREATE TABLE orders (
+    id TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    paid BOOLEAN NOT NULL DEFAULT FALSE,
+    items JSONB NOT NULL DEFAULT '[]',
+    total BIGINT NOT NULL DEFAULT 0
+);
