@@ -26,7 +26,7 @@ def test_every_room_has_its_place() -> None:
 
 def test_the_page_names_every_room() -> None:
     """docs/grader.md has a line for each room, in the order of the layers."""
-    page = (ROOT / "docs" / "grader.md").read_text().partition("Rooms from the ground up")[2]
+    page = (ROOT / "docs" / "grader.md").read_text().partition("The rooms of the grader")[2]
     told = [
         name.rstrip("/")
         for line in re.findall(r"^\| (`.+?`) \|", page, re.M)
