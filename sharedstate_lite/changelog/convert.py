@@ -1,7 +1,8 @@
 """Converts columns of Python values, pandas and Arrow to int64 words, and back.
 
-Input is converted with Arrow. If the declared type cannot represent a value exactly, a RowError names the relation and
-the column. Examples are a fraction in an INT, a time of day in a DATE, an infinity, and a number that is out of range.
+Input is converted with Arrow. A DATE or TIMESTAMP can also be ISO text, in the form that a CAST accepts. If the declared
+type cannot represent a value exactly, a RowError names the relation and the column. Examples are a fraction in an INT, a
+time of day in a DATE, an infinity, and a number that is out of range.
 Output has the same dtypes for every engine, even if it is empty.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import RowError, shorten
+from ..kernels.casts import parse
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
@@ -84,9 +87,12 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: D
         if column.type in _RANGE and kinds == {int}:
             return _in_range(np.array(values, dtype=np.int64), column.type)
         if column.type in CALENDAR:
-            moments = np.array([_microseconds(v) for v in values], dtype=np.int64)
+            moments = np.array([_microseconds(v, column.type) for v in values], dtype=np.int64)
             array = pa.array(moments, mask=moments == NULL).cast(pa.timestamp("us"))
         else:
+            if column.type is Type.DOUBLE and Decimal in kinds:
+                # Arrow does not convert a column that contains both decimals and floats.
+                values = [float(v) if isinstance(v, Decimal) else v for v in values]
             array = pa.array(values, from_pandas=True)
         return _words(array, column.type, strings)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -134,11 +140,11 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     if pa.types.is_dictionary(given):
         if kind is Type.STRING and len(array.dictionary):
             # Look up each distinct string only once.
-            codes = _words(array.dictionary, kind, strings)
-            index = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            return _masked(codes.take(index.astype(np.intp)), array.indices)
+            return _taken(_words(array.dictionary, kind, strings), array.indices)
         array = array.dictionary_decode()
         given = array.type
+    if kind in CALENDAR and any(accepts(given) for accepts in _ACCEPTED[Type.STRING]):
+        return _parsed(array.dictionary_encode(), kind)
     if not any(accepts(given) for accepts in _ACCEPTED[kind]):
         raise TypeError(f"expected {ARROW[kind]} values, got {given}; convert them first")
     if kind is Type.STRING:
@@ -180,11 +186,14 @@ def _moments(array: Any, kind: Type) -> Words:
     return _masked(words, counted)
 
 
-def _microseconds(value: Any) -> int:
-    """Return the microseconds since 1970-01-01 of a date or datetime, or NULL if it is missing.
+def _microseconds(value: Any, kind: Type) -> int:
+    """Return the microseconds since 1970-01-01 of a date, a datetime or ISO text, or NULL if it is missing.
 
-    Raises TypeError or ValueError for any other value, and for a time zone or nanoseconds, which Arrow would drop.
+    ``kind`` is DATE or TIMESTAMP. Raises TypeError or ValueError for any other value, and for a time zone or
+    nanoseconds, which Arrow would drop.
     """
+    if isinstance(value, str):
+        return int(parse(value, kind)) * (_DAY if kind is Type.DATE else 1)
     if isinstance(value, np.datetime64):
         value = pd.Timestamp(value)
     if pd.isna(value):
@@ -194,12 +203,23 @@ def _microseconds(value: Any) -> int:
             raise ValueError(f"{value} has nanoseconds, but a TIMESTAMP has microsecond precision; round it first")
         value = value.to_pydatetime()
     if not isinstance(value, datetime.date):
-        raise TypeError(f"{shorten(value)} is not a date or time; pass datetime values")
+        raise TypeError(f"{shorten(value)} is not a date or time; pass a datetime, or ISO text such as '2024-01-31'")
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime.combine(value, datetime.time())
     if value.tzinfo is not None:
         raise ValueError(f"{value} has a time zone; convert it to UTC and remove the time zone first")
     return int((value - _EPOCH) // _MICROSECOND)
+
+
+def _parsed(array: Any, kind: Type) -> Words:
+    """Convert a dictionary-encoded Arrow array of ISO text to words. Raises RowError for text in another form."""
+    texts = array.dictionary.to_pylist() or ["1970-01-01"]  # for an array without values, which has only NULL indices
+    return _taken(np.array([parse(text, kind) for text in texts], dtype=np.int64), array.indices)
+
+
+def _taken(words: Words, indices: Any) -> Words:
+    """Return ``words[i]`` for each index in the Arrow array ``indices``, or NULL where the index is null."""
+    return _masked(words.take(indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)), indices)
 
 
 def _masked(words: Words, array: Any) -> Words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,9 @@ NARROW: list[tuple[Type, Any, list[Any]]] = [
     (Type.TIMESTAMP, pa.array([-1000], pa.timestamp("ns")), [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)]),
     (Type.TIMESTAMP, pa.array([dt.date(2024, 1, 1)]), [dt.datetime(2024, 1, 1)]),
     (Type.TIMESTAMP, pd.Series(pd.to_datetime(["1677-09-22", None])), [dt.datetime(1677, 9, 22), None]),
+    (Type.DOUBLE, pd.Series([Decimal("0.1"), 2.5, 2, None, Decimal("nan")], dtype=object), [0.1, 2.5, 2.0, None, None]),
+    (Type.DOUBLE, pa.array([Decimal("1.5"), None]), [1.5, None]),
+    (Type.BIGINT, pd.Series([Decimal("5"), 7, None], dtype=object), [5, 7, None]),
     (Type.STRING, pa.nulls(2), [None, None]),
     (Type.TIMESTAMP, pa.chunked_array([], pa.timestamp("s")), []),
 ]
@@ -103,6 +107,37 @@ def test_other_types_that_hold_the_values_are_taken(at: int) -> None:
     convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
     strings = Dictionary()
     assert to_arrow(convert(given_, Column("c", kind), "r", strings), kind, strings).to_pylist() == wanted
+
+
+@pytest.mark.parametrize("kind", [Type.DATE, Type.TIMESTAMP])
+def test_iso_text_is_taken_as_the_moment_it_names(kind: Type) -> None:
+    """ISO text gives the same words as the date or datetime, in every form of input, alone and among others."""
+    column = Column("c", kind)
+
+    @examples(15)
+    @given(st.lists(st.none() | DRAWN[kind], max_size=5))
+    def run(moments: list[Any]) -> None:
+        words = from_values(moments, column, "r", Dictionary()).tolist()
+        texts = [m if m is None else m.isoformat() for m in moments]
+        mixed = [text if n % 2 else moment for n, (text, moment) in enumerate(zip(texts, moments, strict=True))]
+        for values in (texts, mixed):
+            assert from_values(values, column, "r", Dictionary()).tolist() == words
+        for name, form in FORMS.items():
+            given_ = form(texts, Type.STRING)
+            convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
+            assert convert(given_, column, "r", Dictionary()).tolist() == words, name
+
+    run()
+
+
+def test_a_key_can_be_iso_text() -> None:
+    """A point read by text finds the rows of the date, and the answer is a date."""
+    engine = ss.engine("partial", [ss.Catalog(r="d DATE, t TIMESTAMP").view("CREATE VIEW v AS SELECT d, t FROM r")])
+    engine.step({"r": [(("2024-01-31", "2024-01-31T12:30:00.5"), 1), ((dt.date(2024, 2, 1), None), 1)]})
+    assert engine.read("v", key="2024-01-31")["d"].tolist() == [dt.date(2024, 1, 31)]
+    assert engine.read("v", key=dt.date(2024, 1, 31))["t"].tolist() == [dt.datetime(2024, 1, 31, 12, 30, 0, 500_000)]
+    engine.step({"r": [(("2024-01-31", dt.datetime(2024, 1, 31, 12, 30, 0, 500_000)), -1)]})
+    assert engine.read("v", key="2024-01-31").empty
 
 
 SECONDS = pa.timestamp("s")
@@ -135,8 +170,13 @@ BAD: list[tuple[Type, Any, str]] = [
     (Type.TIMESTAMP, pd.Series([pd.Timestamp(1)], dtype=object), "has nanoseconds"),
     (Type.TIMESTAMP, pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("UTC")), "time zone"),
     (Type.TIMESTAMP, pd.Series([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)], dtype=object), "time zone"),
-    (Type.TIMESTAMP, pa.array(["2024-01-01"]), r"expected timestamp\[us\] values, got string"),
-    (Type.TIMESTAMP, pd.Series([5], dtype=object), "5 is not a date or time"),
+    (Type.TIMESTAMP, pa.array(["2024-01-01", "soon"]), "'soon' is not a valid TIMESTAMP: expected a timestamp such"),
+    (Type.TIMESTAMP, pd.Series(["2024-01-01T00:00:00Z"], dtype=object), "not a valid TIMESTAMP: .* no time zone"),
+    (Type.DATE, pd.Series(["2024-01-31 10:00"], dtype=object), "not a valid DATE: expected a date such as 2024-01-31"),
+    (Type.DATE, pd.Series(["2024-02-30"]), "c DATE: '2024-02-30' is not a valid DATE"),
+    (Type.TIMESTAMP, pd.Series([5], dtype=object), "5 is not a date or time; pass a datetime, or ISO text such"),
+    (Type.DOUBLE, pd.Series([Decimal("1e400")], dtype=object), "infinite"),
+    (Type.BIGINT, pd.Series([Decimal("1.5")], dtype=object), "data loss"),
 ]
 
 
