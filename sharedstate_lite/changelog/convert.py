@@ -1,9 +1,9 @@
 """Converts columns of Python values, pandas and Arrow to int64 words, and back.
 
-Input is converted with Arrow. A DATE or TIMESTAMP can also be ISO text, in the form that a CAST accepts. If the declared
-type cannot represent a value exactly, a RowError names the relation and the column. Examples are a fraction in an INT, a
-time of day in a DATE, an infinity, and a number that is out of range.
-Output has the same dtypes for every engine, even if it is empty.
+Input is converted with Arrow. A DATE or TIMESTAMP can also be ISO text, in the form that a CAST accepts. If the
+declared type cannot represent a value exactly, a RowError names the relation and the column. Examples are a fraction in
+an INT, a time of day in a DATE, an infinity, and a number that is out of range. Output has the same dtypes for every
+engine, even if it is empty.
 """
 
 from __future__ import annotations
