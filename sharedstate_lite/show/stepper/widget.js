@@ -2,13 +2,16 @@
 // Python, and reports its position to Python.
 //
 // It requests frames ahead of time. Answers and histories are kept in Python. If Python is not running, as on a page that
-// was saved with its widgets, it steps through the frames that the page contains.
+// was saved with its widgets, it steps through the frames that the page contains. If the history is `fixed`, as on the
+// website, nothing that needs Python is offered.
 
+// The keys, what they do, and whether that needs Python.
 const KEYS = [
   ["←  →", "previous or next step"], ["E", "go to the end of the message"], ["Space", "run or pause"],
   ["Home  End", "first or last step"], ["PageUp  PageDown", "previous or next message"],
-  ["P  /", "type a prediction"], ["Enter", "check it; fold or open an operator"], ["Esc", "cancel"],
-  ["M", "edit this message"], ["I", "insert a message before this one"], ["F", "next history"], ["Shift F", "original history"],
+  ["P  /", "type a prediction", true], ["Enter", "check it; fold or open an operator", true], ["Esc", "cancel", true],
+  ["M", "edit this message", true], ["I", "insert a message before this one", true], ["F", "next history", true],
+  ["Shift F", "original history", true],
   ["Tab", "move to the next operator or button"], ["?", "show or hide these keys"],
 ];
 const PACE = 900, AHEAD = 14, BEHIND = 3, RETRY = 3000, LONGEST = 60000;
@@ -92,13 +95,13 @@ class View {
     const bar = make("div", { cls: "bar" },
       button("Back", "←", () => this.move(-1)), (this.going = button("Next", "→", () => this.next(), { cls: "next" })),
       button("End of message", "E", () => this.end()), this.running, at("where", "span"), at("said", "span"),
-      button("Edit", "M", () => this.open(false)), button("Insert", "I", () => this.open(true)),
+      ...(this.fixed ? [] : [button("Edit", "M", () => this.open(false)), button("Insert", "I", () => this.open(true))]),
       (this.other = button("History", "F", () => this.request({ do: "branch" }))),
       button("?", "", () => this.help.toggleAttribute("hidden"), { "aria-label": "keys" }));
     this.slide = make("div", { cls: "slide", tabindex: 0, role: "slider", "aria-label": "steps", "aria-valuemin": 0,
       onpointerdown: (e) => this.point(e) });
     this.help = make("div", { cls: "help", hidden: true },
-      ...KEYS.map(([keys, what]) => make("div", {}, ...keys.split("  ").map((k) => make("kbd", {}, k)), " " + what)));
+      ...KEYS.filter(([, , python]) => !(python && this.fixed)).map(([keys, what]) => make("div", {}, ...keys.split("  ").map((k) => make("kbd", {}, k)), " " + what)));
     this.root = make("section", { cls: "ssl ssl-stepper", tabindex: 0, "aria-label": "stepper",
       "data-lm-suppress-shortcuts": "true", onkeydown: (e) => this.press(e) },
       head, at("scene", "div"), words, this.silence, ask, this.edit, bar, this.slide, this.help);
@@ -107,6 +110,7 @@ class View {
 
   get history() { return this.model.get("history"); }
   get last() { return this.history.last; }
+  get fixed() { return Boolean(this.history.fixed); }
   key(step, branch = this.branch) { return [branch, this.width, this.version, step].join("|"); }
   frame() { return this.frames.get(this.key(this.step)); }
 
@@ -236,12 +240,14 @@ class View {
     const operator = event.target.dataset && event.target.dataset.operator;
     const acts = {
       ArrowLeft: () => this.move(-1), ArrowRight: () => this.next(), Home: () => this.go(0), End: () => this.go(this.last),
-      PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), p: () => this.input.focus(),
-      "/": () => this.input.focus(), m: () => this.open(false), i: () => this.open(true),
-      f: () => this.request({ do: "branch", first: event.shiftKey }), "?": () => this.help.toggleAttribute("hidden"),
-      Escape: () => { this.help.hidden = true; this.cancel(); }, " ": () => this.toggle(),
-      Enter: () => operator && this.request({ do: "fold", operator }),
+      PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), " ": () => this.toggle(),
+      "?": () => this.help.toggleAttribute("hidden"), Escape: () => { this.help.hidden = true; this.cancel(); },
     };
+    if (!this.fixed) Object.assign(acts, {
+      p: () => this.input.focus(), "/": () => this.input.focus(), m: () => this.open(false), i: () => this.open(true),
+      f: () => this.request({ do: "branch", first: event.shiftKey }),
+      Enter: () => operator && this.request({ do: "fold", operator }),
+    });
     const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act || (event.target.tagName === "BUTTON" && [" ", "Enter"].includes(event.key))) {
       if (event.key !== "Tab") event.stopPropagation();
@@ -342,7 +348,7 @@ class View {
     const typing = document.activeElement === this.input;
     this.asking.hidden = !this.history.predict;
     this.asking.classList.toggle("open", Boolean(asks && !given));
-    this.input.hidden = this.checking.hidden = !(asks && !given);
+    this.input.hidden = this.checking.hidden = this.fixed || !(asks && !given);
     this.what.textContent = given ? "Predicted" : asks ? "Predict first" : "";
     this.question.textContent = given ? given.question : asks ? asks.text : "Nothing to predict before the next step.";
     this.question.classList.toggle("none", !given && !asks);
