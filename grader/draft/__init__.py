@@ -1,4 +1,4 @@
-"""Drafts a checkout.toml from a docker-compose.yml, and lists what could not be told.
+"""Drafts a checkout.toml from a docker-compose.yml, and lists what it could not decide.
 
 `compose` reads the compose file, `dockerfile` the Dockerfile of a service, and `nginx` the routes of a gateway.
 `images` has the commands of the usual database images, `draft` combines everything, and `toml` writes it.

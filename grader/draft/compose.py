@@ -41,7 +41,7 @@ class Service:
 
 
 class Reader:
-    """Reads the compose file of a folder. ``notes`` collects what could not be told."""
+    """Reads the compose file of a folder. ``notes`` collects what could not be decided."""
 
     def __init__(self, folder: Path) -> None:
         """Raises UsageError if the folder has no compose file, or an invalid one."""

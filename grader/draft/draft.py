@@ -26,7 +26,7 @@ _LEAST_PORT = 1024
 
 @dataclass(frozen=True)
 class Draft:
-    """The text of a checkout.toml, and what could not be told."""
+    """The text of a checkout.toml, and what could not be decided."""
 
     text: str
     processes: list[str]

@@ -10,7 +10,7 @@ _LOCATION = re.compile(r"location\s+(?:(=|~\*?|\^~)\s+)?(\S+)\s*\{([^{}]*)\}")
 
 @dataclass
 class Routes:
-    """The URLs of each prefix, and what could not be told."""
+    """The URLs of each prefix, and what could not be decided."""
 
     urls: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

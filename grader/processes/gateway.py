@@ -6,8 +6,8 @@ It is never imported. A prefix works as ``proxy_pass`` of nginx does. If the URL
 prefix; otherwise the path of the request stays as it is. The longest prefix wins. A prefix that is given several times
 has several addresses, which take turns.
 
-Each request opens a connection of its own to the service, as nginx does by default. A reused connection could be closed
-by the service at the moment of the request, and nobody could tell whether the request had an effect. If a service
+Each request opens its own connection to the service, as nginx does by default. The service could close a reused
+connection at the moment of the request, and the client would not know whether the request had an effect. If a service
 refuses the connection, the next address of its prefix is tried; if all do, the answer is 502. It is also 502 if the
 service closes the connection before its answer is complete. There are no retries and no timeouts.
 """
@@ -206,7 +206,7 @@ class Client:
             raise ConnectionResetError("the client asked for no further answer")
 
     def close(self) -> None:
-        """Close the connection, and the one to the service whose answer nobody waits for."""
+        """Close the connection, and the one to the service, because its answer is not needed."""
         self.last = True
         if self.call is not None:
             self.call.close()
