@@ -131,9 +131,9 @@ class Binder:
     def _condition(self, node: exp.Expr) -> Expr:
         bound = self.bind(node)
         if bound.type is not Type.BOOLEAN:
+            rule = f"; write {show(node)} <> 0" if bound.type.numeric else ""
             raise SqlError(
-                f"{show(node)} in {self.place} has type {bound.type.value}, but a condition must be BOOLEAN; "
-                "compare it with a value"
+                f"{show(node)} in {self.place} has type {bound.type.value}, but a condition must be BOOLEAN{rule}"
             )
         return Lit(None, Type.BOOLEAN) if bound is NULL_LITERAL else bound
 
@@ -193,7 +193,7 @@ class Binder:
 
     def on_in(self, node: exp.In) -> Expr:
         if not node.expressions:
-            raise SqlError(f"the list in {show(node)} is empty; give at least one value")
+            raise SqlError(f"the list in {show(node)} is empty, but a list needs a value")
         args = self._alike([self.bind(a) for a in (node.this, *node.expressions)], node)
         return Call("in", tuple(args), Type.BOOLEAN)
 

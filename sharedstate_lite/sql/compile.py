@@ -275,7 +275,9 @@ class _Select:
             if expr.index < 0:
                 return Col(len(keys) - 1 - expr.index, expr.type)
             name = self.input.schema[expr.index].name
-            raise SqlError(f"{name} is neither in GROUP BY nor in an aggregate; add it to GROUP BY, or aggregate it")
+            raise SqlError(
+                f"{name} is neither in GROUP BY nor in an aggregate, so a group can have several values of it"
+            )
         if isinstance(expr, Call):
             return Call(expr.op, tuple(self._after(a, keys) for a in expr.args), expr.type)
         return expr
@@ -312,7 +314,7 @@ def _check_names(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise SqlError(f"two output columns are called {name}; rename one with AS, or join with USING")
+            raise SqlError(f"two output columns are called {name}; rename one with AS")
         seen.add(name.lower())
 
 

@@ -82,7 +82,6 @@ _TEXT = "there are no string functions; compute the value before you insert the 
 _NUMBERS = "the arithmetic operators are + - * / %"
 _FLAT = "a value must have one of the seven column types"
 _SAME = "write COALESCE(a = b, a IS NULL AND b IS NULL)"
-_LITERAL = "write the value as a literal"
 REWRITE = "docs/sql.md shows how to write it"
 _TYPES = "the types are STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP"
 _AGGREGATE = "the aggregates are MAX, MIN, SUM, COUNT and AVG"
@@ -172,8 +171,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.All: ("ALL", "an operand cannot be a SELECT"),
     (exp.Is, "value"): ("IS with a value", f"{_SAME} for a IS b, and NOT before it for a IS NOT b"),
     (exp.Between, "symmetric"): ("BETWEEN SYMMETRIC", "the lower bound comes first"),
-    exp.Placeholder: ("a parameter", _LITERAL),
-    exp.Parameter: ("a parameter", _LITERAL),
+    **dict.fromkeys((exp.Placeholder, exp.Parameter), ("a parameter", "write the value as a literal")),
     exp.Like: ("LIKE", _TEXT),
     exp.ILike: ("ILIKE", _TEXT),
     exp.SimilarTo: ("SIMILAR TO", _TEXT),

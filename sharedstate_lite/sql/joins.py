@@ -121,8 +121,7 @@ class FromClause:
         columns = [] if condition.find(exp.Query) else condition.find_all(exp.Column)
         right = {self.scope.find(c.name, c.table, among).source == among[-1] for c in columns}
         if right == {True}:
-            name = self.scope.sources[among[-1]].name
-            return f"; declare a view of {name} with this condition in WHERE, and join that view"
+            return "; declare a view of the right side with this condition in WHERE, and join that view"
         if right == {False}:
             case = f"CASE WHEN {show(condition)} THEN k END AS j"
             return f"; declare a view of the left side with {case} for its joined column k, and join on j"

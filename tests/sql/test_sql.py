@@ -182,7 +182,7 @@ REFUSALS = [
         "9223372036854775808 does not fit in a BIGINT, the widest integer type",
     ),
     ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest numeric type"),
-    ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty; give at least one value"),
+    ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty, but a list needs a value"),
     (
         "SELECT user + 1 AS x FROM visit",
         "user in user + 1 has type STRING, but + needs numbers; CAST it to a numeric type",
