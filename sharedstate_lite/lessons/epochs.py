@@ -5,6 +5,7 @@
     log           processes messages and lists the emitted changes and the number of rows in each operator
     trace_epoch   processes one epoch and lists the rows on each edge and each write to state
     own_rows      returns the number of rows that an engine stores outside the base tables
+    needed        returns the state that a strategy needs to keep its views up to date
 
 A message is ``(relation, row, diff)``: one inserted or deleted row. These tables are for full and shared state, where
 operators receive every change. For partial state, use :mod:`.reads`.
@@ -62,6 +63,16 @@ def own_rows(engine: Engine) -> int:
     """Return the number of rows that an engine stores outside the base tables."""
     state = engine.state()
     return int(state.loc[~state["base"], "rows"].sum())
+
+
+def needed(engine: Engine) -> pd.DataFrame:
+    """Return the rows of ``engine.state()`` that the strategy needs to keep its views up to date.
+
+    Full state needs no base tables: this kit keeps them to check its input. Shared state joins and partial state
+    answers upqueries with them.
+    """
+    state = engine.state()
+    return state[~state["base"]] if engine.kind == "full" else state
 
 
 def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
@@ -142,4 +153,4 @@ def _word(value: Any) -> str:
     return "NULL" if value is None or value is pd.NA else str(value)
 
 
-__all__ = ["Message", "engine_after", "kinds", "log", "messages", "own_rows", "rows", "trace_epoch"]
+__all__ = ["Message", "engine_after", "kinds", "log", "messages", "needed", "own_rows", "rows", "trace_epoch"]

@@ -57,6 +57,14 @@ def test_trace_epoch_follows_the_edges(kind: str) -> None:
     assert not engine.trace.keep_rows
 
 
+def test_needed_state() -> None:
+    """Full state needs both sides of the join, the values and the answer; the others use the tables as well."""
+    engines = {kind: epochs.engine_after(kind, [view()], SENT) for kind in ("full", "shared", "partial")}
+    engines["partial"].read("result", key="Fruit")
+    rows = {kind: int(epochs.needed(engine)["rows"].sum()) for kind, engine in engines.items()}
+    assert rows == {"full": 4 + 5 + 5 + 2, "shared": 4 + 5 + 5 + 2, "partial": 4 + 5 + 1 + 1}
+
+
 def test_rows_with_other_diffs_and_nulls() -> None:
     """A diff other than 1 is shown as a number, and NULL as NULL."""
     changes = ss.Changes.from_pandas(pd.DataFrame({"a": ["x", None], "diff": [3, -2]}))
