@@ -109,7 +109,8 @@ def find(name: str) -> Found:
     named = os.environ.get(package.variable)
     if named:
         return _own(package, named)
-    mend = f"run {AGAIN}, or set {package.variable} to the path of the jar; only {package.purpose} needs it"
+    own = f"or set {package.variable} to the paths of its jars; only {package.purpose} needs it"
+    mend = f"run {AGAIN}, {own}"
     try:
         wanted, folder = _coordinates(package), cache_dir("jars")
         if odd := sorted(ODD & set(str(folder))):
@@ -121,8 +122,7 @@ def find(name: str) -> Found:
     if record.get("package") != wanted:
         return Found(name, package.version, absent=f"{wanted} has not been downloaded yet", mend=mend)
     if "absent" in record:
-        again = f"run {AGAIN} again, if necessary with {ivy.VARIABLE} set to another repository"
-        mend = f"{again}, or set {package.variable} to the path of the jar; only {package.purpose} needs it"
+        mend = f"run {AGAIN} again, if necessary with {ivy.VARIABLE} set to another repository, {own}"
         return Found(name, package.version, absent=record["absent"], mend=mend)
     for file, digest in record["files"].items():
         if not (folder / file).is_file() or _digest(folder / file) != digest:
