@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,15 +49,21 @@ def said(box: Sandbox, code: str, word: str, data: Path, ports: tuple[int, ...] 
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Mounted:
-    """Switches a disk on, the same folder each time; skips where the machine cannot have one, with what it lacks."""
+def mounted() -> Iterator[Mounted]:
+    """Switches a disk on, the same folder each time; skips where the machine cannot have one, with what it lacks.
+
+    Any user may pass through the folder. Below pytest's own folder that changes whenever another pytest starts.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="powercut-"))
+    folder.chmod(0o755)
 
     def powered() -> Disk:
-        one = Disk(tmp_path / "disk", tmp_path / "place")
+        one = Disk(folder / "disk", folder / "place")
         try:
             one.mount()
         except VoidError as error:
             pytest.skip(f"{error}; then this runs")
         return one
 
-    return powered
+    yield powered
+    shutil.rmtree(folder)
