@@ -72,18 +72,16 @@ TYPES = {
 """Maps sqlglot's names of the supported types to the types."""
 
 _BAG = "the rows of a view have no order; to sort or limit a whole view, use the frame that read() returns"
-_OVER = "the engines do not maintain window functions"
-_WINDOW = "the engines do not maintain windows over time"
+_WINDOW = "the engines do not maintain windows"
 EQUI = "a join needs an equality between columns, as in USING (column) or ON a.x = b.y"
 _PER_GROUP = "combine one SELECT per grouping with UNION ALL, with CAST(NULL AS type) for the columns it leaves out"
 _DISTINCT = "declare a view d as SELECT DISTINCT k FROM b"
-_PRESENT = "write a LEFT JOIN d ON a.k = d.k, and replace the condition by d.k IS NOT NULL"
+_PRESENT = "write a LEFT JOIN d ON a.k = d.k, and replace"
 _TEXT = "there are no string functions; compute the value before you insert the row"
 _NUMBERS = "the arithmetic operators are + - * / %"
 _FLAT = "a value must have one of the seven column types"
 _SAME = "write COALESCE(a = b, a IS NULL AND b IS NULL)"
 REWRITE = "docs/sql.md shows how to write it"
-_TYPES = "the types are STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP"
 _AGGREGATE = "the aggregates are MAX, MIN, SUM, COUNT and AVG"
 _FUNCTION = "the functions are COALESCE, CAST, MAX, MIN, SUM, COUNT and AVG"
 LISTED = "docs/sql.md lists the supported SQL"
@@ -103,8 +101,8 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Offset: ("OFFSET", _BAG),
     exp.Sort: ("SORT BY", _BAG),
     exp.Distribute: ("DISTRIBUTE BY", _BAG),
-    exp.Window: ("a window (OVER or WINDOW)", _OVER),
-    exp.Qualify: ("QUALIFY", _OVER),
+    exp.Window: ("a window (OVER or WINDOW)", _WINDOW),
+    exp.Qualify: ("QUALIFY", _WINDOW),
     exp.Into: ("INTO", "step() returns the changes of a view"),
     exp.Lock: ("FOR UPDATE (or FOR SHARE)", "reads take no locks"),
     (exp.Distinct, "on"): ("DISTINCT ON", "the rows of a view have no order"),
@@ -150,7 +148,10 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Join, "ASOF"): ("ASOF JOIN", EQUI),
     (exp.Join, "POSITIONAL"): ("POSITIONAL JOIN", EQUI),
     (exp.Join, "CROSS"): ("CROSS JOIN", EQUI),
-    exp.Exists: ("EXISTS", f"if it compares b.k = a.k, {_DISTINCT}, {_PRESENT}"),
+    exp.Exists: (
+        "EXISTS",
+        f"if it compares b.k = a.k, {_DISTINCT}, {_PRESENT} EXISTS by d.k IS NOT NULL, or NOT EXISTS by d.k IS NULL",
+    ),
     **dict.fromkeys(
         ((a, "expressions") for a in _AGGREGATES),
         ("an aggregate with several arguments", "an aggregate takes one argument"),
@@ -161,7 +162,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Except, "all"): ("EXCEPT ALL", "only UNION ALL combines queries and keeps duplicates"),
     exp.Intersect: ("INTERSECT", REWRITE),
     (exp.Intersect, "all"): ("INTERSECT ALL", "only UNION ALL combines queries and keeps duplicates"),
-    (exp.In, "query"): ("IN (SELECT ...)", f"{_DISTINCT}, {_PRESENT}"),
+    (exp.In, "query"): ("IN (SELECT ...)", f"{_DISTINCT}, {_PRESENT} a.k IN (...) by d.k IS NOT NULL"),
     (exp.In, "NOT query"): ("NOT IN (SELECT ...)", REWRITE),
     (exp.In, "correlated query"): ("a correlated IN (SELECT ...)", "its SELECT uses a column of the outer query"),
     (exp.In, "other query"): ("IN (SELECT ...)", REWRITE),
@@ -183,7 +184,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Collate: ("COLLATE", "strings are always compared by code point"),
     exp.TryCast: ("TRY_CAST", "CAST raises an error for text that cannot be converted"),
     (exp.Cast, "format"): ("CAST with FORMAT", "dates and timestamps must be in ISO form"),
-    exp.DataType: ("the type", _TYPES),
+    exp.DataType: ("the type", "the types are STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP"),
     exp.ByteString: ("a string with escapes", "write the characters themselves in single quotes"),
     exp.RawString: ("a dollar-quoted string", "write it in single quotes, and double each single quote in it"),
     exp.BitwiseAnd: ("&", _NUMBERS),
