@@ -65,7 +65,7 @@ def written(steps: Callable[[Any], Iterable[Step]]) -> Callable[[Any], Written]:
         except Exception as error:
             # The reader's code failed outside of a call, for example in a constructor.
             return Written(False, f"{type(error).__name__}: {error}")
-        return Written(True, f"{len(labels)} steps, all right.")
+        return Written(True, f"{len(labels)} steps, all right." if len(labels) > 1 else "Right.")
 
     return check
 

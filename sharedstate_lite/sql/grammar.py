@@ -88,10 +88,10 @@ LISTED = "docs/sql.md lists the supported SQL"
 
 REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Create, "replace"): ("CREATE OR REPLACE", "a name can be declared only once; choose another name"),
-    (exp.Create, "exists"): ("IF NOT EXISTS", "a name can be declared only once; leave it out"),
+    (exp.Create, "exists"): ("IF NOT EXISTS", "a name can be declared only once; leave out IF NOT EXISTS"),
     exp.Schema: ("a column list after the view's name", "name the columns with AS in the SELECT"),
     exp.TemporaryProperty: ("a temporary view", "a view lives as long as its catalog"),
-    exp.MaterializedProperty: ("MATERIALIZED", "the engine decides what to materialise; leave it out"),
+    exp.MaterializedProperty: ("MATERIALIZED", "the engine decides what to materialise; leave out MATERIALIZED"),
     exp.SchemaCommentProperty: ("COMMENT", "write a comment after -- instead"),
     exp.With: ("WITH", "declare each common table expression as a view and use it in FROM"),
     (exp.With, "recursive"): ("WITH RECURSIVE", "a view cannot read itself"),
@@ -170,7 +170,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Any: ("ANY", "write one comparison per value, combined with OR"),
     (exp.Any, "query"): ("ANY", "an operand cannot be a SELECT"),
     exp.All: ("ALL", "an operand cannot be a SELECT"),
-    (exp.Is, "value"): ("IS with a value", f"{_SAME} for a IS b, and NOT before it for a IS NOT b"),
+    (exp.Is, "value"): ("IS with a value", f"for a IS b, {_SAME}; for a IS NOT b, write NOT before it"),
     (exp.Between, "symmetric"): ("BETWEEN SYMMETRIC", "the lower bound comes first"),
     **dict.fromkeys((exp.Placeholder, exp.Parameter), ("a parameter", "write the value as a literal")),
     exp.Like: ("LIKE", _TEXT),

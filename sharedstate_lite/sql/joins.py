@@ -124,7 +124,10 @@ class FromClause:
             return "; declare a view of the right side with this condition in WHERE, and join that view"
         if right == {False}:
             case = f"CASE WHEN {show(condition)} THEN k END AS j"
-            return f"; declare a view of the left side with {case} for its joined column k, and join on j"
+            return (
+                f"; declare a view of the left side that adds {case}, where k is the column that it is joined on, and "
+                "join on j instead"
+            )
         return ""
 
     def _equate(self, left: ColumnRef, right: ColumnRef, owner: int | None) -> None:
@@ -185,7 +188,7 @@ class FromClause:
             lost = next(s for s in range(count) if s not in reached)
             name = self.scope.sources[lost].name
             raise SqlError(
-                f"{name} is not joined to the other tables by an equality, which is not supported: {EQUI}, "
+                f"{name} has no equality that joins it to the other tables: {EQUI}, "
                 "with the same type on both sides"
             )
         return self._build(order)

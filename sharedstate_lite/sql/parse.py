@@ -175,7 +175,7 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
         line = re.search(r"^LINE (\d+):", str(error), re.MULTILINE)
         place = f"{reason}{f', line {line[1]}' if line else ''}"
         raise foreign(text) or SqlError(
-            f"the SQL does not parse: {place}; it is a typing error or not supported ({LISTED})"
+            f"the SQL does not parse: {place}; this is either a typo or unsupported SQL ({LISTED})"
         ) from error
 
 

@@ -211,7 +211,7 @@ REFUSALS = [
     (
         "SELECT MAX(length AS m FROM visit",
         'the SQL does not parse: syntax error at or near "AS", line 1; '
-        "it is a typing error or not supported (docs/sql.md lists the supported SQL)",
+        "this is either a typo or unsupported SQL (docs/sql.md lists the supported SQL)",
     ),
 ]
 """Refusals that docs/sql.md does not list, and their messages."""

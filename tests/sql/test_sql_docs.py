@@ -255,8 +255,8 @@ def test_all_advice_has_a_rewrite() -> None:
 
 DECLARATIONS = {
     "a name can be declared only once; choose another name",
-    "a name can be declared only once; leave it out",
-    "the engine decides what to materialise; leave it out",
+    "a name can be declared only once; leave out IF NOT EXISTS",
+    "the engine decides what to materialise; leave out MATERIALIZED",
     "name the columns with AS in the SELECT",
     "write a comment after -- instead",
     "write the value as a literal",
