@@ -13,6 +13,7 @@ picture of the same numbers, for pages that cannot run plotly.
     predict, written    a question that the reader answers first, and a check of code that the reader writes
     tables           displays data frames with left-aligned text
     stepper, static  a recorded run step by step, interactively or as pictures
+    space_time       who sent which message to whom, and when; messages that cross are lines that cross
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite import show
@@ -46,7 +47,7 @@ from .line_charts import hits_chart, latency_chart, rows_chart, time_chart
 from .predict import compare, emitted
 from .prediction import predict
 from .state_bars import held, held_chart, operators_chart
-from .stepper import Stepper, static, stepper
+from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
 from .written import written
 
@@ -65,6 +66,7 @@ __all__ = [
     "predict",
     "rows_chart",
     "rungs_chart",
+    "space_time",
     "static",
     "stepper",
     "tables",

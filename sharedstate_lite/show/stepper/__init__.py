@@ -18,13 +18,15 @@ A reader can predict a step, take it, go back, or edit a message and follow the 
 Modules, from the bottom: ``glyphs`` draws marks, and ``cells`` the fields of a row; ``time_axis`` draws the batches of
 an arrangement by epoch; ``table_blocks`` draws tables with marks, ``chips`` messages, and ``nodes`` operators.
 ``diagram`` turns a recording into these, ``diagram_layout`` places them, and ``fitting`` shrinks them to a width.
-``timeline`` draws the slider, and ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` adds
-pictures, and ``widget``, with widget.js and widget.css, runs in JupyterLab.
+``message_lines`` draws messages as lines between operators over time, and ``recorded_messages`` reads them from a
+recording. ``timeline`` draws the slider, and ``frames`` draws one step. ``session`` steps without pictures,
+``notebook`` adds pictures, and ``widget``, with widget.js and widget.css, runs in JupyterLab.
 
 Source: Guo, Online Python Tutor: Embeddable Web-Based Program Visualization, SIGCSE 2013.
 """
 
 from .frames import Pages
 from .notebook import Stepper, static, stepper
+from .recorded_messages import space_time
 
-__all__ = ["Pages", "Stepper", "static", "stepper"]
+__all__ = ["Pages", "Stepper", "space_time", "static", "stepper"]

@@ -75,8 +75,13 @@ class Chip:
             return inside + TIP, HEAD + LINE * len(self.lines) + 4
         return badge + (width(self.words, bold=True) + 10 if self.words else 0) + TIP, TALL
 
-    def draw(self, x: float, y: float, wide: float, status: str, back: bool, stacked: bool) -> str:
-        """Return the SVG of the chip with its upper left corner at (x, y). If ``back`` is True, it points left."""
+    def draw(
+        self, x: float, y: float, wide: float, status: str, back: bool, stacked: bool, crossed: bool = True
+    ) -> str:
+        """Return the SVG of the chip with its upper left corner at (x, y). If ``back`` is True, it points left.
+
+        ``crossed`` says whether a dropped message has a cross at its tip.
+        """
         high = self.size(stacked)[1]
         edge = self.tone if status == NOW else "ink" if status == WAITS else "frame"
         out = [
@@ -90,7 +95,7 @@ class Chip:
         ]
         draw = self._bare if not self.badge else self._stacked if stacked else self._flat
         out.append(draw(x, y, wide, status, back))
-        if status == DROPPED:
+        if status == DROPPED and crossed:
             out.append(cross(x - 2 if back else x + wide + 2, y + high / 2))
         return "".join(out)
 

@@ -21,6 +21,7 @@ from .chips import EdgeMessage
 from .diagram import Diagram, Lane
 from .fitting import MARGIN, Fit, Fitting
 from .nodes import NodeContent
+from .recorded_messages import ROWS, recorded
 from .time_axis import pin
 
 CAPTION = 13
@@ -100,6 +101,12 @@ class Frames:
         body = f'<g transform="translate({MARGIN:g} 8)">{inside}</g>'
         widest = max(wide, fit_.layout.width + 2 * MARGIN)
         return Drawing(widest, fit_.layout.height + 16, body)
+
+    def messages(self, number: int, wide: float) -> Drawing:
+        """Return the drawing of the messages of the last steps up to this one, as a space-time diagram."""
+        acting = [s.number for s in self.recording.steps[:number] if s.operator]
+        begin = acting[-ROWS] if len(acting) > ROWS else 1
+        return recorded(self.recording, begin, number, now=number, rows=ROWS).draw(wide)
 
     def _reading(self, number: int) -> frozenset[int]:
         """Return the edges along which the acting operator read or looked something up."""

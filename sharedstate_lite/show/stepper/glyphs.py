@@ -46,6 +46,12 @@ def ring(x: float, y: float, radius: float = 3.2) -> str:
     )
 
 
+def disc(x: float, y: float, radius: float, fill: str = "ink") -> str:
+    """Return the SVG of the mark for an event: a circle around (x, y)."""
+    where = f'cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"'
+    return f'<circle {where} fill="{colour(fill)}" stroke="{colour("ink")}" stroke-width="1.6"/>'
+
+
 def cross(x: float, y: float, arm: float = 4) -> str:
     """Return the SVG of the mark for a dropped message: a cross around (x, y)."""
     n = number

@@ -12,7 +12,7 @@ const KEYS = [
   ["P  /", "type a prediction", true], ["Enter", "check it; fold or open an operator", true], ["Esc", "cancel", true],
   ["M", "edit this message", true], ["I", "insert a message before this one", true], ["F", "next history", true],
   ["Shift F", "original history", true],
-  ["Tab", "move to the next operator or button"], ["?", "show or hide these keys"],
+  ["Tab", "move to the next operator or button"], ["T", "show messages over time, or state"], ["?", "show or hide these keys"],
 ];
 const PACE = 900, AHEAD = 14, BEHIND = 3, RETRY = 3000, LONGEST = 60000;
 const SILENT = "Python does not answer. It may be busy with another cell. If it was restarted, run the cells again, starting with the first. You can still view the steps that are already drawn.";
@@ -97,7 +97,7 @@ class View {
       button("End of message", "E", () => this.end()), this.running, at("where", "span"), at("said", "span"),
       ...(this.fixed ? [] : [button("Edit", "M", () => this.open(false)), button("Insert", "I", () => this.open(true))]),
       (this.other = button("History", "F", () => this.request({ do: "branch" }))),
-      button("?", "", () => this.help.toggleAttribute("hidden"), { "aria-label": "keys" }));
+      (this.turning = button("Messages", "T", () => this.turn())), button("?", "", () => this.help.toggleAttribute("hidden"), { "aria-label": "keys" }));
     this.slide = make("div", { cls: "slide", tabindex: 0, role: "slider", "aria-label": "steps", "aria-valuemin": 0,
       onpointerdown: (e) => this.point(e) });
     this.help = make("div", { cls: "help", hidden: true },
@@ -222,6 +222,7 @@ class View {
   }
   toggle() { if (this.run) this.pause(); else this.run = setInterval(() => this.beat(), PACE), this.show(); }
   pause() { clearInterval(this.run); this.run = null; this.show(); }
+  turn() { [this.timed, this.tall] = [!this.timed, 0]; this.show(); }
   beat() { if (this.step >= this.last) this.pause(); else this.move(1); }
 
   point(event) {
@@ -240,7 +241,7 @@ class View {
     const operator = event.target.dataset && event.target.dataset.operator;
     const acts = {
       ArrowLeft: () => this.move(-1), ArrowRight: () => this.next(), Home: () => this.go(0), End: () => this.go(this.last),
-      PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), " ": () => this.toggle(),
+      PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), t: () => this.turn(), " ": () => this.toggle(),
       "?": () => this.help.toggleAttribute("hidden"), Escape: () => { this.help.hidden = true; this.cancel(); },
     };
     if (!this.fixed) Object.assign(acts, {
@@ -297,14 +298,16 @@ class View {
     if (!this.history) return;
     this.fetch();
     this.running.firstChild.textContent = this.run ? "Pause" : "Run";
+    this.turning.firstChild.textContent = this.timed ? "State" : "Messages";
+    this.legend.classList.toggle("off", Boolean(this.timed));
     this.bounds();
     this.slider();
     const frame = this.frame();
     this.root.setAttribute("aria-busy", String(!frame));
     if (frame) {
       const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
-      if (this.shown !== frame) this.scene.innerHTML = frame.svg;
-      this.shown = frame;
+      const picture = (this.timed && frame.messages) || frame.svg;
+      if (this.shown !== picture) this.scene.innerHTML = this.shown = picture;
       // The height of frames can differ if folding depends on the step. The elements below must not move.
       if (this.tallAt !== this.width + this.branch) [this.tallAt, this.tall] = [this.width + this.branch, 0];
       this.tall = Math.max(this.tall, +this.scene.firstElementChild.getAttribute("height"));

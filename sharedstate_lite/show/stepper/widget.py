@@ -210,13 +210,14 @@ def history(stepper: StepperView) -> dict[str, Any]:
 
 
 def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dict[str, Any]:
-    """Return one step for the browser: the diagram, the header's numbers, the caption and the next question."""
+    """Return one step for the browser: its two pictures, the header's numbers, the caption and the next question."""
     recording = branch.recording
     header = counts(recording, number)
     asked = recording.steps[number].question if stepper.asks and number < recording.last else None
     caption = recording.caption(number)
     return {
         "svg": stepper.drawn(branch).scene(number, wide - 2).svg(caption, alone=False),
+        "messages": stepper.drawn(branch).messages(number, wide - 2).svg(caption, alone=False),
         "caption": caption,
         "epoch": str(header.epoch),
         "rows": f"{header.rows:,}",
