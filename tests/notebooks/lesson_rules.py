@@ -116,6 +116,8 @@ def predictions(notebook: Notebook, path: Path) -> Iterator[str]:
             yield f"{name(cell)}: the answer must be a name that the cell above assigns"
         elif any(_literal(value) for value in _values_of(above.source, call.args[1].id)):
             yield f"{name(above)}: the answer is a literal; compute it"
+        elif not all(isinstance(whys, ast.Name) and whys.id in _assigned(above.source) for whys in call.args[2:]):
+            yield f"{name(cell)}: the explanations tell the answer; assign them in the collapsed cell above, as whys"
 
 
 def _is_predict(node: ast.AST) -> bool:
@@ -225,19 +227,18 @@ def numbers(notebook: Notebook, path: Path) -> Iterator[str]:
         if at:
             known = set[float]().union(*(rules.asserted(c.source) for c in part if c.cell_type == "code"))
         for cell in part:
-            said = [_BOX.sub("", _without_solutions(cell.source))] if cell.cell_type == "markdown" else _whys(cell)
+            said = [_BOX.sub("", _without_title(cell.source))] if cell.cell_type == "markdown" else _whys(cell)
             for value in sorted(set[float]().union(*map(rules.stated, said)) - known):
                 yield f"{name(cell)}: nothing in its section asserts {value:g}"
 
 
-def _without_solutions(markdown: str) -> str:
+def _without_title(markdown: str) -> str:
     return re.sub(r"# \d\d[a-z]? ·", "#", markdown)
 
 
 def _whys(cell: Any) -> list[str]:
     """The explanations of a prediction that are plain strings; those of f-strings take their numbers from values."""
-    calls = [n for n in ast.walk(ast.parse(cell.source)) if _is_predict(n) and isinstance(n, ast.Call)]
-    whys = [arg for call in calls for arg in call.args[2:] if isinstance(arg, ast.Dict)]
+    whys = [value for value in _values_of(cell.source, "whys") if isinstance(value, ast.Dict)]
     return [v.value for d in whys for v in d.values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
 
 
