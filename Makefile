@@ -7,7 +7,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help lab test slow doctor check format lock clean
+.PHONY: help lab test slow doctor check format site lock clean
 
 export PYTHON
 unexport PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONOPTIMIZE MAKEFLAGS
@@ -42,6 +42,10 @@ check:  ## lint, format, types and walls, without the other tests
 format:  ## format the sources
 	@$(SETUP) dev
 	@$(VENV) -m ruff format .
+
+site:  ## run the notebooks and write them as web pages to build/site; ARGS="01 02" takes only these
+	@$(SETUP) dev
+	@$(VENV) -m website $(ARGS)
 
 lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPGRADE=1 takes newer ones
 	@python=$$(sh setup/find-python.sh) && exec "$$python" setup/lock.py

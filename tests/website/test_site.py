@@ -1,0 +1,219 @@
+"""The site: a small notebook is run and published; what is on its page, and what an interrupted build leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from website import execution, publish
+from website.__main__ import main
+from website.execution import SiteError
+from website.links import broken
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
+show.tables()
+"""
+CELLS = [
+    ("collapsed", SOURCE.strip()),
+    ("", "# 77 · Made for a test\n\n5 minutes · nothing\n\nA word: zanzibar. Read [the rules](../docs/rules.md)."),
+    ("", "## A table\n\nSee [the end](#The-end)."),
+    (
+        "shown",
+        "view = ss.Catalog(**SCHEMA).view(SQL)\nengine = ss.engine('full', [view])\nprint('loud <b>')\nengine.state()",
+    ),
+    ("shown", "show.graph(engine.graph(), engine.state, title='A picture')"),
+    ("collapsed", "answer = len(MESSAGES)"),
+    ("shown", "guess = None\nshow.predict('How many messages?', answer, {7: 'There is one more.'}, guess=guess)"),
+    ("shown", "show.stepper(ss.replay('full', [view]), MESSAGES[:4])"),
+    ("check", "secret = 4711\nassert secret"),
+    ("", "## The end\n\n- one\n  - two\n\n<details><summary>Folded</summary>\n\n```python\nx = 1\n```\n</details>"),
+]
+
+
+def made() -> Any:
+    """A notebook with every kind of cell."""
+    cells = []
+    for number, (tag, source) in enumerate(CELLS):
+        cell = new_code_cell(source) if tag else new_markdown_cell(source)
+        cell["id"], cell.metadata["tags"] = f"c{number}", [tag] if tag in ("collapsed", "check") else []
+        cells.append(cell)
+    return new_notebook(cells=cells)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the notebook in ``notebooks``, the site in ``site`` and the cache in ``cache``."""
+    folder = tmp_path_factory.mktemp("website")
+    (folder / "notebooks").mkdir()
+    path = folder / "notebooks" / "77-made.ipynb"
+    nbformat.write(made(), path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHAREDSTATE_LITE_CACHE", str(folder / "cache"))
+        (notebook,) = execution.executed([path])
+        publish.publish({path.name: notebook}, folder / "site", [path])
+    yield folder
+
+
+@pytest.fixture
+def page(built: Path) -> str:
+    """The page of the notebook."""
+    return (built / "site" / "notebooks" / "77-made.html").read_text(encoding="utf-8")
+
+
+def test_no_link_is_broken(built: Path) -> None:
+    """The pages of the notebook and of all documents link to files that exist, and load nothing from a network."""
+    assert list(broken(built / "site")) == []
+    names = {path.name for path in (built / "site").rglob("*.html")}
+    assert names >= {
+        "index.html",
+        "kit.html",
+        "77-made.html",
+        "rules.html",
+        "benchmarks.html",
+        "77-made-stepper-1.html",
+    }
+
+
+def test_the_page_shows_what_a_reader_needs(page: str) -> None:
+    """Text, code and outputs are there; preparing code and answers are folded; checks are left out."""
+    text = page.partition("<article")[2].partition("</article>")[0]
+    assert text.index("<h1") < text.index("Code that prepares the next cell") < text.index('id="a-table"')
+    assert "loud &lt;b&gt;" in text and 'class="dataframe"' in text and "A picture" in text
+    assert "<summary>The answer</summary>" in text and "There is one more." in text
+    assert "show.predict" not in text and "4711" not in text and "1 of its cells check the text" in text
+    assert 'href="../docs/rules.html"' in text and 'href="#the-end"' in text and 'href="77-made.ipynb"' in text
+    assert "nb-place" not in text
+
+
+def test_style_sheets_of_pictures_are_in_one_file(built: Path, page: str) -> None:
+    """No output repeats the palette, which the site has in one file, for both themes."""
+    assert "--inserted-tint:" not in page
+    sheet = (built / "site/assets/pictures.css").read_text()
+    assert "body:not([data-md-color-scheme]) .ssl{" in sheet and '[data-md-color-scheme="slate"] .ssl{' in sheet
+
+
+def test_a_stepper_has_every_frame(built: Path) -> None:
+    """The frames of all steps are there at both widths, and the script is no module."""
+    written = (built / "site/notebooks/77-made-1.js").read_text()
+    data = json.loads(written.partition("] = ")[2].rstrip(";\n"))
+    steps = data["history"]["last"] + 1
+    assert steps > 4 and data["history"]["fixed"] is True and data["history"]["messages"][-1]["last"] == steps - 1
+    assert [len(frames) for frames in data["frames"].values()] == [steps, steps]
+    assert all("<svg" in frame["svg"] and frame["caption"] for frame in data["frames"]["560"])
+    assert [len(line["rows"][0]["xs"]) for line in data["lines"].values()] == [steps] * 3
+    script = (built / "site/assets/stepper.js").read_text()
+    assert "export" not in re.findall(r"^\w+", script, re.M) and "const stepper = {" in script
+
+
+def test_the_search_covers_notebooks(built: Path) -> None:
+    """The index has the text of the notebook and of the documents, and nothing of the pictures."""
+    index = json.loads((built / "site/search/search_index.json").read_text())
+    words = {entry["location"]: entry["text"] for entry in index["docs"]}
+    assert "zanzibar" in words["notebooks/77-made.html"]
+    assert any(location.startswith("docs/rules.html#") for location in words)
+    assert "textLength" not in " ".join(words.values()) and "4711" not in " ".join(words.values())
+
+
+def test_the_first_page_lists_notebooks_with_their_minutes(built: Path) -> None:
+    """The table has the number, the title and the minutes."""
+    home = (built / "site/index.html").read_text()
+    row = re.search(r"<td>77</td>\s*<td><a href=\"notebooks/77-made.html\">(.*?)</a></td>.*?>5</td>", home, re.S)
+    assert row is not None and row[1] == "Made for a test"
+
+
+def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executed notebook is taken from the cache until it changes; a failed build keeps the previous site."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(built / "cache"))
+    monkeypatch.setattr(execution, "run", lambda *_: pytest.fail("it was run again"))
+    path = built / "notebooks" / "77-made.ipynb"
+    said: list[str] = []
+    (notebook,) = execution.executed([path], said.append)
+    assert said == ["1 of 1 notebooks have not changed since they were last run"]
+    notebook.cells[1].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
+    before = (built / "site/index.html").stat()
+    with pytest.raises(SiteError, match="nowhere"):
+        publish.publish({path.name: notebook}, built / "site", [path])
+    assert (built / "site/index.html").stat() == before
+    assert sorted(p.name for p in built.iterdir()) == ["cache", "notebooks", "site"]
+
+
+def test_only_a_site_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder with other files is refused before anything is run, and stays as it is."""
+    (tmp_path / "mine").write_text("mine")
+    assert main(["--out", str(tmp_path)]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"site: {tmp_path} contains other files, and is not replaced; choose another folder\n"
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interrupted_build_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """Ctrl-C and a full disk leave neither half a site nor a temporary folder."""
+
+    def interrupted(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(publish, "_mkdocs", interrupted)
+    path = tmp_path / "in" / "77-made.ipynb"
+    path.parent.mkdir()
+    nbformat.write(made(), path)
+    assert main(["--executed", str(path.parent), "--out", str(tmp_path / "site")]) in (1, 130)
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_failing_cell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a cell raises, the build ends with the notebook's name and the error, and nothing is kept."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "78-bad.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("1 / 0", id="a")]), path)
+    with pytest.raises(SiteError, match="78-bad.ipynb: a cell raised ZeroDivisionError: division by zero"):
+        execution.executed([path])
+    assert list((tmp_path / "cache" / "site").iterdir()) == []
+
+
+def test_an_unknown_notebook_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A number that no notebook has is an error."""
+    assert main(["99"]) == 1
+    assert capsys.readouterr().err == f"site: {ROOT / 'notebooks'} has no notebook 99\n"
+
+
+def test_the_workflow_publishes_what_make_site_writes() -> None:
+    """The workflow calls `make site`, uploads its folder, and may do no more than publish pages."""
+    flow = yaml.safe_load((ROOT / ".github/workflows/site.yml").read_text())
+    (job,) = flow["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    uploads = [step["with"]["path"] for step in job["steps"] if "upload-pages" in step.get("uses", "")]
+    assert commands == ["make site"] and uploads == ["build/site"]
+    assert flow["permissions"] == {"contents": "read", "pages": "write", "id-token": "write"}
+    assert flow[True]["push"]["branches"] == ["main"]  # YAML reads "on" as true
+    assert 'ROOT / "build" / "site"' in (ROOT / "website/__main__.py").read_text()
+    assert "-m website" in (ROOT / "Makefile").read_text() and shutil.which("make")
+
+
+@pytest.mark.slow
+def test_notebook_01_is_published(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notebook 01 is run and published beside the small one, without a broken link, and with its stepper."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(built / "cache"))
+    paths = [*(ROOT / "notebooks").glob("01-*.ipynb"), built / "notebooks" / "77-made.ipynb"]
+    notebooks = {path.name: each for path, each in zip(paths, execution.executed(paths), strict=True)}
+    publish.publish(notebooks, tmp_path / "site", paths)
+    assert list(broken(tmp_path / "site")) == []
+    source = paths[0].read_text()
+    assert len(list((tmp_path / "site/notebooks").glob("01-*-stepper-*.html"))) == source.count("show.stepper(")

@@ -1,0 +1,136 @@
+"""Turns an executed notebook into a page: Markdown for MkDocs, and the HTML of its outputs.
+
+The outputs are not part of the Markdown. Each leaves a placeholder in it, which `filled` replaces after MkDocs has
+built the page. So MkDocs neither parses nor indexes the pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import MarkdownExporter
+from nbconvert.filters import ansi2html, markdown2html
+
+from sharedstate_lite.show.palette import style
+
+from .execution import SiteError
+from .github_markdown import adapted
+from .stepping import FRAMES
+
+HERE = Path(__file__).resolve().parent
+STYLE_SHEETS = (style(), (HERE.parent / "sharedstate_lite/show/prediction.css").read_text(encoding="utf-8"))
+"""Style sheets that many outputs contain. The site has them once, in site.css."""
+_MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
+_PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
+
+
+@dataclass
+class Lesson:
+    """A notebook as a page. ``files`` maps names of further files, relative to the page, to their contents."""
+
+    title: str
+    minutes: int
+    markdown: str = ""
+    outputs: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def filled(self, page: str) -> str:
+        """Return the HTML of the built page with its outputs in place of the placeholders."""
+        for number, output in enumerate(self.outputs):
+            before, place, after = page.partition(_PLACE.format(number))
+            if not place:
+                raise SiteError(f"{self.title}: MkDocs dropped output {number}; its cell may be inside a list")
+            page = f'{before}<div class="nb-output">{output}</div>{after}'
+        return page
+
+
+def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
+    """Return the page of an executed notebook, whose file is called ``name``. ``words`` changes links in its text."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    found = re.search(r"^# (.+)$", "\n".join(texts), re.M)
+    if found is None:
+        raise SiteError(f"{name}: the notebook has no title; begin it with a line such as '# 01 · Full state'")
+    time = _MINUTES.search("\n".join(texts))
+    made = Lesson(found[1], int(time[1] or time[2]) if time else 0)
+    exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
+    exporter.register_filter("words", lambda text: adapted(words(text)))
+    exporter.register_filter("title_first", title_first)
+    exporter.register_filter("fenced", fenced)
+    exporter.register_filter("placed", lambda output: _placed(output, made, name))
+    checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
+    made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
+    return made
+
+
+def title_first(cells: list[Any]) -> list[Any]:
+    """Return the cells with the first text before the code that prepares it."""
+    first = next(at for at, cell in enumerate(cells) if cell.cell_type == "markdown")
+    return [cells[first], *cells[:first], *cells[first + 1 :]]
+
+
+def fenced(source: str) -> str:
+    """Return Python code as a fenced block. The fence is longer than any run of backticks in the code."""
+    longest = max(map(len, re.findall(r"`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{source}\n{fence}"
+
+
+def _placed(output: Any, made: Lesson, name: str) -> str:
+    html = shown(output, made, name)
+    if not html:
+        return ""
+    made.outputs.append(html)
+    return _PLACE.format(len(made.outputs) - 1)
+
+
+def shown(output: Any, made: Lesson, name: str) -> str:
+    """Return an output as HTML; "" if a page cannot show it. A stepper's frames are added to the files of the page."""
+    if output.output_type == "error":
+        raise SiteError(f"{name}: a cell raised {output.ename}: {output.evalue}; run the notebook again")
+    if output.output_type == "stream":
+        return f'<pre class="nb-text">{ansi2html(output.text)}</pre>'
+    data = output.data
+    if FRAMES in data:
+        return _stepper(data, made, name)
+    if "application/vnd.jupyter.widget-view+json" in data:
+        return ""
+    if "text/html" in data:
+        return _html(data["text/html"])
+    if "image/svg+xml" in data:
+        return str(data["image/svg+xml"])
+    if "image/png" in data:
+        return f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">'
+    if "text/markdown" in data:
+        return str(markdown2html(data["text/markdown"]))
+    return f'<pre class="nb-text">{ansi2html(data["text/plain"])}</pre>' if "text/plain" in data else ""
+
+
+def _html(html: str) -> str:
+    """Remove the style sheets that the site has once."""
+    for sheet in STYLE_SHEETS:
+        html = html.replace(sheet, "")
+    return html.replace("<style></style>", "")
+
+
+def _stepper(data: Any, made: Lesson, name: str) -> str:
+    """Return the place of a stepper, and add its frames and a page of its own to the files."""
+    stem = name.removesuffix(".ipynb")
+    number = sum(file.endswith(".js") for file in made.files) + 1
+    key, alone = f"{stem}-{number}", f"{stem}-stepper-{number}.html"
+    frames = json.dumps(data[FRAMES], separators=(",", ":"))
+    made.files[f"{key}.js"] = f"(window.steppers ??= {{}})[{json.dumps(key)}] = {frames};\n"
+    title = escape(f"{made.title}, stepper {number}")
+    page = (HERE / "templates" / "stepper.html").read_text(encoding="utf-8")
+    made.files[alone] = page.format(title=title, key=key, back=f"{stem}.html")
+    still = data["text/html"]
+    return (
+        f'<div class="nb-stepper" data-key="{key}" data-frames="{key}.js"></div>'
+        f"<noscript>{_html(still)}</noscript>"
+        f'<p class="nb-alone"><a href="{alone}">Open this stepper on a page of its own</a></p>'
+    )
