@@ -152,7 +152,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         say(f"waiting for {submission.name} to accept connections")
     if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
         mend = (
-            "check base_url or urls in checkout.toml, and set ready for each process"
+            "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs more "
+            f"than {limits.ready:.0f} s to start"
             if supervisor
             else "start the system first, and check the address"
         )

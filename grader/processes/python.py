@@ -31,6 +31,9 @@ _LIBRARIES = ("lib", "lib64")
 def find(asked: str) -> Path:
     """Return the program of a Python. ``asked``: a version such as "3.12", or an absolute path.
 
+    Links are followed, because only the folder of the Python itself can be read in the sandbox. The exception is a path
+    in a virtual environment, which keeps its packages.
+
     Raises VoidError if this machine does not have it.
     """
     if asked.startswith("/"):
@@ -39,8 +42,8 @@ def find(asked: str) -> Path:
                 f"checkout.toml, python: {asked!r} is not a Python on this machine; write the path of its program, "
                 'such as "/usr/bin/python3", or a version, such as "3.12"'
             )
-        return Path(asked)
-    there = {path.name.removeprefix("python"): path for path in reversed(_all())}
+        return Path(asked) if _is_environment(Path(asked)) else Path(asked).resolve()
+    there = {path.name.removeprefix("python"): path.resolve() for path in reversed(_all())}
     if asked not in there:
         known = ", ".join(sorted(there, key=lambda version: int(version[2:]))) or "none"
         raise VoidError(
@@ -68,8 +71,13 @@ def programs_of(python: Path | None, folder: Path) -> Programs:
         return Programs(None, (GATEWAY,))
     library, home = _library(python), python.parent.parent
     assert library is not None, "find has found it"
-    environment = (home,) if (home / "pyvenv.cfg").is_file() else ()
+    environment = (home,) if _is_environment(python) else ()
     return Programs(folder, (GATEWAY, folder, python.resolve().parent, library.parent, *environment))
+
+
+def _is_environment(python: Path) -> bool:
+    """Return whether a program belongs to a virtual environment."""
+    return (python.parent.parent / "pyvenv.cfg").is_file()
 
 
 def _library(python: Path) -> Path | None:

@@ -220,7 +220,7 @@ def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> 
             f"{name!r} is not a name; use up to 50 letters, digits, _ . and -",
             nth,
         )
-    role = table.get("role", "other")
+    role = table.get("role", "gateway" if "routes" in table else "other")
     if role not in ROLES:
         raise reader.wrong("process.role", f"{role!r} is not a role; the roles are {', '.join(ROLES)}", nth)
     if ("command" in table) == ("routes" in table):

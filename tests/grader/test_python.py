@@ -10,7 +10,7 @@ from boxes import said, sandbox
 
 from grader.errors import VoidError
 from grader.processes import prepare, python
-from grader.processes.python import find
+from grader.processes.python import find, programs_of
 from grader.submission import Submission
 
 
@@ -45,6 +45,19 @@ def test_a_version_is_found_the_newest_patch_first(only: Path) -> None:
     assert find("3.12") == newest
     with pytest.raises(VoidError, match=r"has no Python 3\.13; it has 3\.9, 3\.12\. Install Python 3\.13, or write"):
         find("3.13")
+
+
+def test_a_link_is_followed_except_into_a_virtual_environment(only: Path) -> None:
+    """A link on the PATH leads to a folder that the sandbox must show; an environment must keep its packages."""
+    program = install(only / "3.12.1", "3.12")
+    environment = only / "team" / "bin" / "python"
+    for link in (only / "shims" / "python3.12", environment):
+        link.parent.mkdir(parents=True)
+        link.symlink_to(program)
+    (only / "team" / "pyvenv.cfg").touch()
+    assert find("3.12") == find(str(only / "shims" / "python3.12")) == program
+    assert find(str(environment)) == environment
+    assert environment.parent.parent in programs_of(environment, only).readable
 
 
 @pytest.mark.parametrize("path", ["/bin/sh", "/nowhere/bin/python3.12", "{submission}/python3.12"])

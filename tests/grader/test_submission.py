@@ -134,7 +134,7 @@ def test_what_a_docker_compose_repository_needs_is_read(tmp_path: Path) -> None:
     assert submission.python == "3.12" and (order.port, stock.port) == (5000, 5000)
     assert (order.ready.command, order.ready.timeout) == (("check", "{address}"), 90.0)
     assert [prefix for prefix, _ in front.routes] == ["/orders/", "/orders/", "/pay"]
-    assert (front.command, front.ready.tcp) == ((), "{port}")
+    assert (front.role, front.command, front.ready.tcp) == ("gateway", (), "{port}")
     places = Places({"front": 7}, lambda name: name, "/code", {p.name: p.address for p in submission.processes})
     assert places.fill(submission.urls["order"]) == "http://127.0.0.1:7/orders"
     assert places.fill(stock.command[2], "stock") == "127.0.0.3:5000"
