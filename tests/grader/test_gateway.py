@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from boxes import said, sandbox
 
-from grader.processes.python import GATEWAY
+from grader.processes.python import GATEWAY, programs_of
 from grader.wire.child import free_ports
 
 Answer = Callable[[socket.socket, bytes], None]
@@ -200,3 +202,41 @@ def test_it_listens_on_its_address_only(start: Start, serve: Serve) -> None:
     port = start(f"/={serve(OK).url}", address="127.0.0.2")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+INSIDE = """
+import http.server, subprocess, sys, threading, time, urllib.request
+gateway, one, two = sys.argv[1].split()
+class Shop(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.path.encode())
+    def log_message(self, *of):
+        pass
+shop = http.server.HTTPServer(("127.0.0.2", int(one)), Shop)
+threading.Thread(target=shop.serve_forever, daemon=True).start()
+words = [sys.executable, "-I", "-S", gateway, "127.0.0.3", two, f"/stock/=http://127.0.0.2:{one}/"]
+process = subprocess.Popen(words)
+while process.poll() is None:
+    try:
+        print(urllib.request.urlopen(f"http://127.0.0.3:{two}/stock/find/7").read())
+        break
+    except OSError:
+        time.sleep(0.05)
+process.kill()
+"""
+
+
+@pytest.mark.parametrize("tier", [1, 2])
+def test_it_runs_in_the_sandbox(tmp_path: Path, tier: int) -> None:
+    """Its program can be read, and it connects to a service at another loopback address."""
+    ports = tuple(free_ports(2))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    box = sandbox(tier, scratch, None, programs_of(None, scratch))
+    try:
+        status, text = said(box, INSIDE, f"{GATEWAY} {ports[0]} {ports[1]}", tmp_path / "data", ports)
+    finally:
+        box.close()
+    assert (status, text) == (0, "b'/find/7'\n")
