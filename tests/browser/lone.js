@@ -67,6 +67,18 @@ async function play({ script, models, one }) {
       out.resized.push(await ruled(wide));
     }
   }
+  if (one.turned) {
+    const press = (key) => root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })), scene = root.querySelector(".scene");
+    const look = () => [scene.querySelectorAll(".message").length, scene.querySelectorAll(".node").length, scene.querySelector("svg").getAttribute("aria-label")];
+    for (let n = 0; n < one.turned; n += 1) press("ArrowRight");
+    out.turned = [look()];
+    press("t");
+    out.turned.push(look());
+    press("ArrowRight");
+    out.turned.push(look());
+    [...root.querySelectorAll(".bar button")].find((b) => b.textContent.startsWith("State")).click();
+    out.turned.push(look());
+  }
   const mark = root.querySelector(".slide .mark circle"), ink = root.querySelector(".slide .walked");
   out.mark = mark && { y: +mark.getAttribute("cy"), walked: ink.getAttribute("d"), rows: values.kept.line.rows };
   await seen(() => silence.hidden && words.length === 0, 100);

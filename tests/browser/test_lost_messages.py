@@ -41,6 +41,7 @@ CASES = [
     case("nothing is answered", "all"),
     case("nothing can be sent", throws=True),
     case("resized", resized=True),
+    case("turned without Python", "all", turned=4, most=300),
     case("before a fork", model="before"),
     case("on a fork", model="after"),
 ]
@@ -91,6 +92,13 @@ def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
     assert any(word.startswith("Python has released") for word in seen["nothing can be sent"]["words"])
     quiet = seen["nothing is lost"]
     assert quiet["words"] == [] and quiet["frames"] and quiet["moved"] and quiet["calm"]
+
+
+def test_messages_over_time_need_no_python(seen: dict[str, dict[str, Any]]) -> None:
+    """A page that keeps its frames steps through them and, with T or its button, shows messages instead of state."""
+    state, turned, next_, back = seen["turned without Python"]["turned"]
+    assert state[0] == 0 < state[1] and turned[1] == 0 < turned[0]
+    assert turned[2] == state[2] != next_[2] == back[2] and next_[0] >= turned[0] and back[:2] == state[:2]
 
 
 def test_the_slider_follows_the_width(seen: dict[str, dict[str, Any]]) -> None:

@@ -285,17 +285,20 @@ def test_what_cannot_be_drawn(make: Any, word: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_step_of_the_seed_has_its_messages(kind: str) -> None:
-    """The stepper's second view is clear at each step, equally high, and shows no message of a later step."""
+    """The stepper's second view is clear at each step, shows no message of a later step, and no lane moves."""
     made = seed(kind)
-    heights = set()
+    heights, lanes = set(), set()
     for number in range(made.recording.last + 1):
         for width in (560, 1280) if number % 3 == 0 else (800,):
             drawing = made.frames.messages(number, width)
             assert clear(drawing.svg("x", alone=True), width) == [], (number, width)
         heights.add(drawing.height)
+        wide = made.frames.messages(number, 800).svg("x", alone=True)
+        lanes.add(tuple(re.findall(r'<path d="(M[\d.]+) [^"]*" fill="none" stroke="var\(--hairline', wide)))
         shown = recorded(made.recording, 1, number).lines
         assert all(m.sent <= number and (m.taken or 0) <= number for m in shown)
-    assert max(heights) - min(heights) < 40
+    assert max(heights) - min(heights) < 50
+    assert len(lanes) == 1 and len(lanes.pop()) == len(made.recording.operators)
 
 
 @examples(10)

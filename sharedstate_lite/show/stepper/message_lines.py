@@ -38,7 +38,7 @@ from .glyphs import cross, disc
 PITCH = 32.0
 """The distance between two steps in px. A chip fits between them."""
 GUTTER, MARGIN = 44.0, 14.0
-NEAREST, FARTHEST = 44.0, 240.0
+NEAREST, FARTHEST = 32.0, 240.0
 """The smallest and the largest distance between two lanes in px."""
 CLEAR = 12.0
 """The distance between a chip and a lane in px, which leaves room for an arrowhead."""
@@ -103,8 +103,9 @@ class SpaceTime:
 
     ``lanes`` maps each lane's name to its title and to the line below the title. ``events`` are the times at which an
     operator acts, as (lane, time); the two ends of each line are also events. ``notes`` are texts beside events.
-    ``now`` is the highlighted time. ``rows`` is the smallest number of times for which there is room. What happened
-    before ``begin`` is not drawn. ``unit`` is the label of the time axis. Raises Error if a line is not possible.
+    ``now`` is the highlighted time. There is room for at least ``rows`` times, and for ``widest`` as a note of the last
+    lane. What happened before ``begin`` is not drawn. ``unit`` is the label of the time axis. Raises Error if a line is
+    not possible.
     """
 
     lanes: Mapping[str, tuple[str, str]]
@@ -114,6 +115,7 @@ class SpaceTime:
     begin: int | None = None
     now: int | None = None
     rows: int = 0
+    widest: str = ""
     unit: str = "step"
 
     def __post_init__(self) -> None:
@@ -154,10 +156,10 @@ class _Drawn:
         self.what, self.title = what, title
         names, last = list(what.lanes), list(what.lanes)[-1]
         heads = [max(width(t, bold=True), width(d)) for t, d in what.lanes.values()]
-        noted = [width(words) for (name, _), words in what.notes.items() if name == last]
+        noted = [what.widest, *(words for (name, _), words in what.notes.items() if name == last)]
         self.gutter = max(GUTTER, MARGIN + width(what.unit) + 6)
         left = self.gutter + max(8.0, min(heads[0], HEADING) / 2)
-        right = MARGIN + max([min(heads[-1], HEADING) / 2, *(min(n, NOTE) + 8 for n in noted)])
+        right = MARGIN + max([min(heads[-1], HEADING) / 2, *(min(width(words), NOTE) + 8 for words in noted if words)])
         gap = (wide - left - right) / max(len(names) - 1, 1)
         self.gap = min(max(gap, NEAREST), FARTHEST)
         self.x = {name: left + self.gap * n for n, name in enumerate(names)}
@@ -170,7 +172,7 @@ class _Drawn:
         self.end = self.top + PITCH * len(self.y)
         self.open = [n for n, m in enumerate(what.lines) if m.taken is None]
         self.open.sort(key=lambda n: what.lines[n].sent)
-        self.bottom = max(self.end + 7 * len(self.open), self.top + PITCH * what.rows)
+        self.bottom = max(self.end + 7 * len(self.open) + 10 * bool(self.open), self.top + PITCH * what.rows)
         self.paths = [self._path(n, m) for n, m in enumerate(what.lines)]
         self.crossings = list(self._crossings())
         self.notes = [self._note(name, at) for name, at in what.notes if at in self.y]

@@ -19,6 +19,7 @@ from ...replay.recording import Move, RecordedStep, Recording
 from ..outline import _FUNCTION, _upper
 from ..svg import Picture
 from ..table import counted, shown
+from ..text import width
 from .diagram import chips
 from .message_lines import MessageLine, SpaceTime
 from .session import StepperSession
@@ -89,9 +90,12 @@ def recorded(
         for move in step.sent
         if move.target in titles and (move.taken is None or move.taken >= begin)
     ]
-    inside = [s for s in steps if s.number >= begin]
-    notes = {(s.operator, s.number): words for s in inside if (words := _note(recording, s))}
-    return SpaceTime(titles, lines, [(s.operator, s.number) for s in inside], notes, begin, now, rows)
+    events = [(s.operator, s.number) for s in steps if s.number >= begin]
+    notes = {(s.operator, s.number): words for s in recording.steps if (words := _note(recording, s))}
+    # Later notes have room too, so that lanes do not move from step to step.
+    widest = max((words for (name, _), words in notes.items() if name == names[-1]), key=width, default="")
+    beside = {event: notes[event] for event in events if event in notes}
+    return SpaceTime(titles, lines, events, beside, begin, now, rows, widest)
 
 
 def _span(recording: Recording, first: int | None, last: int | None) -> tuple[int, int]:
@@ -125,7 +129,8 @@ def _note(recording: Recording, step: RecordedStep) -> str:
     """Return what is written beside a step: the read that begins in it, or the answer to a read."""
     if step.answer is not None:
         rows = step.answer
-        return "answer: " + (" ".join(map(shown, rows[0])) if len(rows) == 1 else counted(len(rows), "row"))
+        many = counted(len(rows), "row") if rows else "no rows"
+        return "answer: " + (" ".join(map(shown, rows[0])) if len(rows) == 1 else many)
     message = recording.messages[step.message - 1].message
     if step.kind != "read" or not isinstance(message, Read):
         return ""

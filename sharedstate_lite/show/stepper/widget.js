@@ -47,7 +47,7 @@ class View {
     this.build(place);
     this.take(model.get("state"));
     const kept = model.get("kept") || {};
-    this.width = kept.width || 800;
+    this.width = this.kept = kept.width || 800;
     for (const [n, frame] of Object.entries(kept.frames || {})) this.frames.set(this.key(+n, kept.branch), frame);
     this.line = kept.line || null;
     this.onstate = () => this.follow();
@@ -111,8 +111,9 @@ class View {
   get history() { return this.model.get("history"); }
   get last() { return this.history.last; }
   get fixed() { return Boolean(this.history.fixed); }
-  key(step, branch = this.branch) { return [branch, this.width, this.version, step].join("|"); }
-  frame() { return this.frames.get(this.key(this.step)); }
+  key(step, branch = this.branch, width = this.width) { return [branch, width, this.version, step].join("|"); }
+  // Until the frame for this width arrives, and if Python does not run, the frame that the page contains is shown.
+  frame() { return this.frames.get(this.key(this.step)) || this.frames.get(this.key(this.step, this.branch, this.kept)); }
 
   take(state) {
     ({ branch: this.branch, step: this.step, version: this.version } = state);
@@ -303,7 +304,7 @@ class View {
     this.bounds();
     this.slider();
     const frame = this.frame();
-    this.root.setAttribute("aria-busy", String(!frame));
+    this.root.setAttribute("aria-busy", String(!this.frames.has(this.key(this.step))));
     if (frame) {
       const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
       const picture = (this.timed && frame.messages) || frame.svg;
