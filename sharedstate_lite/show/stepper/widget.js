@@ -323,6 +323,8 @@ class View {
     const [back, next] = this.root.querySelectorAll(".bar button");
     back.disabled = this.step <= 0;
     next.disabled = this.step >= this.last;
+    // A disabled button would lose the keyboard focus.
+    if ([back, next].some((each) => each.disabled && each === document.activeElement)) this.leave();
     this.other.hidden = this.state.branches.length < 2;
     this.where.replaceChildren("step ", make("b", {}, String(this.step)), ` of ${this.last}`);
     const told = this.history.messages[this.at()];
