@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..dataflow.row_functions import apply_to_matches
-from ..errors import ViewError
 from ..plan.lineage import why_computed
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
@@ -27,8 +26,9 @@ from .nodes import (
     Services,
     UnionNode,
     Upstream,
+    no_join,
+    no_key,
     traced,
-    untraceable,
 )
 from .reduce import ReduceNode
 
@@ -38,7 +38,7 @@ def add(flow: Services, view: View) -> None:
     for column in view.key:
         why = why_computed(view.plan, column)
         if why is not None:
-            raise untraceable(view.name, view.schema, column, why)
+            raise no_key(view.name, view.schema, column, why)
     root = build(flow, view.plan, view.key, view)
     reader = ReaderNode(flow, view.name, view.plan, view.name, view.key)
     flow.nodes["reader", view.name] = reader
@@ -93,10 +93,7 @@ def _operator(
         for column in columns:
             why = why_computed(below, column)
             if why is not None:
-                raise ViewError(
-                    f"view {view.name} joins on column {below.schema[column].name}, which {why}, so an upquery cannot "
-                    f"reach a base table; join on columns of base tables, or use full or shared state"
-                )
+                raise no_join(view.name, below.schema, column, why)
     return flow.join_node, "join", asks
 
 

@@ -360,18 +360,29 @@ class ReaderNode(Downstream):
 
 
 def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
-    """Return the input columns that a Map copies to its output columns ``ask``. Raises ViewError if one is computed."""
+    """Return the input columns that a Map copies to its output columns ``ask``, by which a join looks up its rows.
+
+    Raises ViewError if one of them is computed.
+    """
     columns = input_columns(plan, ask)
     if columns is None:
-        raise untraceable(view, plan.schema, next(c for c in ask if not copied_from(plan, c)), "is computed")
+        raise no_join(view, plan.schema, next(c for c in ask if not copied_from(plan, c)), "is computed")
     return columns
 
 
-def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
-    """Return the error for a key column that does not come from a base table.
+def no_join(view: str, schema: Schema, column: int, why: str) -> ViewError:
+    """Return the error for a join column that does not come from a base table.
 
     ``why`` is the part of the message after the column's name, such as "is computed".
     """
+    return ViewError(
+        f"view {view} joins on column {schema[column].name}, which {why}, so an upquery cannot reach a base table; "
+        "join on columns of base tables, or use full or shared state"
+    )
+
+
+def no_key(view: str, schema: Schema, column: int, why: str) -> ViewError:
+    """Return the error for a key column that does not come from a base table; see :func:`no_join`."""
     return ViewError(
         f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot reach a base "
         f"table; declare the view with a key=[...] of base-table columns, or use full or shared state"

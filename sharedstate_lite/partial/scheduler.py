@@ -69,7 +69,11 @@ class MessageScheduler(Engine):
         return self._paused_at is not None
 
     def pause(self) -> None:
-        """Make messages wait until :meth:`deliver` or :meth:`resume` is called. Pausing again has no effect."""
+        """Make messages wait until :meth:`deliver` or :meth:`resume` is called. Pausing again has no effect.
+
+        The inputs of a join then receive an epoch one after the other. In a self-join, a read can therefore return rows
+        that include an epoch on only one side, until all messages are delivered.
+        """
         self._check_open()
         if self._paused_at is None:
             self._paused_at = self.epoch
