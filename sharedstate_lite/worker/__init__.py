@@ -6,20 +6,19 @@ pickled as an address. A task uses the handle to send a batch to the runtime and
 not sent; instead, each task maps the same sealed memory. Only the runtime changes a resource, and it uses a single
 event loop, so neither tasks nor resources need locks.
 
->>> import pyarrow as pa
 >>> import sharedstate_lite as ss
 >>> session = ss.spark.session()
 >>> ids = session.range(0, 1000, 1, 4).selectExpr("id % 10 AS id")        # 4 tasks; each id occurs 100 times
 >>> with ss.worker.ConcurrentSet(session) as seen:
 ...     def keep_new(batches):
 ...         for batch in batches:
-...             yield batch.filter(pa.array(seen.add_new(batch.column("id"))))
+...             yield batch.filter(seen.add_new(batch.column("id")))
 ...     ids.mapInArrow(keep_new, "id long").count()                       # keeps each id once, without a shuffle
 10
 
-The handles are `Immutable` (which ``share`` returns), `ConcurrentSet`, `Cache`, `ConnectionPool`, `AsyncRuntime`,
-`Mailbox` and `Exchange`. Every handle has ``close()`` and is a context manager. ``metrics()`` and ``processes()``
-report what the runtimes have done and how much memory they use.
+The handles are `Immutable` (which ``share`` returns), `ConcurrentSet`, `Cache`, `ConnectionPool`, `Pool`,
+`AsyncRuntime`, `Mailbox` and `Exchange`. Every handle has ``close()`` and is a context manager. ``metrics()`` and
+``processes()`` report what the runtimes have done and how much memory they use.
 
 ``runtime/`` contains the process that owns the resources, and the protocol for talking to it. ``handles/`` contains the
 objects that a driver creates and a task calls. See docs/worker.md.
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from .handles.immutable import Immutable, share
     from .handles.mailbox import Mailbox
     from .handles.metrics import metrics, processes
+    from .handles.pool import Pool
 
 _HOME = {
     "AsyncRuntime": "handles.async_runtime",
@@ -55,6 +55,7 @@ _HOME = {
     "Immutable": "handles.immutable",
     "Lost": "handles.client",
     "Mailbox": "handles.mailbox",
+    "Pool": "handles.pool",
     "metrics": "handles.metrics",
     "processes": "handles.metrics",
     "share": "handles.immutable",
@@ -76,6 +77,7 @@ __all__ = [
     "Immutable",
     "Lost",
     "Mailbox",
+    "Pool",
     "metrics",
     "processes",
     "share",

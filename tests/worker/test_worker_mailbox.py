@@ -66,7 +66,7 @@ class TestMailbox:
         box = w.Mailbox(application)
         with ThreadPoolExecutor(1) as threads:
             asking = threads.submit(box.ask, pa.table({"n": [1]}))
-            until(lambda: bool((w.metrics()["queries"] == 1).any()))
+            until(lambda: bool((w.metrics()["requests"] == 1).any()))
             box.close()
             with pytest.raises(Error, match="it is closed"):
                 asking.result(20)

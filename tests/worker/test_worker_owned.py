@@ -144,7 +144,7 @@ class TestCache:
         cache = w.Cache(application, capacity=10)
         with pytest.raises(Error, match="got 2 keys and returned 1 rows"):
             cache.get_or_load([1, 2], lambda keys: doubled(keys).slice(1))
-        with pytest.raises(Error, match="load returned a dict. Return an Arrow table"):
+        with pytest.raises(Error, match="the result of load: got a dict. Pass a pandas DataFrame or an Arrow table"):
             cache.get_or_load([1], lambda keys: {})  # type: ignore[arg-type,return-value]
         cache.get_or_load([1], doubled)
         with pytest.raises(Error, match=r"load returned columns \(other string\), but earlier it returned \(twice"):
@@ -198,7 +198,7 @@ class TestAsyncRuntime:
             answers = list(threads.map(lambda batch: calls.map(later_first, batch), batches))
         for batch, answer in zip(batches, answers, strict=True):
             assert answer.column("square").to_pylist() == [n**2 for n in batch.column("n").to_pylist()]
-        assert w.metrics().set_index("handle").loc[calls._name]["most"] == 4
+        assert w.metrics().set_index("handle").loc[calls._name]["in_flight"] == 4
 
     def test_a_coroutine_may_use_the_pool(self, application: DriverServer, server: postgres.Server) -> None:
         """A coroutine queries a captured pool, within the pool's number of connections."""
@@ -332,7 +332,7 @@ class TestAsyncRuntime:
 
         with ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(calls.map, never, pa.table({"n": [1, 2]}))
-            until(lambda: bool((w.metrics()["loads"] == 2).any()))
+            until(lambda: bool((w.metrics()["calls"] == 2).any()))
             calls.close()
             with pytest.raises(Error, match="closed while calls were in flight"):
                 waiting.result(20)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 import psycopg
 import pyarrow as pa
 import pytest
@@ -135,6 +137,67 @@ def test_an_empty_batch_has_columns(common: DriverServer, server: postgres.Serve
     sql = "SELECT id, name, price FROM product WHERE id = %s"
     empty = pool.query(sql, pa.table({"id": pa.array([], pa.int64())}))
     assert empty.num_rows == 0 and empty.schema == pool.query(sql, pa.table({"id": [1]})).schema
+
+
+ENRICH = "SELECT name, price::float8 FROM product WHERE id = %s"
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_enrich_joins_as_pandas_does(
+    common: DriverServer, server: postgres.Server, how: Literal["inner", "left"]
+) -> None:
+    """The columns of the batch and of the answers, in the order of the batch; unmatched rows only with left."""
+    pool = w.ConnectionPool(common, server, size=3)
+    rng = np.random.default_rng(7)
+    ids = rng.integers(PRODUCTS - 40, PRODUCTS + 20, 700)
+    frame = pd.DataFrame({"event": np.arange(700), "id": ids}, index=np.arange(700) + 5)
+    products = pd.DataFrame({"id": np.arange(PRODUCTS)})
+    products["name"] = [f"product {n}" for n in products["id"]]
+    products["price"] = products["id"] / 4
+    expected = frame.merge(products, on="id", how=how)
+    expected["name"] = expected["name"].where(expected["name"].notna(), None)
+    found = pool.enrich(frame, ENRICH, on="id", how=how)
+    pd.testing.assert_frame_equal(found, expected)
+    batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+    assert isinstance(pool.enrich(batch, ENRICH, "id", how), pa.RecordBatch)
+    for arrow in (batch, pa.Table.from_batches([batch])):
+        said = pool.enrich(arrow, ENRICH, on=["id"], how=how).to_pandas()
+        pd.testing.assert_frame_equal(said, expected)
+    # The same by name, and with several answers for a row.
+    twice = "SELECT n FROM product, generate_series(1, id - 997) AS n WHERE id = %(id)s ORDER BY n"
+    some = pd.DataFrame({"id": [998, 5_000, 999]})
+    n = pool.enrich(some, twice, on="id", how=how)
+    rows = [(998, 1), (5_000, None), (999, 1), (999, 2)]
+    assert [(a, None if pd.isna(b) else b) for a, b in n.itertuples(index=False)] == [
+        row for row in rows if how == "left" or row[1] is not None
+    ]
+    assert n["n"].dtype == ("Int64" if how == "left" else "int64")
+    empty = pool.enrich(batch.slice(0, 0), ENRICH, on="id", how=how)
+    assert empty.num_rows == 0 and empty.schema.names == ["event", "id", "name", "price"]
+
+
+def test_what_enrich_refuses(common: DriverServer, server: postgres.Server) -> None:
+    """A missing column, a column of both sides and an unknown join raise, and say what to do."""
+    pool, frame = w.ConnectionPool(common, server, size=1), pd.DataFrame({"id": [1]})
+    with pytest.raises(Error, match=r"on='key', but the batch has no column 'key'. Its columns are id"):
+        pool.enrich(frame, ENRICH, on="key")
+    with pytest.raises(Error, match="both have a column id. Rename it with AS, or leave it out"):
+        pool.enrich(frame, "SELECT id FROM product WHERE id = %s", on="id")
+    with pytest.raises(Error, match="how='outer' is not valid. Pass 'inner' or 'left'"):
+        pool.enrich(frame, ENRICH, on="id", how="outer")
+    with pytest.raises(Error, match="got a dict. Pass a pandas DataFrame or an Arrow table"):
+        pool.enrich({"id": [1]}, ENRICH, on="id")
+
+
+def test_a_frame_is_answered_with_a_frame(common: DriverServer, server: postgres.Server) -> None:
+    """query() of a DataFrame returns one, with nullable integers where there are NULLs."""
+    pool = w.ConnectionPool(common, server, size=2)
+    frame = pd.DataFrame({"n": pd.array([2**60 + 1, None], "Int64")})
+    answer = pool.query("SELECT %s::bigint AS n, 7 AS seven", frame)
+    assert answer["n"].tolist() == [2**60 + 1, pd.NA] and answer["n"].dtype == "Int64"
+    assert answer["seven"].dtype == "int32" and answer["row"].tolist() == [0, 1]
+    with pytest.raises(Error, match="the DataFrame cannot be converted to Arrow .*Use one type in each column"):
+        pool.query("SELECT %s", pd.DataFrame({"n": [1, "a"]}))
 
 
 def test_an_open_connection_is_refused(common: DriverServer, server: postgres.Server) -> None:

@@ -34,10 +34,10 @@ def members() -> ConcurrentSetState:
     return ConcurrentSetState(Context("application", "ConcurrentSet 1", nobody, lambda _: None, nobody), {})
 
 
-def add(members: ConcurrentSetState, task: list[Any], values: list[int]) -> list[int]:
-    """The values that are new for a task."""
+def add(members: ConcurrentSetState, task: list[Any], values: list[int], batch: int | None = None) -> list[int]:
+    """The values that are new for a task, in a streaming query if it has a ``batch``."""
     table = pa.table({"value": pa.array(values, pa.int64())})
-    head = {"op": "add", "task": task, "rows": len(values)}
+    head = {"op": "add", "task": [*task, batch], "rows": len(values)}
     _, answer = asyncio.run(members.answer(head, table, ANYBODY))
     assert answer is not None
     return [value for value, new in zip(values, answer.column("new").to_pylist(), strict=True) if new]
@@ -89,6 +89,33 @@ def test_a_second_query_is_refused() -> None:
         add(shared, [3, 0, 9, "5"], [1])
 
 
+def test_two_stages_of_a_query_are_refused() -> None:
+    """A second stage that adds the values of the same partition is refused; one with other partitions is not."""
+    shared = members()
+    assert add(shared, [0, 0, 1, "4"], [1, 2]) == [1, 2]
+    assert add(shared, [0, 0, 2, "4"], [1, 2]) == [1, 2], "a retry of the partition"
+    assert add(shared, [1, 1, 3, "4"], [2, 3]) == [3], "take() continues with other partitions"
+    with pytest.raises(Error, match=r"partition 0 in the stages 0 and 2.*kept.localCheckpoint\(\)"):
+        add(shared, [2, 0, 4, "4"], [1, 2])
+
+
+def test_a_value_of_a_stream_belongs_to_its_batch() -> None:
+    """A repeated micro-batch sees its values as new again, whatever its stages are; later ones do not see them."""
+    shared = members()
+    assert add(shared, [0, 0, 1, "s"], [1, 2], batch=0) == [1, 2]
+    assert add(shared, [0, 1, 2, "s"], [2, 3], batch=0) == [3]
+    for stage, attempt in ((1, 3), (2, 5)):
+        assert add(shared, [stage, 0, attempt, "s"], [1, 2], batch=0) == [1, 2]
+        assert add(shared, [stage, 1, attempt + 1, "s"], [2, 3], batch=0) == [3]
+        assert add(shared, [stage, 1, attempt + 1, "s"], [2, 3], batch=0) == [], "twice in one attempt"
+    assert add(shared, [3, 0, 7, "s"], [2, 3, 4], batch=1) == [4]
+    assert add(shared, [4, 0, 8, "s"], [1, 4], batch=1) == [4]
+    assert add(shared, [5, 0, 9, "s"], [4, 5], batch=5) == [5]
+    assert len(shared._owners) == 1, "what Spark cannot repeat is forgotten"
+    with pytest.raises(Error, match="another query has filled this set"):
+        add(shared, [6, 0, 10, "another stream"], [1], batch=0)
+
+
 COLUMNS: list[Callable[[list[int]], Any]] = [
     list,
     np.array,
@@ -111,7 +138,11 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
 def test_columns_of_many_kinds(common: DriverServer, made: Callable[[list[int]], Any]) -> None:
     """Columns of numpy, pandas, Arrow and lists, of many types: True for the first row of each new value."""
     seen = w.ConcurrentSet(common)
-    assert seen.add_new(made([3, 1, 3, 2, 1])).tolist() == [True, True, False, True, False]
+    new = seen.add_new(made([3, 1, 3, 2, 1]))
+    assert new.tolist() == [True, True, False, True, False]
+    numbers = [0, 1, 2, 3, 4]
+    assert pd.DataFrame({"n": numbers})[new]["n"].tolist() == [0, 1, 3]
+    assert pa.record_batch({"n": numbers}).filter(new).column("n").to_pylist() == [0, 1, 3]
     assert seen.add_new(made([2, 4])).tolist() == [False, True]
     assert seen.add_new(made([])[:0] if len(made([1])) else []).tolist() == []
 

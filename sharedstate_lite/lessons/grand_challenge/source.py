@@ -132,4 +132,5 @@ def data_source(box: worker.Mailbox, parts: int) -> type[DataSource]:
 
 
 def _request(box: worker.Mailbox, **what: Any) -> pa.Table:
-    return box.ask(ROWS.empty_table().replace_schema_metadata({"request": json.dumps(what)}))
+    answer: pa.Table = box.ask(ROWS.empty_table().replace_schema_metadata({"request": json.dumps(what)}))
+    return answer

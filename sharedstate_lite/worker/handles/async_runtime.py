@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -10,59 +9,87 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error, is_integer
-from . import captures
 from .driver import SparkLike, driver
-from .handle import SharedHandle, as_table
+from .functions import FunctionHandle, pickled
+
+Function = Callable[..., Coroutine[Any, Any, Any]]
 
 
-class AsyncRuntime(SharedHandle):
+class AsyncRuntime(FunctionHandle):
     """Runs the coroutines of all tasks on a host, with at most ``in_flight`` calls at the same time.
 
-    If the runtime is killed, pending calls are not repeated: `map` raises Lost. Raises Error if ``in_flight`` is not a
-    positive integer.
+    - ``setup`` is a function, plain or ``async``, whose result all calls on the host share, such as
+      ``aiohttp.ClientSession``. The runtime calls it before the first call, and closes the result with the handle.
+    - ``timeout`` is the maximum number of seconds for one call. A call that takes longer is cancelled and fails.
+    - ``retries`` is how often a call that has failed is repeated. The waits before that double, from 0.1 s up to 10 s,
+      and other calls run in the meantime. A call can fail after it has changed something: repeat it only if the
+      service accepts that.
+    - ``rate`` is the maximum number of calls per second on a host, at equal intervals. Retries count as calls.
+    - With ``return_exceptions``, a call that fails does not fail its batch. Its row has NULLs, and the column ``error``
+      contains the message. In the other rows, this column is NULL.
+
+    If the runtime is killed, pending calls are not repeated: `map` raises Lost. Raises Error for an invalid value.
     """
 
     kind = "AsyncRuntime"
+    _has_setup: bool
 
-    def __init__(self, spark: SparkLike = None, in_flight: int = 16) -> None:
+    def __init__(
+        self,
+        spark: SparkLike = None,
+        in_flight: int = 16,
+        *,
+        setup: Callable[[], Any] | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        rate: float | None = None,
+        return_exceptions: bool = False,
+    ) -> None:
         if not is_integer(in_flight) or in_flight < 1:
             raise Error(f"AsyncRuntime: in_flight={in_flight!r} is not valid. Pass an integer of at least 1.")
+        if not is_integer(retries) or retries < 0:
+            raise Error(f"AsyncRuntime: retries={retries!r} is not valid. Pass an integer of at least 0.")
+        for name, value, what in (("timeout", timeout, "seconds"), ("rate", rate, "calls per second")):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+                why = f"{name}={value!r} is not valid. Pass a positive number of {what}, or None for no limit."
+                raise Error(f"AsyncRuntime: {why}")
+        options = {
+            "in_flight": int(in_flight),
+            "setup": None if setup is None else pickled("AsyncRuntime", setup, "setup", 2).hex(),
+            "timeout": timeout,
+            "retries": int(retries),
+            "rate": rate,
+            "return_exceptions": bool(return_exceptions),
+        }
         found = driver(spark)
-        super().__init__(found, found.register(self.kind, {"in_flight": int(in_flight)}))
+        self._has_setup = setup is not None
+        super().__init__(found, found.register(self.kind, options))
 
-    def map(
-        self,
-        coroutine: Callable[[dict[str, Any]], Coroutine[Any, Any, Any]],
-        batch: pa.Table | pa.RecordBatch,
-        schema: pa.Schema | None = None,
-    ) -> pa.Table:
-        """Call ``coroutine(row)`` for each row of ``batch``. Return the results as a table, in the order of the rows.
+    def map(self, coroutine: Function, batch: Any, schema: pa.Schema | None = None) -> Any:
+        """Call ``coroutine(row)`` for each row of ``batch``. Return one row for each, in order.
 
-        ``coroutine`` is an ``async def`` function that takes a row as a dict and returns a dict. It runs in the
+        ``coroutine`` is an ``async def`` function that takes a row as a dict and returns a dict. With ``setup``, the
+        call is ``coroutine(row, shared)``, where ``shared`` is the result of ``setup``. The function runs in the
         runtime, and the values that it captures are sent with it. These can be immutable values and handles such as a
-        ConnectionPool, which it can query with ``await pool.fetch(sql, parameters)``. The table has the columns of
-        ``schema`` or, if ``schema`` is None, the columns of the results. Missing values are NULL. Raises Error if the
-        function captures mutable values, if a call raises an exception, or if a result has a column that is not in the
-        schema. Raises Lost if the runtime exits before it answers.
+        ConnectionPool, which it can query with ``await pool.fetch(sql, parameters)``.
+
+        If ``batch`` is a pandas DataFrame, the result is one too, with the same index; otherwise it is an Arrow table.
+        It has the columns of ``schema`` or, if ``schema`` is None, the columns of the results. Missing values are NULL.
+        Raises Error if the function captures mutable values, if a call raises an exception, or if a result has a column
+        that is not in the schema. Raises Lost if the runtime exits before it answers.
         """
         call = f"{self._name}.map"
-        table = as_table(call, batch)
-        if len(set(table.column_names)) < len(table.column_names):
-            raise Error(f"{call}: two of the columns {table.column_names} have the same name. Rename one.")
-        if schema is not None and not isinstance(schema, pa.Schema):
-            raise Error(f"{call}: schema is a {type(schema).__qualname__}. Pass a pa.schema([...]).")
         if not inspect.iscoroutinefunction(coroutine):
             raise Error(f"{call}: {coroutine!r} is not a coroutine function. Define it with async def.")
-        captures.check(call, coroutine)
-        from pyspark import cloudpickle
+        given = ("row", "shared") if self._has_setup else ("row",)
+        try:
+            inspect.signature(coroutine).bind(*given)
+        except TypeError as error:
+            raise Error(
+                f"{call}: the coroutine cannot be called with ({', '.join(given)}): {error}. "
+                "Without setup=, a coroutine takes (row); with setup=, it takes (row, shared)."
+            ) from None
+        return self._map(coroutine, batch, schema)
 
-        code: bytes = cloudpickle.dumps(coroutine)  # type: ignore[no-untyped-call]
-        digest = hashlib.sha256(code).hexdigest()
-        written = schema.serialize().to_pybytes().hex() if schema is not None else ""
-        while True:
-            head = {"op": "map", "digest": digest, "schema": written}
-            said, answer, _ = self._request(head, table, retry=False)
-            if not said.get("unknown"):
-                assert answer is not None
-                return answer
-            self._request({"op": "function", "digest": digest}, pa.table({"code": pa.array([code], pa.large_binary())}))
+    def _attributes(self) -> dict[str, Any]:
+        return {"_has_setup": self._has_setup}

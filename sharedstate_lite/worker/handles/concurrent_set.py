@@ -19,8 +19,15 @@ class ConcurrentSet(SharedHandle):
     A value belongs to the (stage, partition) that added it first. If Spark retries that partition, the new attempt
     sees the value as new again, because Spark has discarded the rows of the failed attempt. Each host has its own set,
     and if a runtime is killed, its set is lost. A value is therefore new at least once. To keep each value exactly
-    once, use ``dropDuplicates`` on the few rows that remain. If a second query on DataFrames uses the set, it raises
-    Error. RDDs do not have a query id, so create one set for each action on an RDD.
+    once, use ``dropDuplicates`` on the few rows that remain.
+
+    `add_new` raises Error if a second query uses the set, or a second stage of the same query, because values of the
+    first would be missing in the second. ``orderBy`` is such a case: it computes its input twice. Pass it the result of
+    ``localCheckpoint()``, which is computed once.
+
+    A streaming query can use one set in all micro-batches. A value belongs to the (micro-batch, partition) that added
+    it first: if Spark repeats the micro-batch, the value is new again, and in later ones it is not. No value is ever
+    removed.
     """
 
     kind = "ConcurrentSet"
@@ -32,8 +39,9 @@ class ConcurrentSet(SharedHandle):
     def add_new(self, ids: Any) -> npt.NDArray[np.bool_]:
         """Add values. Return one boolean per value, True if the value is new and does not appear earlier in ``ids``.
 
-        ``ids`` is a NumPy array, pandas Series, Arrow array or list with values of one type, without NULL. Raises Error
-        for other values, or if their type differs from that of the first batch. If the set is empty,
+        ``ids`` is a NumPy array, pandas Series, Arrow array or list with values of one type, without NULL. The result
+        is a NumPy array, which selects rows of a frame (``frame[new]``) and of a record batch (``batch.filter(new)``).
+        Raises Error for other values, or if their type differs from that of the first batch. If the set is empty,
         ``add_new([3, 1, 3])`` returns ``[True, True, False]``.
         """
         codes, distinct = values.distinct(ids, f"{self._name}.add_new", "ids")

@@ -113,14 +113,20 @@ class DriverServer:
         return not self._ended.is_set() and self._pid == os.getpid() and self._running()
 
     def request_all(self, head: Head) -> list[Head]:
-        """Send a request to every runtime. Return the answers, but skip runtimes that exit before they answer."""
+        """Send a request to every runtime. Return the answers, but skip runtimes that exit before they answer.
 
-        async def ask() -> list[Head]:
-            runtimes = [channel for channel in self._channels if "host" in channel.peer]
-            replies = await asyncio.gather(*(one.request(head) for one in runtimes), return_exceptions=True)
-            return [reply[0] for reply in replies if not isinstance(reply, BaseException)]
+        Raises Error if a runtime answers with an error.
+        """
+        return self._run(self.send_all(head))
 
-        return self._run(ask())
+    async def send_all(self, head: Head, table: pa.Table | None = None) -> list[Head]:
+        """Do the same as `request_all` for code that runs on the server's event loop."""
+        runtimes = [channel for channel in self._channels if "host" in channel.peer]
+        replies = await asyncio.gather(*(one.request(head, table) for one in runtimes), return_exceptions=True)
+        for reply in replies:
+            if isinstance(reply, Error):
+                raise reply
+        return [reply[0] for reply in replies if not isinstance(reply, BaseException)]
 
     def runtimes(self) -> list[dict[str, Any]]:
         """Return the host and the pid of every runtime that has a lease."""

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from ...errors import Error, is_integer
 from ..runtime.resource import Head, Reply
+from .batches import as_table, like
 from .driver import SparkLike, driver
-from .handle import SharedHandle, as_table, unpickle
+from .handle import SharedHandle, unpickle
 from .immutable import Immutable
 
 ROUND_SECONDS = 120.0
@@ -46,7 +47,7 @@ class Exchange(SharedHandle):
         self._closed = False
         super().__init__(found, found.register(self.kind, {}, serve=self._serve))
 
-    def all(self, round: int, part: int, rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    def all(self, round: int, part: int, rows: Any) -> Any:
         """Send this task's slice of a round, wait for the other slices, and return the rows of all slices.
 
         ``round`` is the number of the round, and ``part`` is the number of this task. The rows are returned in the
@@ -70,7 +71,7 @@ class Exchange(SharedHandle):
         name = str(attributes.pop("name"))
         complete = unpickle(Immutable, self._application, name, attributes)
         assert isinstance(complete, Immutable)
-        return complete.table()
+        return like(complete.table(), rows)
 
     def close(self) -> None:
         """Close the exchange and its rounds, so that waiting tasks raise Error.

@@ -69,12 +69,3 @@ def unpickle(kind: type[SharedHandle], application: Application, name: str, attr
     for attribute, value in attributes.items():
         setattr(out, attribute, value)
     return out
-
-
-def as_table(call: str, batch: Any) -> pa.Table:
-    """Return an Arrow table or record batch as a table. Raises Error for other values; the message names ``call``."""
-    if isinstance(batch, pa.RecordBatch):
-        return pa.Table.from_batches([batch])
-    if not isinstance(batch, pa.Table):
-        raise Error(f"{call}: got a {type(batch).__qualname__}. Pass an Arrow table, such as pa.table({{'id': ids}}).")
-    return batch

@@ -14,8 +14,9 @@ import pyarrow as pa
 from ...errors import Error
 from ..runtime.cancellation import is_own
 from ..runtime.resource import Head, Reply
+from .batches import as_table, like
 from .driver import SparkLike, driver
-from .handle import SharedHandle, as_table
+from .handle import SharedHandle
 
 SERVE_SECONDS = 60.0
 """How long a request waits for the driver to call `Mailbox.serve`."""
@@ -38,11 +39,13 @@ class Mailbox(SharedHandle):
         super().__init__(found, found.register(self.kind, {}, serve=self._serve))
 
     def serve(self, handler: Callable[[pa.Table], Any]) -> None:
-        """Answer requests with ``handler``, a plain or async function that takes and returns an Arrow table.
+        """Answer requests with ``handler``, a plain or async function that takes an Arrow table.
 
-        A plain handler runs in a thread. If several tasks send requests, it can run in several threads at the same
-        time, so it must protect the data that it changes. An async handler runs on the event loop of the driver's
-        server. Raises Error in a task, after the application has ended, and if ``handler`` is not callable.
+        The handler returns an Arrow table or a pandas DataFrame. A plain handler runs in a thread. If several tasks
+        send requests, it can run in several threads at the same time, so it must protect the data that it changes. An
+        async handler runs on the event loop of the driver's server.
+
+        Raises Error in a task, after the application has ended, and if ``handler`` is not callable.
         """
         if self._driver is None:
             raise Error(f"{self!r}: only the driver can call serve(). Tasks call ask().")
@@ -55,14 +58,15 @@ class Mailbox(SharedHandle):
         self._handler = handler
         self._loop.call_soon_threadsafe(self._serving.set)
 
-    def ask(self, batch: pa.Table | pa.RecordBatch) -> pa.Table:
+    def ask(self, batch: Any) -> Any:
         """Send a batch to the driver and return its answer.
 
-        Raises Error if the handler raises an exception, and Lost if the runtime exits before it answers.
+        If the batch is a pandas DataFrame, the answer is one too; otherwise it is an Arrow table. Raises Error if the
+        handler raises an exception, and Lost if the runtime exits before it answers.
         """
         _, answer, _ = self._request({"op": "ask"}, as_table(f"{self._name}.ask", batch), retry=False)
         assert answer is not None
-        return answer
+        return like(answer, batch)
 
     def close(self) -> None:
         """Close the mailbox on every host. Later requests, and requests that wait for `serve`, raise Error."""
@@ -93,11 +97,7 @@ class Mailbox(SharedHandle):
             if is_own(error):
                 raise
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
-        if isinstance(answer, pa.RecordBatch):
-            answer = pa.Table.from_batches([answer])
-        if not isinstance(answer, pa.Table):
-            raise Error(f"{self._name}: its handler returned a {type(answer).__qualname__}. Return an Arrow table.")
-        return {}, answer
+        return {}, as_table(f"{self._name}: the result of its handler", answer)
 
 
 @dataclasses.dataclass

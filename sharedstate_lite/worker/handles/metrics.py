@@ -8,17 +8,31 @@ import pandas as pd
 
 from .driver import running
 
-COUNTS = ("connections", "most", "opened", "queries", "rows", "hits", "loads", "bytes")
+COUNTS: dict[str, str] = {
+    "requests": "batches that tasks have sent; for an Immutable, how often a process has mapped it",
+    "rows": "rows of the answers: one per value of a set, key of a cache, or call",
+    "hits": "rows whose value or key was already there",
+    "loads": "values, keys or tables that were not there and were added",
+    "held": "values or rows that are there now",
+    "bytes": "memory that the values, rows or table take now",
+    "sent": "bytes of the answers",
+    "queries": "statements that were sent to a database, or functions that used a connection",
+    "connections": "connections that are open now",
+    "most": "maximum number of connections that were open at the same time",
+    "opened": "connections that were opened",
+    "calls": "calls of a coroutine, including retries",
+    "in_flight": "maximum number of calls in flight at the same time",
+}
+"""The counters that `metrics` returns, with their meaning. A kind of handle to which one does not apply has NULL."""
 
 
 def metrics() -> pd.DataFrame:
     """Return one row per handle and host that has used it, for all applications of this driver.
 
-    The columns ``application``, ``host``, ``handle`` and ``kind`` identify the row. For a pool, ``connections`` is the
-    number of open connections, ``most`` the maximum number, and ``opened`` the total number opened. The meaning of
-    ``queries``, ``rows``, ``hits``, ``loads`` and ``bytes`` depends on the kind of handle (see docs/worker.md). Counts
-    that a kind does not have are NULL. ``pss`` is the memory of the runtime's process in bytes, for all handles on a
-    host together. If a runtime is killed, its counts are lost.
+    The columns ``application``, ``host``, ``handle`` and ``kind`` identify the row. The counters are those of `COUNTS`,
+    each with one meaning for all kinds of handles, and NULL for a kind to which it does not apply. ``pss`` is the
+    memory of the runtime's process in bytes, for all handles on a host together. If a runtime is killed, its counts are
+    lost.
     """
     found: list[dict[str, Any]] = []
     for application, said in _reports():

@@ -17,11 +17,14 @@ class Task:
     attempt: int = NONE
     """A number that is unique among all attempts of all tasks in the application."""
     query: str | None = None
-    """Spark's SQL execution id, which differs for each action on a DataFrame and each micro-batch. None for RDDs."""
+    """The id of a streaming query, or else Spark's SQL execution id, which differs for each action on a DataFrame.
+    None for RDDs."""
+    batch: int | None = None
+    """The number of the micro-batch. None outside streaming queries."""
 
     def plain(self) -> list[int | str | None]:
         """Return the task as a list of values that JSON can represent."""
-        return [self.stage, self.partition, self.attempt, self.query]
+        return [self.stage, self.partition, self.attempt, self.query, self.batch]
 
 
 def current() -> Task:
@@ -30,9 +33,8 @@ def current() -> Task:
     context = module.TaskContext.get() if module is not None else None
     if context is None:
         return Task()
-    return Task(
-        context.stageId(),
-        context.partitionId(),
-        context.taskAttemptId(),
-        context.getLocalProperty("spark.sql.execution.id"),
-    )
+    query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    if query is None or batch is None:
+        query, batch = context.getLocalProperty("spark.sql.execution.id"), None
+    number = None if batch is None else int(batch)
+    return Task(context.stageId(), context.partitionId(), context.taskAttemptId(), query, number)

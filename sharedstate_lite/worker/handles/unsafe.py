@@ -23,7 +23,10 @@ HINTS = {
     "ndarray": ("w.share(pa.table({'value': it}))", EVERY),
     "pandas": ("w.share(pa.Table.from_pandas(it))", "w.Cache(session, capacity=...)"),
     "pyspark": ("w.share(it.toArrow())", EVERY),
-    "connection": ("w.share(table) with the rows that you would read", "w.ConnectionPool(session, dsn)"),
+    "connection": (
+        "w.share(table) with the rows that you would read",
+        "w.ConnectionPool(session, dsn), or w.Pool(session, connect)",
+    ),
     "lock": ("w.share(table) with the data that it protects", "the runtime handles one request at a time: " + EVERY),
 }
 

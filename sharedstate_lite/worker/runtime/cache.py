@@ -26,13 +26,15 @@ class CacheState:
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._rows = LRUTable(context.resource, int(options["capacity"]), options["ttl"])
         self._loading: dict[Any, tuple[Caller, asyncio.Event, float]] = {}
+        self._driver = context.driver
         self._batches = self._keys = self._loads = self._hits = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
         """Answer one request.
 
         ``get`` returns rows and assigns missing keys to the caller, ``put`` stores the rows that the caller has loaded,
-        and ``drop`` releases the keys that were assigned to it.
+        and ``drop`` releases the keys that were assigned to it. ``invalidate`` asks the driver to send ``remove`` to
+        the runtimes of all hosts.
         """
         assert table is not None
         keys = table.column(KEY)
@@ -40,6 +42,11 @@ class CacheState:
             return await self._get(head, keys, caller)
         if head["op"] == "put":
             self._put(keys, table.drop_columns([KEY]), caller)
+            return {}, None
+        if head["op"] == "invalidate":
+            return await self._driver({"op": "invalidate"}, table)
+        if head["op"] == "remove":
+            self._remove(keys)
             return {}, None
         if head["op"] == "drop":
             self._release(as_integers(keys).to_pylist(), caller)
@@ -53,16 +60,14 @@ class CacheState:
     def counts(self) -> dict[str, int]:
         """Return the counters of the cache.
 
-        ``queries`` is the number of batches, ``rows`` the number of requested keys, and ``loads`` the number of keys
-        that were assigned to a task for loading. ``hits`` is ``rows`` minus ``loads``.
+        ``loads`` is the number of keys that were assigned to a task for loading. ``hits`` is ``rows`` minus ``loads``.
         """
         return {
-            "queries": self._batches,
+            "requests": self._batches,
             "rows": self._keys,
             "hits": self._hits,
             "loads": self._loads,
             "held": self._rows.count,
-            "evicted": self._rows.evicted,
             "bytes": self._rows.nbytes,
         }
 
@@ -111,6 +116,20 @@ class CacheState:
                 self._rows.put(keys.filter(pa.array(mine)), rows.filter(pa.array(mine)), since)
             finally:
                 self._release(names, caller)
+
+    def _remove(self, keys: pa.ChunkedArray[Any]) -> None:
+        """Remove rows, and forget which tasks are loading them: what those have read may be out of date.
+
+        A task that waits for one of these keys becomes its loader, so all tasks that wait for the same rows are woken.
+        """
+        self._rows.remove(keys)
+        removed = [self._loading.pop(key, None) for key in as_integers(keys).to_pylist()]
+        events = {event: asyncio.Event() for _, event, _ in filter(None, removed)}
+        for key, (loader, event, since) in self._loading.items():
+            if event in events:
+                self._loading[key] = loader, events[event], since
+        for event in events:
+            event.set()
 
     def _release(self, keys: list[Any], caller: Caller) -> None:
         for key in keys:

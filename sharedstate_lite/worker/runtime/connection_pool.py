@@ -37,7 +37,7 @@ class ConnectionPoolState:
         self._dsn, self._writes = str(options["dsn"]), bool(options["writes"])
         self._idle: list[psycopg.AsyncConnection[Any]] = []
         self._free = asyncio.Semaphore(self._size)
-        self._open = self._most = self._opened = self._queries = self._rows = self._bytes = 0
+        self._requests = self._open = self._most = self._opened = self._queries = self._rows = self._sent = 0
         self._closed = False
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
@@ -63,8 +63,9 @@ class ConnectionPoolState:
                 for piece in pieces:
                     piece.cancel()
         out = concatenate(self._name, done)
+        self._requests += 1
         self._rows += out.num_rows
-        self._bytes += out.nbytes
+        self._sent += out.nbytes
         return {}, out
 
     async def fetch(self, sql: str, given: Any) -> list[dict[str, Any]]:
@@ -91,18 +92,15 @@ class ConnectionPoolState:
         """Do nothing. The channel has already cancelled the caller's queries, which releases their connections."""
 
     def counts(self) -> dict[str, int]:
-        """Return the counters of the pool.
-
-        ``connections`` is the number of connections that are open now, ``most`` the maximum number that were open at
-        the same time, and ``opened`` the total number opened. ``rows`` and ``bytes`` are the size of the answers.
-        """
+        """Return the counters of the pool."""
         return {
+            "requests": self._requests,
             "connections": self._open,
             "most": self._most,
             "opened": self._opened,
             "queries": self._queries,
             "rows": self._rows,
-            "bytes": self._bytes,
+            "sent": self._sent,
         }
 
     async def close(self) -> None:

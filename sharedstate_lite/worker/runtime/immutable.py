@@ -41,10 +41,10 @@ class ImmutableState:
     def counts(self) -> dict[str, int]:
         """Return the counters of the file.
 
-        ``queries`` is the number of times that the file was passed to a process, ``loads`` the number of copies made on
-        this host, and ``bytes`` the size of the file.
+        ``requests`` is the number of times that the file was passed to a process, and ``loads`` the number of copies
+        made on this host.
         """
-        return {"queries": self._mapped, "loads": self._fetched, "bytes": self._size if self._file else 0}
+        return {"requests": self._mapped, "loads": self._fetched, "bytes": self._size if self._file else 0}
 
     async def close(self) -> None:
         """Close the file. The kernel frees its memory when no process has it mapped."""

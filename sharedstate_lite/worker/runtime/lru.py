@@ -86,6 +86,13 @@ class LRUTable:
         if self._table.num_rows > 2 * self.count + 1024:
             self._rewrite()
 
+    def remove(self, keys: pa.ChunkedArray[Any]) -> None:
+        """Remove the rows of these distinct keys, if they are there."""
+        numbers = self._index.find(keys)
+        numbers = numbers[numbers >= 0]
+        self.count -= int(np.count_nonzero(self._place[numbers] >= 0))
+        self._place[numbers] = -1
+
     def _touch(self, numbers: Numbers) -> None:
         self._used[numbers] = np.arange(self._clock, self._clock + len(numbers))
         self._clock += len(numbers)

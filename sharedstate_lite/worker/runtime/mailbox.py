@@ -14,22 +14,23 @@ class MailboxState:
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._driver = context.driver
-        self._requests = self._rows = self._bytes = 0
+        self._requests = self._rows = self._sent = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
         """Forward the request to the driver, and return the driver's answer."""
-        assert table is not None
         self._requests += 1
-        self._rows += table.num_rows
-        self._bytes += table.nbytes
-        return await self._driver({"op": "ask"}, table)
+        said, answer = await self._driver({"op": "ask"}, table)
+        assert answer is not None
+        self._rows += answer.num_rows
+        self._sent += answer.nbytes
+        return said, answer
 
     def disconnected(self, caller: Caller) -> None:
         """Do nothing. The channel has already cancelled the caller's requests."""
 
     def counts(self) -> dict[str, int]:
-        """Return the number of requests (``queries``), and the ``rows`` and ``bytes`` that they sent."""
-        return {"queries": self._requests, "rows": self._rows, "bytes": self._bytes}
+        """Return the counters of the requests and of their answers."""
+        return {"requests": self._requests, "rows": self._rows, "sent": self._sent}
 
     async def close(self) -> None:
         """Do nothing, because there is nothing to release."""

@@ -95,18 +95,23 @@ def concatenate(name: str, parts: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def check_columns(name: str, columns: list[str]) -> None:
+    """Raise Error if a column of an answer has the name of the position column."""
+    if ROW in columns:
+        raise Error(
+            f"{name}: the answer has a column {ROW}, but the position column has the same name. Rename it with AS."
+        )
+
+
 def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[pa.Field[Any]]:
     """Return the fields of a table that can contain all answers."""
     kinds: dict[tuple[int, ...], Any] = {}
     for columns, answer in zip(described, answers, strict=True):
         codes = tuple(column.type_code for column in columns)
         kinds.setdefault(codes, (columns, []))[1].append(answer)
+    check_columns(name, [column.name for column in described[0]])
     fields = []
     for at, column in enumerate(described[0]):
-        if column.name == ROW:
-            raise Error(
-                f"{name}: the answer has a column {ROW}, but the position column has the same name. Rename it with AS."
-            )
         found = {
             codes[at]: columns[at]
             for codes, (columns, of) in kinds.items()

@@ -25,6 +25,7 @@ KINDS = {
     "Exchange": "mailbox.MailboxState",
     "Immutable": "immutable.ImmutableState",
     "Mailbox": "mailbox.MailboxState",
+    "Pool": "pool.PoolState",
 }
 """Maps each kind of handle to the module and class of its resource."""
 
@@ -62,7 +63,7 @@ class Resource(Protocol):
         """Release everything that a caller has reserved. Called when its connection is closed."""
 
     def counts(self) -> dict[str, int]:
-        """Return the counters that `metrics` shows, by column name."""
+        """Return the counters that `metrics` shows, by column name. `metrics` defines the columns."""
 
     async def close(self) -> None:
         """Release the memory, files and connections of the resource."""
