@@ -106,8 +106,8 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Dictionary) -
     """
     try:
         if isinstance(array, pa.ChunkedArray):
-            array = array.unify_dictionaries()
-            array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks or [_empty(array.type)])
+            chunks = array.unify_dictionaries().chunks or [pa.array([], type=array.type)]
+            array = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
         return _words(array, column.type, strings)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _refused(relation, column, error) from error
@@ -138,13 +138,14 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
     if pa.types.is_dictionary(given):
-        if kind is Type.STRING and len(array.dictionary):
+        if kind is Type.STRING:
             # Look up each distinct string only once.
             return _taken(_words(array.dictionary, kind, strings), array.indices)
         array = array.dictionary_decode()
         given = array.type
     if kind in CALENDAR and any(accepts(given) for accepts in _ACCEPTED[Type.STRING]):
-        return _parsed(array.dictionary_encode(), kind)
+        text = array.dictionary_encode()
+        return _taken(np.array([parse(t, kind) for t in text.dictionary.to_pylist()], dtype=np.int64), text.indices)
     if not any(accepts(given) for accepts in _ACCEPTED[kind]):
         raise TypeError(f"expected {ARROW[kind]} values, got {given}; convert them first")
     if kind is Type.STRING:
@@ -211,15 +212,10 @@ def _microseconds(value: Any, kind: Type) -> int:
     return int((value - _EPOCH) // _MICROSECOND)
 
 
-def _parsed(array: Any, kind: Type) -> Words:
-    """Convert a dictionary-encoded Arrow array of ISO text to words. Raises RowError for text in another form."""
-    texts = array.dictionary.to_pylist() or ["1970-01-01"]  # for an array without values, which has only NULL indices
-    return _taken(np.array([parse(text, kind) for text in texts], dtype=np.int64), array.indices)
-
-
 def _taken(words: Words, indices: Any) -> Words:
     """Return ``words[i]`` for each index in the Arrow array ``indices``, or NULL where the index is null."""
-    return _masked(words.take(indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)), indices)
+    index: Words = indices.cast(pa.int64()).fill_null(len(words)).to_numpy(zero_copy_only=False)
+    return np.append(words, NULL).take(index)
 
 
 def _masked(words: Words, array: Any) -> Words:
@@ -232,10 +228,6 @@ def _in_range(words: Words, kind: Type) -> Words:
     if ((words < low) | (words > high)).any():
         raise ValueError(f"a value is out of range; it must be between {low} and {high}")
     return words
-
-
-def _empty(given: pa.DataType) -> Any:
-    return pa.array([], type=given)
 
 
 def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:

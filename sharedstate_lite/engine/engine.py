@@ -147,27 +147,14 @@ class Engine(ABC):
         """Raise ViewError, because only the partial engine, which overrides this method, has keys that are holes."""
         raise ViewError(f"filled(): a {self.kind} engine stores every key; only the partial engine has holes")
 
-    def pause(self) -> None:
-        """Raise ViewError, because only the partial engine, which overrides this method, sends messages."""
-        raise self._no_messages()
-
-    def messages(self) -> list[Any]:
-        """Raise ViewError, as :meth:`pause` does."""
-        raise self._no_messages()
-
-    def deliver(self, i: int) -> None:
-        """Raise ViewError, as :meth:`pause` does."""
-        raise self._no_messages()
-
-    def resume(self) -> None:
-        """Raise ViewError, as :meth:`pause` does."""
-        raise self._no_messages()
-
-    def _no_messages(self) -> ViewError:
-        return ViewError(
+    def _no_messages(self, *_: Any) -> Any:
+        """Raise ViewError, because only the partial engine, which overrides these methods, sends messages."""
+        raise ViewError(
             f"pause(), messages(), deliver(i) and resume(): a {self.kind} engine runs each step to its end; use "
             "ss.engine('partial', ...), whose messages can be delivered one at a time"
         )
+
+    pause = messages = deliver = resume = _no_messages
 
     def checkpoint(self, path: str | Path) -> None:
         """Write the state of the engine atomically to a folder that is new or empty. Raises CheckpointError."""
