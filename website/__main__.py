@@ -6,13 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-import nbformat
-
 from sharedstate_lite.errors import Error
 
 from . import __doc__ as about
-from .execution import ROOT, SiteError, executed
-from .publish import publish, refuse
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: list[str]) -> int:
@@ -25,10 +23,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--executed", type=Path, help="a folder with executed notebooks; nothing is run")
     chosen = parser.parse_args(arguments)
     try:
-        refuse(chosen.out.absolute())
         paths = found(chosen.executed or ROOT / "notebooks", chosen.names)
-        made = executed(paths) if chosen.executed is None else [nbformat.read(p, as_version=4) for p in paths]
-        publish({path.name: each for path, each in zip(paths, made, strict=True)}, chosen.out.absolute(), paths)
+        built(paths, chosen.out.absolute(), run=chosen.executed is None)
     except (Error, OSError) as error:
         print(f"site: {error}", file=sys.stderr)
         return 1
@@ -40,13 +36,26 @@ def main(arguments: list[str]) -> int:
 
 
 def found(folder: Path, names: list[str]) -> list[Path]:
-    """Return the notebooks of a folder, or those with these numbers. Raises SiteError if there is none."""
+    """Return the notebooks of a folder, or those with these numbers. Raises Error if there is none."""
     paths = sorted(folder.glob("*.ipynb"))
     known = {path.name.partition("-")[0]: path for path in paths}
     missing = [name for name in names if name not in known]
     if missing or not paths:
-        raise SiteError(f"{folder} has no notebook {' and no '.join(missing)}".rstrip())
+        raise Error(f"{folder} has no notebook {' and no '.join(missing)}".rstrip())
     return [known[name] for name in names] if names else paths
+
+
+def built(paths: list[Path], target: Path, run: bool) -> None:
+    """Write the site with these notebooks, which are run first if ``run`` is True."""
+    # These imports take seconds, and Ctrl-C should end them as it ends the rest.
+    import nbformat
+
+    from .execution import executed
+    from .publish import publish, refuse
+
+    refuse(target)
+    notebooks = executed(paths) if run else [nbformat.read(path, as_version=4) for path in paths]
+    publish({path.name: each for path, each in zip(paths, notebooks, strict=True)}, target, paths)
 
 
 if __name__ == "__main__":

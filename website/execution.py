@@ -105,8 +105,8 @@ def run(path: Path, done: Callable[[float], None]) -> Any:
         except CellExecutionError as error:
             said = _ANSI.sub("", error.traceback)
             raise SiteError(f"{path}: a cell raised {error.ename}: {error.evalue}\n{said}") from None
-        except DeadKernelError:
-            # nbclient stops the kernel on Ctrl-C and SIGTERM, too.
+        except (DeadKernelError, AssertionError):
+            # On Ctrl-C and SIGTERM, nbclient stops the kernel, and then fails with an AssertionError of its own.
             why = "the build was interrupted, or the machine ran out of memory"
             raise SiteError(f"{path}: its kernel stopped: {why}; run the same command again") from None
     return notebook

@@ -14,19 +14,21 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from nbconvert.exporters import MarkdownExporter
 from nbconvert.filters import ansi2html, markdown2html
 
 from sharedstate_lite.show.palette import style
 
 from .execution import SiteError
-from .github_markdown import adapted
+from .github_markdown import adapted, outside_fences
 from .stepping import FRAMES
 
 HERE = Path(__file__).resolve().parent
 STYLE_SHEETS = (style(), (HERE.parent / "sharedstate_lite/show/prediction.css").read_text(encoding="utf-8"))
 """Style sheets that many outputs contain. The site has them once, in site.css."""
 _MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
+_FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
 
@@ -59,13 +61,22 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     time = _MINUTES.search("\n".join(texts))
     made = Lesson(found[1], int(time[1] or time[2]) if time else 0)
     exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
-    exporter.register_filter("words", lambda text: adapted(words(text)))
+    exporter.register_filter("words", lambda text: adapted(words(formulas(text))))
     exporter.register_filter("title_first", title_first)
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
     checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
     made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
     return made
+
+
+def formulas(text: str) -> str:
+    """Return Markdown with its formulas as MathML, which browsers show without a script."""
+
+    def shown(lines: list[str]) -> list[str]:
+        return [_FORMULA.sub(lambda found: convert(found[1]), line) for line in lines]
+
+    return outside_fences(text, shown)
 
 
 def title_first(cells: list[Any]) -> list[Any]:

@@ -7,6 +7,7 @@
 // is for something to be seen.
 const path = require("path");
 const { chromium } = require(process.env.PLAYWRIGHT || "playwright-core");
+const { faults } = require("./faults.js");
 
 const told = JSON.parse(process.argv[2]);
 const address = new URL(told.address);
@@ -68,31 +69,7 @@ const read = (stepper) => stepper.evaluate((root) => {
     last: +root.querySelector(".slide").getAttribute("aria-valuemax") };
 });
 
-const OF_A_STEPPER = ".scene text, .slide text, h3, .counts span, .base, .caption, .question, .score, .where, .said, button";
 const OF_A_CHART = ".js-plotly-plot svg text";
-
-// Texts that lie on each other, stick out or are too small, measured by the browser itself.
-const faults = (within, which = OF_A_STEPPER) => within.evaluate((root, which) => {
-  const out = [], edge = root.getBoundingClientRect();
-  const texts = [...root.querySelectorAll(which)]
-    .filter((e) => e.getBoundingClientRect().width > 0 && e.textContent.trim());
-  // The text itself, not the box that it was given: what runs over must be seen.
-  const boxes = texts.map((e) => { const range = document.createRange(); range.selectNodeContents(e);
-    return e.ownerSVGElement ? e.getBoundingClientRect() : range.getBoundingClientRect(); });
-  // What a chart does not have room for it draws smaller by a transformation.
-  const scale = (e) => { const m = e.getScreenCTM && e.getScreenCTM(); return m ? Math.sqrt(Math.abs(m.a * m.d - m.b * m.c)) : 1; };
-  boxes.forEach((a, i) => {
-    if (a.left < edge.left - 1 || a.right > edge.right + 1) out.push(`sticks out: ${texts[i].textContent}`);
-    if (parseFloat(getComputedStyle(texts[i]).fontSize) * scale(texts[i]) < 11.9) out.push(`too small: ${texts[i].textContent}`);
-    boxes.forEach((b, j) => {
-      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-      if (i < j && wide > 1.5 && high > 4 && !texts[i].contains(texts[j]) && !texts[j].contains(texts[i]))
-        out.push(`${texts[i].textContent} lies on ${texts[j].textContent}`);
-    });
-  });
-  return out;
-}, which);
 
 // A picture of each output that is a chart, a drawing or a table; the steppers have theirs.
 async function pictures(page, name) {
@@ -228,6 +205,13 @@ async function walk(page, stepper, shot) {
   await press("End");
   await shot("end");
   seen.faults = await faults(stepper);
+  // Messages over time instead of state, and back.
+  await press("t");
+  expect(await stepper.locator(".scene .message").count() > 0, "T shows messages over time");
+  await shot("messages");
+  seen.faults.push(...await faults(stepper));
+  await press("t");
+  expect(await stepper.locator(".scene .message").count() === 0, "T shows state again");
   return seen;
 }
 

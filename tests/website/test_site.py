@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -39,7 +45,8 @@ CELLS = [
     ("shown", "guess = None\nshow.predict('How many messages?', answer, {7: 'There is one more.'}, guess=guess)"),
     ("shown", "show.stepper(ss.replay('full', [view]), MESSAGES[:4])"),
     ("check", "secret = 4711\nassert secret"),
-    ("", "## The end\n\n- one\n  - two\n\n<details><summary>Folded</summary>\n\n```python\nx = 1\n```\n</details>"),
+    ("", "## The end\n\nOf $x_1 \\cdot 2$ and $5.\n\n- one\n  - two"),
+    ("", "<details><summary>Folded</summary>\n\n```python\nx = 1\n```\n</details>"),
 ]
 
 
@@ -95,7 +102,7 @@ def test_the_page_shows_what_a_reader_needs(page: str) -> None:
     assert "<summary>The answer</summary>" in text and "There is one more." in text
     assert "show.predict" not in text and "4711" not in text and "1 of its cells check the text" in text
     assert 'href="../docs/rules.html"' in text and 'href="#the-end"' in text and 'href="77-made.ipynb"' in text
-    assert "nb-place" not in text
+    assert "nb-place" not in text and "<msub><mi>x</mi><mn>1</mn></msub>" in text and "and $5." in text
 
 
 def test_style_sheets_of_pictures_are_in_one_file(built: Path, page: str) -> None:
@@ -205,6 +212,25 @@ def test_the_workflow_publishes_what_make_site_writes() -> None:
     assert flow[True]["push"]["branches"] == ["main"]  # YAML reads "on" as true
     assert 'ROOT / "build" / "site"' in (ROOT / "website/__main__.py").read_text()
     assert "-m website" in (ROOT / "Makefile").read_text() and shutil.which("make")
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_the_kernel(tmp_path: Path) -> None:
+    """A build that is interrupted while a cell runs says so, stops the kernel, and keeps nothing of the notebook."""
+    path = tmp_path / "79-long.ipynb"
+    source = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    nbformat.write(new_notebook(cells=[new_code_cell(source, id="a")]), path)
+    command = [sys.executable, "-c", "import sys; from website.execution import *; executed([Path(sys.argv[1])])", path]
+    settings = {**os.environ, "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as build:
+        until = time.monotonic() + 120
+        while not (tmp_path / "pid").exists() and time.monotonic() < until:
+            time.sleep(0.2)
+        build.send_signal(signal.SIGINT)
+        said = build.communicate(timeout=60)[1]
+    assert "its kernel stopped: the build was interrupted" in said
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    assert list((tmp_path / "cache" / "site").iterdir()) == []
 
 
 @pytest.mark.slow
