@@ -20,7 +20,7 @@ drawing to `show`.
 Modules:
 
     epochs           runs an engine message by message and lists what each message changed
-    arrangements     shows the batches of shared state, and a delta join that reads at the wrong times
+    arrangements     shows the batches and entries of shared state, and the paths of a delta join
     reads            lists the messages of a read under partial state, and delivers them by hand or in every order
     measure          measures streams, reads and recovery in seconds, rows, bytes and hits
     benchmark        runs the same sequence of operations on every engine, in process and on Spark

@@ -1,30 +1,29 @@
-"""Shows the inside of shared state: batches, times of rows, and a delta join that reads at the wrong times.
+"""Shows the inside of shared state: batches, entries with their times, and the paths of a delta join.
 
-    batches       lists the batches of every arrangement, with its since and upper
-    history       lists the rows of one arrangement as stored, with their times and diffs
-    simultaneous  runs one epoch through a delta join, and counts its results under three read conventions
+    batches  lists the batches of every arrangement, with its since and upper
+    entries  lists what an arrangement stores, as (row, time, diff)
+    paths    runs one epoch through a delta join, and returns its paths as a graph with the rows on each edge
 
-Rules 11 to 14 cover this behavior. `batches` and `history` only read. `simultaneous` steps the engine once, correctly,
-and also computes the counts under each convention with the engine's own kernel (:func:`~..kernels.join.delta_path`).
+Rules 11 to 14 cover this behavior. `batches` and `entries` only read. `paths` steps the engine once, and computes its
+counts with the engine's own kernel (:func:`~..kernels.join.delta_path`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..changelog.changes import frame
 from ..dataflow.dataflow import Dataflow
-from ..dataflow.operators import DeltaJoin, Lookup
+from ..dataflow.operators import DeltaJoin
 from ..engine.state_tables import StatePart
 from ..errors import ViewError
-from ..kernels.join import Matches, delta_path
+from ..kernels.join import delta_path
 from ..plan.nodes import Column
 from ..storage.batch import Delta, concat
-from ..storage.encoding import Words
 
 
 def batches(engine: Dataflow) -> pd.DataFrame:
@@ -40,44 +39,62 @@ def batches(engine: Dataflow) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["arrangement", "from", "to", "rows", "since", "upper"])
 
 
-def history(engine: Dataflow, name: str) -> pd.DataFrame:
-    """Return the rows of one arrangement as stored, batch by batch.
+Entry = tuple[tuple[Any, ...], int, int]
+"""A stored change, as (row, time, diff)."""
 
-    The columns are batch, the columns of the rows, time and diff. After compaction, ``time`` is ``≤ t``, where t is
-    the latest epoch in which the change can have happened. Raises ViewError if no arrangement has this name.
+
+def entries(engine: Dataflow, name: str) -> list[Entry]:
+    """Return the entries of one arrangement, sorted by row and time.
+
+    A change that happened at or before ``since`` can have any time up to ``since``. Raises ViewError if no arrangement
+    has this name.
     """
     held = _held(engine, name)
-    arrangement, parts = held.arrangement, []
+    arrangement = held.arrangement
+    found: list[Entry] = []
     schema = tuple(Column(n, t) for n, t in zip(held.schema, arrangement.layout.types, strict=True))
-    for number, (span, run) in enumerate(zip(arrangement.batches, arrangement.runs, strict=False), 1):
+    for span, run in zip(arrangement.batches, arrangement.runs, strict=False):
         width = 1 + arrangement.layout.columns
-        part = frame(schema, run.body[1:width], engine.dictionary.strings)
-        part.insert(0, "batch", number)
-        last = run.body[-1] if run.timed else np.full(len(run), span.upper - 1)
-        told = arrangement.since if run.timed else span.upper - 1
-        exact = not run.timed and span.upper - span.lower == 1
-        part["time"] = [str(t) if exact or t > told else f"≤ {t}" for t in last.tolist()]
-        part["diff"] = run.body[width].copy()
-        part["order"] = last
-        parts.append(part.sort_values([*held.schema, "order", "diff"]).drop(columns="order"))
-    if parts:
-        return pd.concat(parts, ignore_index=True)
-    return pd.DataFrame(columns=["batch", *held.schema, "time", "diff"])
+        table = frame(schema, run.body[1:width], engine.dictionary.strings).astype(object)
+        rows = table.itertuples(index=False, name=None)
+        times = run.body[-1].tolist() if run.timed else [span.upper - 1] * len(run)
+        found += zip(rows, times, run.body[width].tolist(), strict=True)
+    return sorted(found, key=lambda e: (tuple(map(repr, e[0])), e[1], e[2]))
 
 
-def simultaneous(engine: Dataflow, inputs: Any) -> pd.DataFrame:
-    """Step one epoch through the engine's delta join, and count each path's results under three conventions.
+def paths(engine: Dataflow, inputs: Any) -> tuple[tuple[pd.DataFrame, pd.DataFrame], dict[tuple[str, str], int]]:
+    """Step one epoch through the engine's delta join, and return its paths for `show.graph`.
 
-    A path starts at one input and looks up rows in the others. A convention determines whether it reads another
-    input with this epoch's changes (``<=``) or without them (``<``). Returns one row per convention. There is one
-    column per input with the sum of the diffs that its path yields. ``sum`` is the total of these columns, and
-    ``true`` is the actual growth of the join's contents. Raises ViewError unless the engine has exactly one delta join.
+    Returns the operators and edges, in the format of ``engine.graph()``, and the number of rows on each edge. Raises
+    ViewError unless the engine has exactly one delta join.
     """
-    joins = [o for o in engine.operators if isinstance(o, DeltaJoin)]
-    if len(joins) != 1:
-        raise ViewError(f"simultaneous() needs one delta join, but this engine has {len(joins)}. Use join='delta'.")
-    join, before = joins[0], engine.epoch
-    size = _size(join)
+    operators: list[tuple[str, str, str, str]] = []
+    carried: dict[tuple[str, str], int] = {}
+    with _stepped(engine, inputs) as (join, deltas, before):
+        names = _relations(join)
+        for start, delta in enumerate(deltas):
+            at, rows = f"Δ {names[start]}", int(delta.diffs.sum())
+            operators.append((at, "map", at, "this epoch"))
+            for depth, (step, _) in enumerate(join.paths[start], 1):
+                name = f"{at} {names[step.input]}"
+                reads = "epoch <= now" if step.input > start else "epoch < now"
+                operators.append((name, "map", f"LOOK UP {names[step.input]}", reads))
+                carried[at, name] = rows
+                found = delta_path(delta, start, join.paths[start][:depth], before, join.dictionary.strings)
+                at, rows = name, int(found.diffs.sum())
+            carried[at, "union"] = rows
+    view = next(iter(engine.views))
+    operators += [("union", "union", "UNION", ""), (view, "view", view, "")]
+    carried["union", view] = sum(n for (_, target), n in carried.items() if target == "union")
+    made = pd.DataFrame(operators, columns=["name", "kind", "title", "detail"]).assign(view=view)
+    made["tables"] = [(view,) if name == view else () for name in made["name"]]
+    return (made, pd.DataFrame(list(carried), columns=["source", "target"]).assign(kind="change")), carried
+
+
+@contextmanager
+def _stepped(engine: Dataflow, inputs: Any) -> Iterator[tuple[DeltaJoin, list[Delta], int]]:
+    """Step one epoch. Provide the delta join, the changes of its inputs and the epoch before, which stays readable."""
+    join, before = _delta_join(engine), engine.epoch
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
     with engine.handle():
         engine.trace.clear()
@@ -85,38 +102,14 @@ def simultaneous(engine: Dataflow, inputs: Any) -> pd.DataFrame:
             engine.step(inputs)
         finally:
             engine.trace.keep_rows = kept
-        deltas = list(_deltas(engine, join))
-        lines = []
-        for says, (later, earlier) in CONVENTIONS.items():
-            counts = [_paths(join, n, delta, later, earlier, before) for n, delta in enumerate(deltas)]
-            lines.append([says, *counts, sum(counts), _size(join) - size])
-    return pd.DataFrame(lines, columns=["reads the others", *(_relation(i.name) for i in _inputs(join)), "sum", "true"])
+        yield join, list(_deltas(engine, join)), before
 
 
-CONVENTIONS = {
-    "later inputs <=, earlier ones <": (True, False),
-    "all <=": (True, True),
-    "all <": (False, False),
-}
-"""For each convention, whether lookups include this epoch's changes: (in later inputs, in earlier inputs)."""
-
-
-class _Pinned:
-    """A side of a join that is always read at the epoch ``at``, regardless of the epoch that the path passes."""
-
-    def __init__(self, side: Lookup, at: int | None) -> None:
-        self.side, self.at, self.columns = side, at, side.columns
-
-    def match(self, keys: Words, at: int | None) -> Matches:
-        return self.side.match(keys, self.at)
-
-
-def _paths(join: DeltaJoin, start: int, delta: Delta, later: bool, earlier: bool, before: int) -> int:
-    path = []
-    for step, side in join.paths[start]:
-        sees = later if step.input > start else earlier
-        path.append((step, _Pinned(side, None if sees else before)))
-    return int(delta_path(delta, start, path, before, join.dictionary.strings).diffs.sum())
+def _delta_join(engine: Dataflow) -> DeltaJoin:
+    joins = [o for o in engine.operators if isinstance(o, DeltaJoin)]
+    if len(joins) != 1:
+        raise ViewError(f"this needs one delta join, but the engine has {len(joins)}. Use join='delta'.")
+    return joins[0]
 
 
 def _deltas(engine: Dataflow, join: DeltaJoin) -> Iterator[Delta]:
@@ -131,12 +124,8 @@ def _inputs(join: DeltaJoin) -> list[Any]:
     return join.inputs[: len(join.paths)]
 
 
-def _relation(name: str) -> str:
-    return name.split("[")[0]
-
-
-def _size(join: DeltaJoin) -> int:
-    return int(np.sum(join.contents().diffs))
+def _relations(join: DeltaJoin) -> list[str]:
+    return [i.name.split("[")[0] for i in _inputs(join)]
 
 
 def _held(engine: Dataflow, name: str) -> StatePart:
@@ -148,4 +137,4 @@ def _held(engine: Dataflow, name: str) -> StatePart:
     return found
 
 
-__all__ = ["CONVENTIONS", "batches", "history", "simultaneous"]
+__all__ = ["Entry", "batches", "entries", "paths"]

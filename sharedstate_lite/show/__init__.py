@@ -8,6 +8,7 @@ picture of the same numbers, for pages that cannot run plotly.
     held, held_chart, operators_chart    rows or bytes by kind of state, and by operator
     time_chart, latency_chart, hits_chart    seconds per epoch, seconds per read, and hit rate by budget
     rows_chart       how many rows are held, by epoch or by number of views
+    lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
     waits_chart, rungs_chart    bars for single durations, and for the rungs of a ladder
     emitted, compare    a view's changes as tuples, and a comparison of a prediction with what happened
     predict, written    a question that the reader answers first, and a check of code that the reader writes
@@ -32,9 +33,9 @@ True
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``state_bars``, ``bar_charts``, ``axes``,
-``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for
-them, ``written`` checks the reader's code, ``dataframes`` displays data frames, and the
-folder ``stepper`` is the stepper.
+``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written``
+checks the reader's code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes``
+draws entries on a time axis with its marks.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -43,6 +44,7 @@ from .bar_charts import rungs_chart, waits_chart
 from .chart import Chart
 from .dataframes import tables
 from .graph import graph
+from .lifetimes import lifetimes
 from .line_charts import hits_chart, latency_chart, rows_chart, time_chart
 from .predict import compare, emitted
 from .prediction import predict
@@ -62,6 +64,7 @@ __all__ = [
     "held_chart",
     "hits_chart",
     "latency_chart",
+    "lifetimes",
     "operators_chart",
     "predict",
     "rows_chart",

@@ -31,26 +31,22 @@ def test_batches_are_those_of_the_arrangements() -> None:
     assert len(told) > 1 and told["from"].tolist()[1:] == told["to"].tolist()[:-1]
 
 
-def test_history_has_times_that_handles_keep() -> None:
-    """Times after since are exact, earlier ones are shown as `≤ since`; cancelled pairs are gone."""
+def test_entries_have_times_that_handles_keep() -> None:
+    """Times after since are exact, earlier ones have become since; cancelled pairs are gone."""
     engine = epochs.engine_after("shared", [TOP], VISITS[:1])
     handle = engine.handle()
     for relation, row, diff in [*VISITS[1:], ("visit", ("Apple", "Bob", 20), -1)]:
         engine.step({relation: [(row, diff)]})
-    told = arrangements.history(engine, "visit[product]")
-    assert told[["user", "time", "diff"]].values.tolist() == [
-        ["Alice", "≤ 1", 1],
-        ["Bob", "2", 1],
-        ["Bob", "4", -1],
-        ["Bob", "3", 1],
-    ]
+    alice, bob, carrot = (row for _, row, _ in VISITS)
+    told = arrangements.entries(engine, "visit[product]")
+    assert told == [(alice, 1, 1), (bob, 2, 1), (bob, 4, -1), (carrot, 3, 1)]
     handle.close()
     engine.compact()
-    told = arrangements.history(engine, "visit[product]")
-    assert told[["user", "time", "diff"]].values.tolist() == [["Alice", "≤ 4", 1], ["Bob", "≤ 4", 1]]
-    assert arrangements.history(epochs.engine_after("shared", [TOP]), "visit[product]").empty
+    told = arrangements.entries(engine, "visit[product]")
+    assert told == [(alice, 4, 1), (carrot, 4, 1)]
+    assert arrangements.entries(epochs.engine_after("shared", [TOP]), "visit[product]") == []
     with pytest.raises(ss.ViewError, match="nothing"):
-        arrangements.history(engine, "nothing")
+        arrangements.entries(engine, "nothing")
 
 
 ROWS: dict[str, list[tuple[Any, ...]]] = {
@@ -63,25 +59,26 @@ EPOCHS = st.fixed_dictionaries({r: st.lists(st.sampled_from(rows), max_size=3) f
 
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(EPOCHS, EPOCHS)
-def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) -> None:
-    """For any epoch, reading later inputs with `<=` and earlier ones with `<` gives the join's change."""
+def test_paths_add_up_to_the_change_of_the_view(first: Any, second: Any) -> None:
+    """For any epoch, what the paths send to the union is what the view gains."""
     engine = epochs.engine_after("shared", [THREE], join="delta")
     engine.step({r: [(row, 2) for row in set(rows)] for r, rows in first.items()})
     before = len(engine.read("three"))
     going = {r: [(row, -1 if row in first[r] else 1) for row in set(rows)] for r, rows in second.items()}
-    told = arrangements.simultaneous(engine, going).set_index("reads the others")
-    right = told.loc["later inputs <=, earlier ones <"]
-    assert right["sum"] == right["true"] == len(engine.read("three")) - before
+    _, carried = arrangements.paths(engine, going)
+    assert carried["union", "three"] == len(engine.read("three")) - before
 
 
-def test_simultaneous_shows_what_goes_wrong() -> None:
-    """A new product with a visit and a price in one epoch: all `<=` counts three times, all `<` never."""
+def test_paths_carry_what_the_lookups_find() -> None:
+    """If a row is new in all inputs, only the first path finds it: the others read info without this epoch."""
     engine = epochs.engine_after("shared", [THREE], join="delta")
-    told = arrangements.simultaneous(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
-    assert told[["info", "visit", "price", "sum", "true"]].values.tolist() == [
-        [1, 0, 0, 1, 1],
-        [1, 1, 1, 3, 1],
-        [0, 0, 0, 0, 1],
-    ]
+    (operators, edges), carried = arrangements.paths(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
+    assert list(zip(edges["source"], edges["target"], strict=True)) == list(carried)
+    assert len(operators) == 3 + 3 * 2 + 2 and set(edges["target"]) <= set(operators["name"])
+    into = {source: n for (source, target), n in carried.items() if target == "union"}
+    assert list(into.values()) == [1, 0, 0] and carried["union", "three"] == 1
+    assert carried["Δ price", "Δ price info"] == 1 and carried["Δ price info", "Δ price info visit"] == 0
+    visit = arrangements.paths(engine, {"visit": [(ROWS["visit"][1], 1)]})[1]
+    assert visit["Δ visit info price", "union"] == visit["union", "three"] == 1
     with pytest.raises(ss.ViewError, match="join='delta'"):
-        arrangements.simultaneous(epochs.engine_after("shared", [THREE], join="linear"), {})
+        arrangements.paths(epochs.engine_after("shared", [THREE], join="linear"), {})
