@@ -83,8 +83,10 @@ class Reader:
         return _VARIABLE.sub(given, text)
 
     def _env_file(self, name: str) -> dict[str, str]:
-        found = {}
-        for line in (self.folder / name).read_text(encoding="utf-8-sig").splitlines():
+        path, found = (self.folder / name).resolve(), {}
+        if not path.is_relative_to(self.folder):
+            raise OSError(f"{name} is outside of the repository")
+        for line in path.read_text(encoding="utf-8-sig").splitlines():
             key, equals, value = line.strip().removeprefix("export ").partition("=")
             if equals and not key.startswith("#"):
                 found[key.strip()] = value.strip().strip("\"'")
@@ -95,7 +97,10 @@ class Reader:
             return None
         if isinstance(value, list):
             return [self._text(word, who) for word in value]
-        return shlex.split(self._text(value, who))
+        try:
+            return shlex.split(self._text(value, who))
+        except ValueError as error:
+            raise UsageError(f"{self.path}: {who}: {value!r}: {error}; quote the command as in a shell") from error
 
     def _service(self, name: str, table: dict[str, Any]) -> Service:
         service = Service(name, self._text(table.get("image"), name), names=[name])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import posixpath
 import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
+
+_NO_ENVIRONMENT = ("--no-cache-dir", "--user", "--system", "--break-system-packages")
+"""Options of pip that are not for a virtual environment."""
 
 
 @dataclass
@@ -46,17 +50,24 @@ class Dockerfile:
 def read(path: Path) -> Dockerfile:
     """Read a Dockerfile. Raises OSError if it cannot be read."""
     text = re.sub(r"^\s*#.*\n", "", path.read_text(encoding="utf-8-sig"), flags=re.MULTILINE)
-    found = Dockerfile()
+    found, stages, given = Dockerfile(), dict[str, Dockerfile](), dict[str, str]()
     for line in re.sub(r"\\\s*\n", " ", text).splitlines():
         word, _, rest = line.strip().partition(" ")
-        _take(found, word.upper(), rest.strip())
+        rest = re.sub(r"\$\{?(\w+)\}?", lambda match: given.get(match[1], match[0]), rest.strip())
+        if word.upper() == "ARG":
+            name, _, value = rest.partition("=")
+            given.setdefault(name, value.strip("\"'"))
+        elif word.upper() == "FROM":
+            words = [part for part in rest.split() if not part.startswith("--")] or [""]
+            found = copy.deepcopy(stages[words[0]]) if words[0] in stages else Dockerfile(words[0])
+            stages[words[-1]] = found
+        else:
+            _take(found, word.upper(), rest)
     return found
 
 
 def _take(found: Dockerfile, word: str, rest: str) -> None:
-    if word == "FROM":
-        found.__init__(rest.split()[0] if rest else "")  # type: ignore[misc]  # only the last stage runs
-    elif word == "WORKDIR":
+    if word == "WORKDIR":
         found.workdir = posixpath.normpath(posixpath.join(found.workdir or "/", rest.strip("\"'")))
     elif word == "EXPOSE":
         found.ports += [int(port.partition("/")[0]) for port in rest.split() if port.partition("/")[0].isdecimal()]
@@ -79,13 +90,29 @@ def _take(found: Dockerfile, word: str, rest: str) -> None:
     elif word == "CMD":
         found.command = words_of(rest)
     elif word == "RUN":
-        for command in re.split(r"&&|;", rest):
-            words = shlex.split(command, comments=True)
+        for words in _commands(rest):
             at = next((n for n, part in enumerate(words) if part == "install" and "pip" in " ".join(words[:n])), None)
             if at is not None:
-                found.installs.append([part for part in words[at + 1 :] if part not in ("--no-cache-dir", "--user")])
-            elif words:
+                found.installs.append([part for part in words[at + 1 :] if part not in _NO_ENVIRONMENT])
+            else:
                 found.others.append(" ".join(words))
+
+
+def _commands(text: str) -> list[list[str]]:
+    """Return the words of each command of a RUN."""
+    parts = shlex.shlex(text, posix=True, punctuation_chars="&|;")
+    parts.whitespace_split = True
+    try:
+        words = list(parts)
+    except ValueError:
+        return [[text]]  # a quotation that does not end on this line
+    found: list[list[str]] = [[]]
+    for word in words:
+        if set(word) <= set("&|;"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [each for each in found if each]
 
 
 def words_of(text: str) -> list[str]:
@@ -96,4 +123,4 @@ def words_of(text: str) -> list[str]:
         words = None
     if isinstance(words, list):
         return [str(word) for word in words]
-    return ["sh", "-c", text] if re.search(r"[|&;<>$`*]", text) else shlex.split(text)
+    return ["sh", "-c", text] if re.search(r"[|&;<>$`*'\"]", text) else text.split()

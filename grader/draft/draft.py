@@ -199,8 +199,8 @@ class _Drafting:
             place = self._environments[context, process.service.dockerfile] = f".venvs/{process.service.name}"
             self._build.append(["python3", "-m", "venv", place])
             for words in docker.installs:
-                there = [docker.place(posixpath.join(docker.workdir or "/", word)) for word in words]
-                paths = [posixpath.normpath(posixpath.join(context, path or "")) for path in there]
+                there = [docker.place(posixpath.join(docker.workdir or "/", word)) or word for word in words]
+                paths = [posixpath.normpath(posixpath.join(context, path)) for path in there]
                 files = [path if (self._folder / path).is_file() else w for w, path in zip(words, paths, strict=True)]
                 self._build.append([f"{place}/bin/pip", "install", *files])
         programs = f"{{submission}}/{place}/bin"

@@ -98,6 +98,7 @@ def test_the_command_writes_it_once(shop: Path, capsys: pytest.CaptureFixture[st
         (None, "has none of compose.yaml, compose.yml, docker-compose.yaml, docker-compose.yml"),
         ("services:\n  - order", "services must be a table"),
         ("services:\n  order: {", "compose.yaml cannot be read"),
+        ("services:\n  order: {command: it's}", "quote the command as in a shell"),
     ],
 )
 def test_a_file_that_is_no_compose_file_is_refused(
@@ -153,6 +154,7 @@ PYTHON = f"FROM python:{MINE}\nWORKDIR /app\nRUN pip install flask\n"
             "order: the variable WHO is not set in .env",
         ),
         ("    build: order\n    env_file: no.env", {"Dockerfile": PYTHON}, "order: the env_file no.env cannot be read"),
+        ("    image: redis\n    env_file: ../x", {}, "order: the env_file ../x cannot be read"),
         (
             "    build: order\n    environment: {NAME: order}",
             {"Dockerfile": PYTHON + "CMD x"},
@@ -270,6 +272,21 @@ def test_the_last_stage_of_a_dockerfile_counts(tmp_path: Path) -> None:
     assert (found.python, found.env) == ("3.13", {"A": "1", "B": "2 3", "C": "4"})
     assert found.installs == [["-r", "r.txt"], ["flask"]] and found.ports == [80]
     assert (found.entrypoint, found.command) == (["sh"], ["sh", "-c", "run.sh | cat"])
+
+
+def test_a_stage_and_an_argument_of_a_dockerfile(tmp_path: Path) -> None:
+    """FROM may name an earlier stage, whose settings hold, and a version that is the default of an ARG."""
+    path = tmp_path / "Dockerfile"
+    path.write_text(
+        "ARG PYTHON_VERSION=3.12.1\nFROM python:${PYTHON_VERSION}-slim AS base\nWORKDIR /code\n"
+        "RUN --mount=type=bind,source=r.txt,target=r.txt python -m pip install -r r.txt\n"
+        "RUN sed -i 's/a;b&&c/d/' x; echo \"it's\" | uv pip install --system flask\nRUN echo 'open\n"
+        "FROM node:22 AS pages\nFROM base AS final\nCMD flask run\n"
+    )
+    found = read(path)
+    assert (found.python, found.workdir, found.command) == ("3.12", "/code", ["flask", "run"])
+    assert found.installs == [["-r", "r.txt"], ["flask"]]
+    assert found.others == ["sed -i s/a;b&&c/d/ x", "echo it's", "echo 'open"]
 
 
 def other_python() -> str:
