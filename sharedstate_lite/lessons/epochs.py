@@ -72,7 +72,7 @@ def needed(engine: Engine) -> pd.DataFrame:
     answers upqueries with them.
     """
     state = engine.state()
-    return state[~state["base"]] if engine.kind == "full" else state
+    return state[~state["base"]].reset_index(drop=True) if engine.kind == "full" else state
 
 
 def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
