@@ -1,4 +1,4 @@
-"""What an application has left on this host, as seen from outside; and waiting for a condition."""
+"""What an application has left on this host, as seen from outside; its counters; and waiting for a condition."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import psutil
 
+from sharedstate_lite.worker import metrics
 from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.runtime import host
 from sharedstate_lite.worker.runtime.launch import MARK
@@ -23,6 +26,13 @@ def until(happened: Callable[[], bool], seconds: float = SECONDS) -> None:
     while not happened():
         assert time.monotonic() < deadline, f"it did not happen within {seconds} s"
         time.sleep(0.05)
+
+
+def counters(handle: Any) -> pd.Series[Any]:
+    """The row of a handle in `metrics`, on a single host."""
+    rows = metrics().set_index(["application", "handle"])
+    row: pd.Series[Any] = rows.loc[(handle._application.name, handle.name)]
+    return row
 
 
 def runtimes(driver: DriverServer) -> list[int]:

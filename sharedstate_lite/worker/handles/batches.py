@@ -58,7 +58,9 @@ def like(result: pa.Table, batch: Any, *, one_each: bool = False, one_batch: boo
     for at, column in enumerate(result.columns):
         if column.null_count and pa.types.is_integer(column.type):
             frame.isetitem(at, column.to_pandas(types_mapper=_nullable).array)
-    return frame.set_axis(batch.index) if one_each else frame
+    if not one_each:
+        return frame
+    return frame.set_axis(batch.index) if result.num_columns else frame.reindex(batch.index)
 
 
 def key_column(keys: pa.Array[Any], given: Any) -> Any:

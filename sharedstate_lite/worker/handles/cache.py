@@ -68,17 +68,15 @@ class Cache(SharedHandle):
                 said, found, _ = connection.request({**head, "resource": self._name}, table)
                 return said, found
 
-            rows = self._rows(call, ask, keys, load)
             try:
-                # Neither ask nor load suspends, so the coroutine runs to its end.
-                rows.send(None)
+                # Neither ask nor load suspends, so this runs the coroutine to its end.
+                self._rows(call, ask, keys, load).send(None)
             except StopIteration as done:
                 return done.value
             except RuntimeError as error:
                 # A coroutine cannot raise StopIteration, but a user's function can.
                 raise error.__cause__ if isinstance(error.__cause__, StopIteration) else error from None
-            rows.close()
-            raise Error(f"{call}: load is a coroutine function. In a coroutine, use: await cache.fetch(keys, load)")
+            raise AssertionError("the coroutine returns or raises")
 
     async def fetch(self, keys: Any, load: Load) -> Any:
         """Do the same as `get_or_load` in a coroutine that an AsyncRuntime runs. ``load`` can be a coroutine function.
@@ -98,7 +96,7 @@ class Cache(SharedHandle):
             said: Reply = await current.call(self._name, lambda cache: cache.answer(head, table, caller))
             return said
 
-        return await self._rows(call, ask, keys, load)
+        return await self._rows(call, ask, keys, load, may_wait=True)
 
     def invalidate(self, keys: Any) -> None:
         """Remove the rows of these keys on all hosts, so that they are loaded again when they are next requested.
@@ -111,8 +109,8 @@ class Cache(SharedHandle):
         if len(distinct):
             self._request({"op": "invalidate"}, pa.table({KEY: distinct}))
 
-    async def _rows(self, call: str, ask: Ask, keys: Any, load: Load) -> Any:
-        """Return the rows of the keys. ``ask`` sends a request to the cache."""
+    async def _rows(self, call: str, ask: Ask, keys: Any, load: Load, may_wait: bool = False) -> Any:
+        """Return the rows of the keys. ``ask`` sends a request to the cache. ``load`` can be async if it may wait."""
         if not callable(load):
             raise Error(
                 f"{call}: load is a {type(load).__qualname__}. Pass a function that takes keys and returns rows."
@@ -120,6 +118,9 @@ class Cache(SharedHandle):
 
         async def loaded(missing: pa.Array[Any]) -> pa.Table:
             rows = load(key_column(missing, keys))
+            if inspect.iscoroutine(rows) and not may_wait:
+                rows.close()
+                raise Error(f"{call}: load is a coroutine function. In a coroutine, use: await cache.fetch(keys, load)")
             return _checked(call, await rows if inspect.isawaitable(rows) else rows, len(missing))
 
         codes, distinct = values.distinct(keys, call, "keys")

@@ -95,13 +95,15 @@ class AsyncRuntimeState:
         finally:
             self._running.discard(running)
         self._rows += len(results)
+        if not self._return_exceptions:
+            return {}, result_table(self._name, results, head)
+        failed = pa.array([str(one) if isinstance(one, Failure) else None for one in results], pa.string())
         answer = result_table(self._name, [{} if isinstance(one, Failure) else one for one in results], head)
-        if self._return_exceptions:
-            if ERROR in answer.column_names:
-                raise Error(f"{self._name}: the column {ERROR} is for the messages of failed calls. Rename yours.")
-            failed = [str(one) if isinstance(one, Failure) else None for one in results]
-            answer = answer.append_column(ERROR, pa.array(failed, pa.string()))
-        return {}, answer
+        if not answer.num_columns:
+            return {}, pa.table({ERROR: failed})
+        if ERROR in answer.column_names:
+            raise Error(f"{self._name}: the column {ERROR} is for the messages of failed calls. Rename yours.")
+        return {}, answer.append_column(ERROR, failed)
 
     def disconnected(self, caller: Caller) -> None:
         """Do nothing. The channel has already cancelled the caller's request and its calls."""
