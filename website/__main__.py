@@ -55,7 +55,7 @@ def built(paths: list[Path], target: Path, run: bool) -> None:
 
     refuse(target)
     notebooks = executed(paths) if run else [nbformat.read(path, as_version=4) for path in paths]
-    publish({path.name: each for path, each in zip(paths, notebooks, strict=True)}, target, paths)
+    publish({path.name: each for path, each in zip(paths, notebooks, strict=True)}, target)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from latex2mathml.converter import convert
 from nbconvert.exporters import MarkdownExporter
 from nbconvert.filters import ansi2html, markdown2html
@@ -68,6 +70,17 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
     made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
     return made
+
+
+def empty(notebook: Any) -> str:
+    """Return the file of a notebook without its outputs, for readers to download."""
+    copy = deepcopy(notebook)
+    copy.metadata.pop("widgets", None)
+    for cell in copy.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return str(nbformat.writes(copy))
 
 
 def formulas(text: str) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from sharedstate_lite.system.folders import atomic_folder
 
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, relinked
-from .lesson import HERE, Lesson, lesson
+from .lesson import HERE, Lesson, empty, lesson
 from .links import broken
 
 MARK = ".sharedstate-lite-site"
@@ -30,15 +30,14 @@ WIDGET = ROOT / "sharedstate_lite/show/stepper"
 _ROW = re.compile(r"^\| \[[^\]]+\]\(notebooks/(\S+)\.ipynb\) \|[^|]*\| (.+) \|$", re.M)
 
 
-def publish(notebooks: Mapping[str, Any], target: Path, sources: Sequence[Path] = ()) -> None:
+def publish(notebooks: Mapping[str, Any], target: Path) -> None:
     """Write the site to ``target``. ``notebooks`` maps file names to executed notebooks.
 
-    ``sources`` are the files of the notebooks, for readers to download. Raises SiteError if ``target`` contains
-    anything but a previous site, or if a link is broken.
+    Raises SiteError if ``target`` contains anything but a previous site, or if a link is broken.
     """
     with _replaced(target) as site, tempfile.TemporaryDirectory(prefix="site") as folder:
         docs = Path(folder)
-        lessons = _written(docs, notebooks, sources)
+        lessons = _written(docs, notebooks)
         _mkdocs(docs, site, lessons)
         for name, each in lessons.items():
             page = site / "notebooks" / f"{name.removesuffix('.ipynb')}.html"
@@ -77,7 +76,7 @@ def _remove(site: Path) -> None:
         shutil.rmtree(site)
 
 
-def _written(docs: Path, notebooks: Mapping[str, Any], sources: Sequence[Path]) -> dict[str, Lesson]:
+def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
     """Write all pages as Markdown to ``docs``, with the files that they need. Return the lessons by file name."""
     pages = {path: path for path in (f"docs/{p.name}" for p in sorted((ROOT / "docs").iterdir()) if p.is_file())}
     pages |= {"README.md": "kit.md", "bench/README.md": "docs/benchmarks.md"}
@@ -96,10 +95,8 @@ def _written(docs: Path, notebooks: Mapping[str, Any], sources: Sequence[Path]) 
         made = lesson(notebook, name, partial(relinked, source=source, pages=pages, repository=here))
         lessons[name] = made
         (docs / pages[source]).write_text(made.markdown)
-        for file, content in made.files.items():
+        for file, content in {**made.files, name: empty(notebook)}.items():
             (docs / "notebooks" / file).write_text(content)
-    for path in sources:
-        shutil.copy(path, docs / "notebooks" / path.name)
     home, kit = _front((ROOT / "README.md").read_text(encoding="utf-8"), lessons)
     (docs / "kit.md").write_text(adapted(relinked(kit, "README.md", pages, here)))
     (docs / "index.md").write_text(adapted(relinked(home, "README.md", pages | {"README.md": "index.md"}, here)))

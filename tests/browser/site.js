@@ -15,8 +15,10 @@ async function look(browser, name, theme, width) {
   page.on("console", (message) => message.type() === "error" && say(message.text()));
   page.on("request", (asked) => /^(https?|wss?):/.test(asked.url()) && !asked.url().startsWith(told.address) && say(`asks ${asked.url()}`));
   await page.goto(`${told.address}/${name}`, { waitUntil: "load" });
-  const steppers = page.locator(".ssl-stepper");
-  for (let n = 0; n < await page.locator(".nb-stepper").count(); n += 1) await step(page, steppers.nth(n), say);
+  for (const place of await page.locator(".nb-stepper").all()) {
+    await place.scrollIntoViewIfNeeded();
+    await step(page, place.locator(".ssl-stepper"), say);
+  }
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   if (over > 0) say(`is ${over} px too wide`);
   const pictures = page.locator(".nb-output svg[role=img]:visible");
@@ -71,6 +73,10 @@ async function step(page, stepper, say) {
   await expect(last, "Next");
   for (const key of ["m", "i", "p", "f", "Enter"]) await page.keyboard.press(key);
   await expect(last, "keys that need Python");
+  for (const shown of ["messages", "state"]) {
+    await page.keyboard.press("t");
+    await expect(last, `T, which shows ${shown}`);
+  }
   const box = await stepper.locator(".slide").boundingBox();
   await page.mouse.click(box.x + 3, box.y + box.height / 2);
   await expect(0, "the slider");

@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site with all notebooks."""
     folder = tmp_path_factory.mktemp("site") / "site"
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    publish({path.name: each for path, each in zip(paths, executed(paths), strict=True)}, folder, paths)
+    publish({path.name: each for path, each in zip(paths, executed(paths), strict=True)}, folder)
     return folder
 
 

@@ -70,7 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(folder / "cache"))
         (notebook,) = execution.executed([path])
-        publish.publish({path.name: notebook}, folder / "site", [path])
+        publish.publish({path.name: notebook}, folder / "site")
     yield folder
 
 
@@ -103,6 +103,12 @@ def test_the_page_shows_what_a_reader_needs(page: str) -> None:
     assert "show.predict" not in text and "4711" not in text and "1 of its cells check the text" in text
     assert 'href="../docs/rules.html"' in text and 'href="#the-end"' in text and 'href="77-made.ipynb"' in text
     assert "nb-place" not in text and "<msub><mi>x</mi><mn>1</mn></msub>" in text and "and $5." in text
+
+
+def test_the_download_is_the_notebook(built: Path) -> None:
+    """It has the cells of the notebook, and no outputs."""
+    source, download = (built / at / "notebooks/77-made.ipynb" for at in (".", "site"))
+    assert nbformat.read(download, as_version=4).cells == nbformat.read(source, as_version=4).cells
 
 
 def test_style_sheets_of_pictures_are_in_one_file(built: Path, page: str) -> None:
@@ -152,7 +158,7 @@ def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> N
     notebook.cells[1].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
     before = (built / "site/index.html").stat()
     with pytest.raises(SiteError, match="nowhere"):
-        publish.publish({path.name: notebook}, built / "site", [path])
+        publish.publish({path.name: notebook}, built / "site")
     assert (built / "site/index.html").stat() == before
     assert sorted(p.name for p in built.iterdir()) == ["cache", "notebooks", "site"]
 
@@ -185,6 +191,7 @@ def test_an_interrupted_build_leaves_nothing(
     assert [p.name for p in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a cell raises, the build ends with the notebook's name and the error, and nothing is kept."""
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "cache"))
@@ -239,7 +246,7 @@ def test_notebook_01_is_published(built: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(built / "cache"))
     paths = [*(ROOT / "notebooks").glob("01-*.ipynb"), built / "notebooks" / "77-made.ipynb"]
     notebooks = {path.name: each for path, each in zip(paths, execution.executed(paths), strict=True)}
-    publish.publish(notebooks, tmp_path / "site", paths)
+    publish.publish(notebooks, tmp_path / "site")
     assert list(broken(tmp_path / "site")) == []
     source = paths[0].read_text()
     assert len(list((tmp_path / "site/notebooks").glob("01-*-stepper-*.html"))) == source.count("show.stepper(")

@@ -32,4 +32,8 @@ function begin(place) {
   document.head.append(script);
 }
 
-for (const place of document.querySelectorAll(".nb-stepper")) begin(place);
+// The frames of a stepper have megabytes, so they are loaded when its place is near.
+const near = new IntersectionObserver((seen) => {
+  for (const { isIntersecting, target } of seen) if (isIntersecting) { near.unobserve(target); begin(target); }
+}, { rootMargin: "1000px" });
+for (const place of document.querySelectorAll(".nb-stepper")) near.observe(place);
