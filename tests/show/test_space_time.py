@@ -310,6 +310,18 @@ def test_views_that_nobody_has_shown(made: show.Stepper) -> None:
             assert clear(made.frames.messages(number, width).svg("x", alone=True), width) == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_fit(kind: str) -> None:
+    """At 800 px, every message of the seed shows its whole text."""
+    made = seed(kind)
+    for number in range(10, made.recording.last + 1, 10):
+        drawn = made.frames.messages(number, 800).svg("x", alone=True)
+        chips = [g for g in ET.fromstring(drawn).iter(SVG + "g") if g.get("class") == "load"]
+        texts = ["".join(e.text or "" for e in chip.iter(SVG + "text")) for chip in chips]
+        told = [m.text.replace(" ", "") for m in recorded(made.recording, 1, number).lines]
+        assert len(chips) == len(lines(drawn)) and {t.replace(" ", "") for t in texts} <= set(told)
+
+
 def test_frames_carry_both_views() -> None:
     """Each frame that the browser gets, or that a saved page keeps, has the messages beside the state."""
     for frame in shopping(at=9).widget.kept["frames"].values():

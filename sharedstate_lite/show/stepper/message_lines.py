@@ -172,7 +172,8 @@ class _Drawn:
         self.end = self.top + PITCH * len(self.y)
         self.open = [n for n, m in enumerate(what.lines) if m.taken is None]
         self.open.sort(key=lambda n: what.lines[n].sent)
-        self.bottom = max(self.end + 7 * len(self.open) + 10 * bool(self.open), self.top + PITCH * what.rows)
+        least = self.top + PITCH * (what.rows + 1) if what.rows else self.end
+        self.bottom = max(self.end + 14 + 8 * len(self.open) if self.open else self.end, least)
         self.paths = [self._path(n, m) for n, m in enumerate(what.lines)]
         self.crossings = list(self._crossings())
         self.notes = [self._note(name, at) for name, at in what.notes if at in self.y]
@@ -184,7 +185,8 @@ class _Drawn:
         before = target - 1 if source < target else target + 1
         y = (self.y | self.earlier)[each.sent]
         if each.taken is None:
-            end = (0.75 * xs[target] + 0.25 * xs[before], self.end + 7 * self.open.index(number_))
+            # It ends near its receiver, below all rows, so that it crosses whatever is taken while it is in flight.
+            end = (0.88 * xs[target] + 0.12 * xs[before], self.end + 10 + 8 * self.open.index(number_))
         else:
             end = (xs[target], self.y[each.taken])
         return [(xs[source], y), *([(xs[before], y)] if before != source else []), end]
@@ -260,7 +262,7 @@ class _Drawn:
         taken = [_around((self.x[name], self.y[at])) for at, name in self.what.acts]
         taken += [_around(at, 7) for _, _, at in self.crossings]
         taken += [_around(p[-1] if n in self.open else _tip(p, 8)) for n, p in enumerate(self.paths)]
-        taken += [(0, 0, self.wide, self.top - 2), *(area for _, area in self.notes)]
+        taken += [(0, 0, self.wide, self.top - 9), *(area for _, area in self.notes)]
         out = []
         for n in sorted(range(len(self.paths)), key=lambda n: self.what.lines[n].sent):
             each = self.what.lines[n]
@@ -272,7 +274,7 @@ class _Drawn:
                     size = area[2] - area[0]
                     drawn = chip.draw(area[0], area[1], size, self._status(each), back, False, crossed=False)
                     out.append(f'<g class="load"><title>{escape(str(each))}</title>{drawn}</g>')
-                    if each.mark != "dropped":
+                    if each.mark not in ("", "dropped"):
                         out.append(self._marked(n, area, taken))
                     break
         return out

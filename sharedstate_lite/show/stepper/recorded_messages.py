@@ -43,7 +43,8 @@ def space_time(
     """Return a picture of who sent which message to whom, and when. Messages that cross are lines that cross.
 
     ``run`` is a stepper, a recording, or messages as (from, to, sent, taken, text, mark); see `MessageLine`. The lanes
-    are ``lanes``, from left to right, or all operators if it is None.
+    are ``lanes``, from left to right, or all operators if it is None. Two messages to one operator can only cross if
+    their senders are on the same side of it.
 
     For a recording, ``first`` and ``last`` are numbers of messages of its history. By default, the picture begins after
     the first ``pause``, or with the first message if there is none, and ends with the last message. ``marks`` maps a
