@@ -107,8 +107,10 @@ class _Drafting:
         docker = self._dockerfile(service)
         kind = images.kind(docker.image or service.image)
         service.command = service.command or docker.command
+        if kind in images.PORTS or kind == "nginx":
+            service.mounts += [(str(Path(service.context, source)), target) for source, target in docker.copies]
         if kind in images.PORTS:
-            process = _Process(service, "database", address, images.PORTS[kind])
+            process = _Process(service, "database", address, images.port(kind, service))
             return self._database(service, process, kind) if images.is_plain(service) else process
         if kind == "nginx":
             return self._gateway(service, docker, _Process(service, "gateway", address, 80))
@@ -137,7 +139,6 @@ class _Drafting:
     def _gateway(self, service: Service, docker: Dockerfile, process: _Process) -> _Process:
         process.inner = next(iter([*service.ports, *docker.ports]), 80)
         places = [path for path, target in service.mounts if path and "nginx" in target]
-        places += [str(Path(service.context, source)) for source, _ in docker.copies if source.endswith(".conf")]
         for path in (file for place in places for file in _files(self._folder / place)):
             found = nginx.read(path.read_text(errors="replace"))
             process.routes |= {prefix: self._known(urls) for prefix, urls in found.urls.items()}

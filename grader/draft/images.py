@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from ..sandbox import search_path
@@ -48,6 +49,13 @@ def kind(image: str) -> str:
     return image.rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
+def port(image: str, service: Service) -> int:
+    """Return the port on which a database listens in its container."""
+    words = service.command or []
+    given = [after for word, after in pairwise(words) if word in ("--port", "-p") and after.isdecimal()]
+    return int(given[0]) if given else PORTS[image]
+
+
 def is_plain(service: Service) -> bool:
     """Return whether a service starts the server of its image directly, and not with a script or as a sentinel."""
     first = (service.command or ["-"])[0]
@@ -63,12 +71,15 @@ def _redis(service: Service) -> Database:
     command = ["redis-server", "--bind", "{address}", "--port", "{port}", "--dir", "{data}"]
     found = Database(command, {"tcp": "{port}"})
     words = [word for word in service.command or [] if word not in ("redis-server", "valkey-server")]
+    mounted = {target: path for path, target in service.mounts if path}
     while words:
         word = words.pop(0)
         values = []
         while words and not words[0].startswith("--"):
             values.append(words.pop(0))
-        if not word.startswith("--"):
+        if word in mounted:
+            found.command.insert(1, f"{{submission}}/{mounted[word]}")  # options override the file
+        elif not word.startswith("--"):
             found.notes.append(f"{word} is a file of the image or a volume; add its settings to the command as options")
         elif word not in ("--port", "--bind", "--dir", "--daemonize", "--protected-mode"):
             found.command += [word, *values]
@@ -89,7 +100,10 @@ def _redis(service: Service) -> Database:
 def _postgres(service: Service, scripts: list[str]) -> Database:
     user = service.env.get("POSTGRES_USER", "postgres")
     env = {"POSTGRES_USER": user, "POSTGRES_DB": service.env.get("POSTGRES_DB", user)}
-    options = shlex.join(word for word in service.command or [] if word != "postgres")
+    words = [word for word in service.command or [] if word != "postgres"]
+    if "-p" in words:
+        del words[words.index("-p") : words.index("-p") + 2]
+    options = shlex.join(words)
     files = " ".join(f"'{{submission}}/{path}'" for path in scripts)
     lines = _POSTGRES.splitlines(True)
     script = "".join(line for line in lines if scripts or "for file in" not in line)

@@ -216,13 +216,14 @@ def test_two_services_of_one_image_and_of_one_context(tmp_path: Path) -> None:
     )
     build = "{context: ., dockerfile: order/Dockerfile}"
     (tmp_path / "compose.yaml").write_text(
-        f"services:\n  order-web:\n    build: {build}\n    environment: [PYTHONPATH=/app, DB=redis://db:6379]\n"
+        f"services:\n  order-web:\n    build: {build}\n    environment: [PYTHONPATH=/app, DB=redis://db:7000]\n"
         f"  order-worker:\n    build: {build}\n    command: python /app/order/worker.py --host db\n"
-        "  db:\n    build: redis\n    command: --replicaof order-web 6379 --appendonly yes\n"
+        "  db:\n    build: redis\n"
+        "    command: redis-server /r.conf --replicaof order-web 6379 --port 7000 --appendonly yes\n"
         "  gateway:\n    image: nginx\n    volumes: ['./nginx.conf:/etc/nginx/nginx.conf']\n"
     )
     (tmp_path / "redis").mkdir()
-    (tmp_path / "redis" / "Dockerfile").write_text("FROM redis:7\n")
+    (tmp_path / "redis" / "Dockerfile").write_text("FROM redis:7\nCOPY r.conf /\n")
     (tmp_path / "nginx.conf").write_text(
         "upstream o { server order-web-1:5000; server order-web-2:5000; }\nlocation / { proxy_pass http://o; }\n"
     )
@@ -230,11 +231,12 @@ def test_two_services_of_one_image_and_of_one_context(tmp_path: Path) -> None:
     by = {process.name: process for process in submission.processes}
     web, worker = by["order-web"], by["order-worker"]
     assert (web.cwd, web.port, worker.port, worker.ready.tcp) == (".", 5000, 0, "")
-    assert web.env == {"PYTHONPATH": "{submission}", "DB": "redis://{address:db}:6379"}
+    assert web.env == {"PYTHONPATH": "{submission}", "DB": "redis://{address:db}:7000"}
     program = "{submission}/.venvs/order-web/bin/python"
     assert worker.command == (program, "{submission}/order/worker.py", "--host", "{address:db}")
     assert (".venvs/order-web/bin/pip", "install", "-r", "order/requirements.txt") in submission.build
     assert [command[-1] for command in submission.build if "venv" in command[1:3]].count(".venvs/order-web") == 1
+    assert by["db"].command[1] == "{submission}/redis/r.conf" and by["db"].port == 7000
     assert by["db"].command[-5:] == ("--replicaof", "{address:order-web}", "6379", "--appendonly", "yes")
     assert by["gateway"].routes == (("/", "http://{address:order-web}:5000"),)
 
