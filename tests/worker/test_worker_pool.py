@@ -196,6 +196,7 @@ def test_a_frame_is_answered_with_a_frame(common: DriverServer, server: postgres
     answer = pool.query("SELECT %s::bigint AS n, 7 AS seven", frame)
     assert answer["n"].tolist() == [2**60 + 1, pd.NA] and answer["n"].dtype == "Int64"
     assert answer["seven"].dtype == "int32" and answer["row"].tolist() == [0, 1]
+    assert pool.query("SELECT 7 AS n", frame[[]])["n"].tolist() == [7, 7], "rows without parameters"
     with pytest.raises(Error, match="the DataFrame cannot be converted to Arrow .*Use one type in each column"):
         pool.query("SELECT %s", pd.DataFrame({"n": [1, "a"]}))
 

@@ -25,6 +25,8 @@ def as_table(call: str, batch: Any) -> pa.Table:
     if isinstance(batch, pa.RecordBatch):
         return pa.Table.from_batches([batch])
     if _is_pandas(batch, "DataFrame"):
+        if batch.columns.empty:
+            return pa.table({"": pa.nulls(len(batch))}).select([])  # from_pandas() would drop the rows
         try:
             return pa.Table.from_pandas(batch, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
