@@ -61,8 +61,7 @@ def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (),
 
 def own_rows(engine: Engine) -> int:
     """Return the number of rows that an engine stores outside the base tables."""
-    state = engine.state()
-    return int(state.loc[~state["base"], "rows"].sum())
+    return int(engine.state().query("not base")["rows"].sum())
 
 
 def needed(engine: Engine) -> pd.DataFrame:
@@ -72,7 +71,7 @@ def needed(engine: Engine) -> pd.DataFrame:
     answers upqueries with them.
     """
     state = engine.state()
-    return state[~state["base"]].reset_index(drop=True) if engine.kind == "full" else state
+    return state.query("not base").reset_index(drop=True) if engine.kind == "full" else state
 
 
 def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
@@ -87,11 +86,10 @@ def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.
     for relation, row, diff in sent:
         out = _traced(engine, {relation: [(row, diff)]})
         joins = set(engine.graph()[0].query("kind == 'join'").name)
-        left = [e.payload for e in engine.trace.named("message") if e.source in joins]
-        state = engine.state()
-        own = state[~state["base"]]
+        own = engine.state().query("not base")
         told = f"{_sign(diff)}{relation} {' '.join(map(_word, row))}"
-        line = {"epoch": engine.epoch, "message": told, "joins send": ", ".join(filter(None, map(rows, left)))}
+        sent_on = (rows(e.payload) for e in engine.trace.named("message") if e.source in joins)
+        line = {"epoch": engine.epoch, "message": told, "joins send": ", ".join(filter(None, sent_on))}
         line["emitted"] = kinds(out[watched])
         lines.append(line | dict(zip(own["operator"], own["rows"], strict=True)))
     return pd.DataFrame(lines)
@@ -104,8 +102,7 @@ def trace_epoch(engine: Engine, inputs: Any) -> pd.DataFrame:
     a view. For a write, ``to`` is empty and ``what`` contains the number of rows. Clears the engine's trace.
     """
     out = _traced(engine, inputs)
-    nodes, _ = engine.graph()
-    title = {n.name: n.name if n.kind in ("source", "view") else _titled(n) for n in nodes.itertuples()}
+    title = {n.name: _titled(n) for n in engine.graph()[0].itertuples()}
     lines = []
     for event in engine.trace:
         if event.name == "message":
@@ -142,7 +139,7 @@ def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
 
 def _titled(node: Any) -> str:
     """Return the title of an operator as it is shown in pictures, with function names in capitals."""
-    return re.sub(r"\b[a-z]+(?=\()", lambda found: found[0].upper(), node.title) + f" {node.detail}"
+    return (re.sub(r"\b[a-z]+(?=\()", lambda found: found[0].upper(), node.title) + f" {node.detail}").rstrip()
 
 
 def _sign(diff: int) -> str:
