@@ -147,14 +147,19 @@ def _stepper(data: Any, made: Lesson, name: str) -> str:
     stem = name.removesuffix(".ipynb")
     number = sum(file.endswith(".js") for file in made.files) + 1
     key, alone = f"{stem}-{number}", f"{stem}-stepper-{number}.html"
-    frames = json.dumps(data[FRAMES], separators=(",", ":"))
-    made.files[f"{key}.js"] = f"(window.steppers ??= {{}})[{json.dumps(key)}] = {frames};\n"
+    made.files[f"{key}.js"] = script(key, data[FRAMES])
     title = escape(f"{made.title}, stepper {number}")
     page = (HERE / "templates" / "stepper.html").read_text(encoding="utf-8")
     made.files[alone] = page.format(title=title, key=key, back=f"{stem}.html")
-    still = data["text/html"]
-    return (
-        f'<div class="nb-stepper" data-key="{key}" data-frames="{key}.js"></div>'
-        f"<noscript>{_html(still)}</noscript>"
-        f'<p class="nb-alone"><a href="{alone}">Open this stepper on a page of its own</a></p>'
-    )
+    link = f'<p class="nb-alone"><a href="{alone}">Open this stepper on a page of its own</a></p>'
+    return place(key, f"{key}.js", _html(data["text/html"])) + link
+
+
+def place(key: str, file: str, still: str) -> str:
+    """Return the place of the stepper ``key``, whose frames are in ``file``. Without scripts, ``still`` is shown."""
+    return f'<div class="nb-stepper" data-key="{key}" data-frames="{file}"></div><noscript>{still}</noscript>'
+
+
+def script(key: str, frames: Any) -> str:
+    """Return the file with the frames of the stepper ``key``: a script, which a page can load without a web server."""
+    return f"(window.steppers ??= {{}})[{json.dumps(key)}] = {json.dumps(frames, separators=(',', ':'))};\n"

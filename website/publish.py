@@ -16,17 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import sharedstate_lite as ss
+from sharedstate_lite.show import stepper
 from sharedstate_lite.show.palette import DARK, style
+from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, relinked
-from .lesson import HERE, Lesson, empty, lesson
+from .lesson import HERE, Lesson, empty, lesson, place, script
 from .links import broken
+from .stepping import frames
 
 MARK = ".sharedstate-lite-site"
 """A file in every site that this command has written. Only such a folder is replaced."""
 WIDGET = ROOT / "sharedstate_lite/show/stepper"
+CAPTION = "Press Next to see how full state processes the last message, a visit."
+_PICTURE = re.compile(r"^!\[[^\]]*\]\(docs/stepper\.svg\)\n\n\*.*?\*$", re.M | re.S)
 _ROW = re.compile(r"^\| \[[^\]]+\]\(notebooks/(\S+)\.ipynb\) \|[^|]*\| (.+) \|$", re.M)
 
 
@@ -100,6 +106,9 @@ def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
     home, kit = _front((ROOT / "README.md").read_text(encoding="utf-8"), lessons)
     (docs / "kit.md").write_text(adapted(relinked(kit, "README.md", pages, here)))
     (docs / "index.md").write_text(adapted(relinked(home, "README.md", pages | {"README.md": "index.md"}, here)))
+    view = ss.Catalog(**SCHEMA).view(SQL)
+    drawn = stepper(ss.replay("full", [view]), MESSAGES, at=(len(MESSAGES), 1))
+    (docs / "home.js").write_text(script("home", frames(drawn)))
     _assets(docs / "assets")
     return lessons
 
@@ -109,6 +118,7 @@ def _front(readme: str, lessons: Mapping[str, Lesson]) -> tuple[str, str]:
     pitch, _, rest = readme.partition("\n## Start\n")
     before, _, after = rest.partition("\n## The notebooks\n")
     _, _, after = after.partition("\n## ")
+    pitch = _PICTURE.sub(place("home", "home.js", '<img alt="" src="docs/stepper.svg">') + f"\n\n*{CAPTION}*", pitch)
     contents = dict(_ROW.findall(readme))
     rows = ["| | notebook | contents | minutes |", "|---|---|---|--:|"]
     for name, each in lessons.items():

@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from website import execution, publish
 from website.__main__ import main
-from website.execution import SiteError
+from website.execution import SiteError, fingerprint
 from website.links import broken
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,9 +69,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     nbformat.write(made(), path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(folder / "cache"))
+        patch.setattr(execution, "fingerprint", lambda: "of the library")
         (notebook,) = execution.executed([path])
         publish.publish({path.name: notebook}, folder / "site")
-    yield folder
+        yield folder
 
 
 @pytest.fixture
@@ -141,10 +142,12 @@ def test_the_search_covers_notebooks(built: Path) -> None:
 
 
 def test_the_first_page_lists_notebooks_with_their_minutes(built: Path) -> None:
-    """The table has the number, the title and the minutes."""
+    """The table has the number, the title and the minutes, and a stepper stands in place of README's picture."""
     home = (built / "site/index.html").read_text()
     row = re.search(r"<td>77</td>\s*<td><a href=\"notebooks/77-made.html\">(.*?)</a></td>.*?>5</td>", home, re.S)
     assert row is not None and row[1] == "Made for a test"
+    assert 'data-key="home"' in home and publish.CAPTION in home and "drawn by" not in home
+    assert (built / "site/home.js").read_text().startswith('(window.steppers ??= {})["home"] = {"state":')
 
 
 def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +164,19 @@ def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> N
         publish.publish({path.name: notebook}, built / "site")
     assert (built / "site/index.html").stat() == before
     assert sorted(p.name for p in built.iterdir()) == ["cache", "notebooks", "site"]
+
+
+def test_a_changed_library_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fingerprint depends on the names and the contents of files, and not on what Python compiles."""
+    monkeypatch.setattr(execution, "ROOT", tmp_path)
+    monkeypatch.setattr(execution, "SOURCES", ("library", "lock.txt"))
+    seen = []
+    (tmp_path / "library").mkdir()
+    for name in ("lock.txt", "library/a.py", "library/b.py", "library/__pycache__/a.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+        seen.append(fingerprint())
+    assert len(set(seen)) == 3 and seen[2] == seen[3]
 
 
 def test_only_a_site_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
