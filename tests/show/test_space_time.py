@@ -263,7 +263,10 @@ def test_in_flight_and_marked() -> None:
     svg = double.drawing.svg("x", alone=True)
     assert "sent twice" in svg and ">second<" in svg and svg.count('stroke-width="5"') == 1
     assert clear(svg, 560) == [] and double.drawing.width < 560
-    assert "counted twice" in show.space_time(run, marks={9: "counted twice"})._repr_svg_()
+    noted = show.space_time(run, marks={9: "counted twice"}, notes={("lookers.group1", 6): "a hole"})._repr_svg_()
+    assert "counted twice" in noted and "a hole" in noted
+    crash = show.space_time([("a", "b", 1, 2, "-1 x")], notes={("b", 4): "crash"}).drawing.svg("x", alone=True)
+    assert "crash" in crash and crash.count("<circle") == 3 and ">−1<" in crash
 
 
 @pytest.mark.parametrize(
@@ -272,6 +275,7 @@ def test_in_flight_and_marked() -> None:
         (lambda: show.space_time([("a", "b", 2, 2)]), "a to b, sent at 2, taken at 2: a message must be taken after"),
         (lambda: show.space_time([("a", "a", 1, 2)]), "from a to itself"),
         (lambda: show.space_time([("a", "b", 1, 2)], lanes=["a"]), "lane 'b' does not exist; the lanes are a"),
+        (lambda: show.space_time([("a", "b", 1, 2)], notes={("c", 1): "x"}), "lane 'c' does not exist"),
         (lambda: show.space_time([]), "no lanes"),
         (lambda: show.space_time(dan_is_lost(), lanes=["nobody"]), "the operators are visit"),
         (lambda: show.space_time(dan_is_lost(), first=9), "message 9 does not exist; use 1 to 6"),

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from itertools import combinations, pairwise, product
-from math import dist
+from math import dist, inf
 
 from ...errors import Error
 from ..palette import colour
@@ -46,7 +46,7 @@ HEADING, NOTE = 110.0, 130.0
 """The width in px that is kept free for the first and the last title, and for notes beside the last lane."""
 PLACES = [(part / 24, shift) for part in range(1, 24) for shift in (0.0, -0.3, 0.3)]
 """Where a chip can be: a fraction of a part of its line, and how far it is shifted, as a fraction of its width."""
-BADGE = re.compile(r"([+−]\d+|[+−][IUD]|[?=±−0])(?: |$)")
+BADGE = re.compile(r"([+−-]\d+|[+−-][IUD]|[?=±−0-])(?: |$)")
 
 LEGEND = {"?": "upquery", "=": "response", "−": "eviction", "": ""}
 """The name of a message by its badge. Every other badge is that of a change."""
@@ -80,7 +80,7 @@ class MessageLine:
         """The badge and the text."""
         found = BADGE.match(self.text)
         rest = self.text[found.end() :] if found else self.text
-        return Chip(found[1] if found else "", tuple(w for w in rest.split("  ") if w))
+        return Chip(found[1].replace("-", "−") if found else "", tuple(w for w in rest.split("  ") if w))
 
     @property
     def tone(self) -> str:
@@ -102,7 +102,7 @@ class SpaceTime:
     """A space-time diagram.
 
     ``lanes`` maps each lane's name to its title and to the line below the title. ``events`` are the times at which an
-    operator acts, as (lane, time); the two ends of each line are also events. ``notes`` are texts beside events.
+    operator acts, as (lane, time). The ends of lines are also events, and so are ``notes``, which map events to words.
     ``now`` is the highlighted time. There is room for at least ``rows`` times, and for ``widest`` as a note of the last
     lane. What happened before ``begin`` is not drawn. ``unit`` is the label of the time axis. Raises Error if a line is
     not possible.
@@ -112,7 +112,7 @@ class SpaceTime:
     lines: Sequence[MessageLine]
     events: Collection[tuple[str, int]] = ()
     notes: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    begin: int | None = None
+    begin: float = -inf
     now: int | None = None
     rows: int = 0
     widest: str = ""
@@ -121,10 +121,11 @@ class SpaceTime:
     def __post_init__(self) -> None:
         if not self.lanes:
             raise Error("there are no lanes to draw; give at least one lane or one message")
+        ends = [name for m in self.lines for name in (m.source, m.target)]
+        for name in [*ends, *(name for name, _ in [*self.events, *self.notes])]:
+            if name not in self.lanes:
+                raise Error(f"lane {name!r} does not exist; the lanes are {', '.join(self.lanes)}")
         for each in self.lines:
-            for name in (each.source, each.target):
-                if name not in self.lanes:
-                    raise Error(f"lane {name!r} does not exist; the lanes are {', '.join(self.lanes)}")
             if each.source == each.target:
                 raise Error(f"a message from {each.source} to itself cannot be drawn; use two different lanes")
             if each.taken is not None and each.taken <= each.sent:
@@ -135,7 +136,7 @@ class SpaceTime:
         """All events that are drawn, as (time, lane), by time."""
         ends = [(m.source, m.sent) for m in self.lines]
         ends += [(m.target, m.taken) for m in self.lines if m.taken is not None]
-        return sorted((at, name) for name, at in {*self.events, *ends} if self.begin is None or at >= self.begin)
+        return sorted((at, name) for name, at in {*self.events, *self.notes, *ends} if at >= self.begin)
 
     def draw(self, wide: float, title: str = "") -> Drawing:
         """Return the drawing for a width of ``wide`` px. It is narrower if the lanes do not need that width."""

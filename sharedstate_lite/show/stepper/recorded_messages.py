@@ -37,6 +37,7 @@ def space_time(
     first: int | None = None,
     last: int | None = None,
     marks: Mapping[int, str] | None = None,
+    notes: Mapping[tuple[str, int], str] | None = None,
     title: str = "",
     unit: str = "step",
 ) -> Picture:
@@ -49,16 +50,19 @@ def space_time(
     For a recording, ``first`` and ``last`` are numbers of messages of its history. By default, the picture begins after
     the first ``pause``, or with the first message if there is none, and ends with the last message. ``marks`` maps a
     step to words about the messages that are sent in it, such as ``counted twice``. For messages that are given as
-    tuples, ``unit`` is the label of the time axis. Raises Error if a lane or a message number does not exist.
+    tuples, ``unit`` is the label of the time axis.
+
+    ``notes`` maps a lane and a time to words that are written there, such as ``{("worker", 7): "crash"}``. Raises Error
+    if a lane or a message number does not exist.
     """
     if isinstance(run, Iterable):
         lines = [m if isinstance(m, MessageLine) else MessageLine(*m) for m in run]
         names = lanes or list(dict.fromkeys(name for m in lines for name in (m.source, m.target)))
-        made = SpaceTime({name: (name, "") for name in names}, lines, unit=unit)
+        made = SpaceTime({name: (name, "") for name in names}, lines, notes=notes or {}, unit=unit)
     else:
         recording = run if isinstance(run, Recording) else run.recording
         begin, end = _span(recording, first, last)
-        made = recorded(recording, begin, end, lanes=lanes, marks=marks)
+        made = recorded(recording, begin, end, lanes=lanes, marks=marks, notes=notes)
     words = title or f"Messages between {', '.join(made.lanes)}"
     return Picture(f"{words}\n{made}", *(made.draw(wide, title) for wide in ROOMS))
 
@@ -70,6 +74,7 @@ def recorded(
     *,
     lanes: Sequence[str] | None = None,
     marks: Mapping[int, str] | None = None,
+    notes: Mapping[tuple[str, int], str] | None = None,
     now: int | None = None,
     rows: int = 0,
 ) -> SpaceTime:
@@ -92,10 +97,10 @@ def recorded(
         if move.target in titles and (move.taken is None or move.taken >= begin)
     ]
     events = [(s.operator, s.number) for s in steps if s.number >= begin]
-    notes = {(s.operator, s.number): words for s in recording.steps if (words := _note(recording, s))}
+    said = {(s.operator, s.number): words for s in recording.steps if (words := _note(recording, s))}
     # Later notes have room too, so that lanes do not move from step to step.
-    widest = max((words for (name, _), words in notes.items() if name == names[-1]), key=width, default="")
-    beside = {event: notes[event] for event in events if event in notes}
+    widest = max((words for (name, _), words in said.items() if name == names[-1]), key=width, default="")
+    beside = {event: said[event] for event in events if event in said} | dict(notes or {})
     return SpaceTime(titles, lines, events, beside, begin, now, rows, widest)
 
 
