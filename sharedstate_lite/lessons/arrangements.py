@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..changelog.changes import frame
@@ -73,7 +74,7 @@ def paths(engine: Dataflow, inputs: Any) -> tuple[tuple[pd.DataFrame, pd.DataFra
     with _stepped(engine, inputs) as (join, deltas, before):
         names = _relations(join)
         for start, delta in enumerate(deltas):
-            at, rows = f"Δ {names[start]}", int(delta.diffs.sum())
+            at, rows = f"Δ {names[start]}", _changed(delta)
             operators.append((at, "map", at, "this epoch"))
             for depth, (step, _) in enumerate(join.paths[start], 1):
                 name = f"{at} {names[step.input]}"
@@ -81,7 +82,7 @@ def paths(engine: Dataflow, inputs: Any) -> tuple[tuple[pd.DataFrame, pd.DataFra
                 operators.append((name, "map", f"LOOK UP {names[step.input]}", reads))
                 carried[at, name] = rows
                 found = delta_path(delta, start, join.paths[start][:depth], before, join.dictionary.strings)
-                at, rows = name, int(found.diffs.sum())
+                at, rows = name, _changed(found)
             carried[at, "union"] = rows
     view = next(iter(engine.views))
     operators += [("union", "union", "UNION", ""), (view, "view", view, "")]
@@ -89,6 +90,14 @@ def paths(engine: Dataflow, inputs: Any) -> tuple[tuple[pd.DataFrame, pd.DataFra
     made = pd.DataFrame(operators, columns=["name", "kind", "title", "detail"]).assign(view=view)
     made["tables"] = [(view,) if name == view else () for name in made["name"]]
     return (made, pd.DataFrame(list(carried), columns=["source", "target"]).assign(kind="change")), carried
+
+
+def _changed(delta: Delta) -> int:
+    """Return the number of rows whose diffs do not add up to 0."""
+    if not len(delta.diffs):
+        return 0
+    kind = np.unique(delta.rows, axis=1, return_inverse=True)[1].ravel()
+    return int(np.count_nonzero(np.bincount(kind, weights=delta.diffs)))
 
 
 @contextmanager
