@@ -223,7 +223,11 @@ class View {
   }
   toggle() { if (this.run) this.pause(); else this.run = setInterval(() => this.beat(), PACE), this.show(); }
   pause() { clearInterval(this.run); this.run = null; this.show(); }
-  turn() { [this.timed, this.tall] = [!this.timed, 0]; this.show(); }
+  turn() {
+    this.timed = this.root.classList.toggle("timed");
+    [this.turning.firstChild.textContent, this.tall] = [this.timed ? "State" : "Messages", 0];
+    this.show();
+  }
   beat() { if (this.step >= this.last) this.pause(); else this.move(1); }
 
   point(event) {
@@ -299,8 +303,6 @@ class View {
     if (!this.history) return;
     this.fetch();
     this.running.firstChild.textContent = this.run ? "Pause" : "Run";
-    this.turning.firstChild.textContent = this.timed ? "State" : "Messages";
-    this.legend.classList.toggle("off", Boolean(this.timed));
     this.bounds();
     this.slider();
     const frame = this.frame();
