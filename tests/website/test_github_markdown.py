@@ -10,8 +10,8 @@ from pathlib import Path
 import markdown
 import nbformat
 import pytest
-import yaml
 from bs4 import BeautifulSoup
+from mkdocs.utils.yaml import yaml_load
 from nbconvert.filters import markdown2html
 
 from website.github_markdown import adapted, relinked
@@ -41,7 +41,7 @@ def shape(html: str) -> tuple[Counter[str], list[int], str]:
     return tags, depths, re.sub(r"\s", "", page.get_text())
 
 
-SETTINGS = yaml.unsafe_load((ROOT / "website/mkdocs.yml").read_text())["markdown_extensions"]
+SETTINGS = yaml_load((ROOT / "website/mkdocs.yml").read_text())["markdown_extensions"]
 EXTENSIONS = [name for each in SETTINGS for name in ([each] if isinstance(each, str) else each) if name != "toc"]
 
 
