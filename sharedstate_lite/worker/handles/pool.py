@@ -107,8 +107,9 @@ class Pool(SqlPool, FunctionHandle):
 
     The rows of a batch are divided among the connections, so a batch is not one transaction. After each use, the
     transaction of a DB-API connection is committed. A connection on which a call has failed is closed. The pool does
-    not know whether a call only reads, so it retries none: if the runtime is killed, they raise Lost. Raises Error if ``connect`` is not a function (for example, an open connection) or captures mutable values, or
-    if ``size`` is not a positive integer.
+    not know whether a call only reads, so it retries none: if the runtime is killed, they raise Lost. Raises Error if
+    ``connect`` is not a function (for example, an open connection) or captures mutable values, or if ``size`` is not a
+    positive integer.
     """
 
     kind = "Pool"
