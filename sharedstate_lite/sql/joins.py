@@ -188,8 +188,7 @@ class FromClause:
             lost = next(s for s in range(count) if s not in reached)
             name = self.scope.sources[lost].name
             raise SqlError(
-                f"{name} has no equality that joins it to the other tables: {EQUI}, "
-                "with the same type on both sides"
+                f"{name} has no equality that joins it to the other tables: {EQUI}, with the same type on both sides"
             )
         return self._build(order)
 
