@@ -87,7 +87,7 @@ def formulas(text: str) -> str:
     """Return Markdown with its formulas as MathML, which browsers show without a script."""
 
     def shown(lines: list[str]) -> list[str]:
-        return [_FORMULA.sub(lambda found: convert(found[1]), line) for line in lines]
+        return [_FORMULA.sub(lambda f: f'<span class="nb-formula">{convert(f[1])}</span>', line) for line in lines]
 
     return outside_fences(text, shown)
 
