@@ -1,13 +1,9 @@
-"""Lists and counts the messages of reads under partial state, and delivers them by hand or in every order.
+"""Lists and counts the messages of reads under partial state, and delivers them in every order.
 
     start        returns a new engine that has performed some actions
     trace_read   performs one read and lists its upqueries and responses
     trace_lines  lists the events of an engine's trace in the same format
     edges        counts messages and rows on each edge
-    pause        pauses an engine and performs actions, whose messages wait
-    race         returns a function that builds the same paused engine each time
-    pending      lists the waiting messages
-    deliver      delivers the oldest message on an edge, or on each edge of a path
     orders       performs the same actions in every possible order of delivery
 
 An action is an epoch (a mapping from relation to rows, as for ``step``) or a point read ``(view, key)``. Full
@@ -17,15 +13,13 @@ and shared state answer a read from the view and do not send messages. For their
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 import sharedstate_lite as ss
 
-from ..errors import Error
 from ..plan.view import View
 from .epochs import rows
 
@@ -42,28 +36,6 @@ def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial
     for action in actions:
         _act(engine, action)
     return engine
-
-
-def pause(engine: Any, *actions: Action) -> Any:
-    """Pause the engine, perform the actions, and return the engine. The messages that are sent wait on their edges."""
-    engine.pause()
-    for action in actions:
-        _act(engine, action)
-    return engine
-
-
-def race(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
-    """Return a function that builds the same engine on every call.
-
-    The function takes the names of the fixes to switch off, such as "rule18". The engine has performed the actions in
-    ``past``. If ``actions`` are given, it is then paused, and the messages of these actions are waiting.
-    """
-
-    def begin(*without: str) -> Any:
-        engine = start(views, past, without=without)
-        return pause(engine, *actions) if actions else engine
-
-    return begin
 
 
 def _act(engine: Any, action: Action) -> None:
@@ -162,29 +134,6 @@ def _few(text: str, most: int = 4) -> str:
     return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
-def pending(engine: Any) -> pd.DataFrame:
-    """Return the waiting messages in the order they were sent, with the columns from, to, kind, keys and rows."""
-    lines = [
-        [*m.edge, m.kind, ", ".join(" ".join(map(str, k)) for k in m.key or []), m.rows] for m in engine.messages()
-    ]
-    return pd.DataFrame(lines, columns=["from", "to", "kind", "keys", "rows"])
-
-
-def deliver(engine: Any, *path: str) -> pd.DataFrame:
-    """Deliver the oldest message on each edge of a path of operators, in a paused engine.
-
-    A path of two names is one edge. Returns the messages that are still waiting, as :func:`pending` does. Raises Error
-    if there is no message on the next edge of the path.
-    """
-    for source, target in pairwise(path):
-        edges = [m.edge for m in engine.messages()]
-        if (source, target) not in edges:
-            there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
-            raise Error(f"no message is waiting on {source} -> {target}. Edges with waiting messages: {there}.")
-        engine.deliver(edges.index((source, target)))
-    return pending(engine)
-
-
 def orders(engine: Any, actions: Sequence[Action], turns: int = 8) -> Iterator[Any]:
     """Yield one engine for each order in which the messages of the actions can be delivered.
 
@@ -216,4 +165,4 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["Action", "deliver", "edges", "orders", "pause", "pending", "race", "start", "trace_lines", "trace_read"]
+__all__ = ["Action", "edges", "orders", "start", "trace_lines", "trace_read"]

@@ -1,4 +1,4 @@
-"""The messages of a read, delivered by hand and in every order."""
+"""The messages of a read, listed, and delivered in every order."""
 
 from __future__ import annotations
 
@@ -65,42 +65,6 @@ def test_an_engine_begins_with_epochs_and_reads() -> None:
     assert engine.filled("result") == [("Potato",)] and engine.epoch == 2
     assert engine.read("result").values.tolist() == [["Potato", 1]]
     assert reads.start([shown], [DAN], kind="full").kind == "full"
-
-
-def test_a_race_begins_anew_each_time() -> None:
-    """Each call returns a new engine without the named fixes; without actions it is not paused."""
-    catalog = ss.Catalog(**SCHEMA)
-    begin = reads.race([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
-    one, other = begin("rule18"), begin()
-    assert one is not other and len(reads.pending(one)) == 2
-    reads.deliver(one, "visit", "result.group1")
-    assert len(reads.pending(other)) == 2 and one.without == {"rule18"} and not other.without
-    running = reads.race(list(one.views.values()), [DAN])()
-    assert running.epoch == 1 and running.read("result", key="Potato").visits.item() == 1
-
-
-def test_a_message_is_delivered_by_its_edge() -> None:
-    """The oldest message of the named edge is delivered, the others wait; an edge without one raises."""
-    engine = reads.pause(shop(sql=COUNT), *ACTIONS)
-    waiting = reads.pending(engine)
-    assert waiting[["from", "to", "kind"]].values.tolist() == [
-        ["result", "result.group1", "upquery"],
-        ["visit", "result.group1", "change"],
-    ]
-    left = reads.deliver(engine, "result", "result.group1")
-    assert left["kind"].tolist() == ["change", "upquery"]
-    with pytest.raises(ss.Error, match="no message is waiting on result -> visit"):
-        reads.deliver(engine, "result", "visit")
-
-
-def test_messages_are_delivered_along_a_path() -> None:
-    """deliver() of a path equals one call for each edge; it raises if no message waits."""
-    one, other = (reads.pause(shop(sql=COUNT), *ACTIONS) for _ in range(2))
-    reads.deliver(one, "result", "result.group1")
-    alone = reads.deliver(one, "result.group1", "visit")
-    assert reads.deliver(other, "result", "result.group1", "visit").equals(alone)
-    with pytest.raises(ss.Error, match=r"no message is waiting on result.group1 -> result\."):
-        reads.deliver(other, "visit", "result.group1", "result")
 
 
 @pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])
