@@ -146,15 +146,15 @@ def held(session: SparkSession, graph: CSR, tasks: int | None = None) -> dict[st
     same time (by default as many as Spark runs). Raises Error if the system does not report PSS.
     """
     tasks = tasks or session.sparkContext.defaultParallelism
-    nothing = _charged(session, tasks, lambda: None)
+    nothing = charged(session, tasks, lambda: None)
     with w.share(graph, session) as shared:
-        mapped = _charged(session, tasks, lambda: shared.csr())
+        mapped = charged(session, tasks, lambda: shared.csr())
     with broadcast(session, graph) as sent:
-        copied = _charged(session, tasks, sent)
+        copied = charged(session, tasks, sent)
     return {"broadcast": max(copied - nothing, 0), "shared": max(mapped - nothing, 0)}
 
 
-def _charged(session: SparkSession, tasks: int, get: Get) -> int:
+def charged(session: SparkSession, tasks: int, get: Get) -> int:
     """Return the PSS of ``tasks`` tasks, measured when all of them have read the value that ``get`` returns."""
     seen = memory.watch(session)
     # Tasks wait for each other at an exchange, because Spark's own barrier() polls only once per second.
