@@ -186,5 +186,5 @@ def test_rule_09_multi_stores_no_intermediate_join(one: str, other: str) -> None
 def test_rule_09_multi_needs_one_key(label: str) -> None:
     """On several keys, join="multi" is refused by name."""
     view = CASES["chain of three, two keys"].declare()[1][-1]
-    with pytest.raises(ss.ViewError, match="result.*one key.*linear"):
+    with pytest.raises(ss.ViewError, match="result.*same key.*linear"):
         make(label, [view])

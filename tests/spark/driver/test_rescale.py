@@ -87,7 +87,7 @@ def test_a_stream_is_rescaled_and_spark_ignores_the_setting(spark: SparkSession,
             "shared", views(), {r: source / r for r in RELATIONS}, sink, session=spark, checkpoint=place
         ) as job:
             if number == 0:
-                with pytest.raises(ss.CheckpointError, match="running there"):
+                with pytest.raises(ss.CheckpointError, match="another engine is using this folder"):
                     ss.spark.rescale(place, 4, spark)
             job.finish()
 
