@@ -22,8 +22,7 @@ Modules:
     epochs           runs an engine message by message and lists what each message changed
     arrangements     shows the batches and entries of shared state, and the paths of a delta join
     reads            lists the messages of a read under partial state, and delivers them by hand or in every order
-    measure          measures streams, reads and recovery in seconds, rows, bytes and hits
-    benchmark        runs the same sequence of operations on every engine, in process and on Spark
+    measure          measures streams and reads in seconds, rows, bytes and hits
     demo             prints the example of the assignment in a terminal
     usecases         runs use cases of sharing inside a worker, with and without sharing
     grand_challenge  the DEBS Grand Challenge 2022
@@ -34,7 +33,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["arrangements", "benchmark", "demo", "epochs", "grand_challenge", "measure", "reads", "usecases"]
+__all__ = ["arrangements", "demo", "epochs", "grand_challenge", "measure", "reads", "usecases"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@
     keys          lists all keys of a view
     zipf          draws keys from a Zipf distribution
     hit_rates     measures the hits of partial engines with different budgets
-    recovery      compares restoring a checkpoint with replaying all epochs
     side_by_side  compares one view under all three strategies
     timed         times a call
 
@@ -21,7 +20,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -34,12 +32,11 @@ from ..changelog.changes import Changes
 from ..engine.engine import Engine
 from ..errors import Error
 from ..plan.view import View
+from .epochs import needed
 
 T = TypeVar("T")
 Inputs = Mapping[str, Any]
 SCALES = ("small", "full")
-ROUNDS = 3
-"""The number of repetitions of each kind of recovery. The median is reported."""
 
 
 def scale(small: T, full: T) -> T:
@@ -187,38 +184,12 @@ def hit_rates(
     return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "held"])
 
 
-def recovery(
-    engine: Engine, views: Sequence[View], epochs: Iterable[Any], folder: str | Path
-) -> tuple[dict[str, Engine], pd.DataFrame]:
-    """Recover an engine in two ways: restore a checkpoint, and replay every epoch into a new engine.
-
-    Returns the two recovered engines under the names "restore" and "replay", and a frame with the columns way, seconds
-    and rows (the number of rows read). The checkpoint is written to ``folder``, which must be new or empty, before the
-    measurement starts.
-    """
-    epochs = [each[1] if isinstance(each, tuple) else each for each in epochs]
-    engine.checkpoint(folder)
-    restored, first = timed(lambda: ss.restore(folder), ROUNDS)
-
-    def replay() -> Engine:
-        fresh = ss.engine(engine.kind, views)
-        for inputs in epochs:
-            fresh.step(inputs)
-        return fresh
-
-    replayed, second = timed(replay, ROUNDS)
-    back = {"restore": restored, "replay": replayed}
-    rows = [int(restored.state()["rows"].sum()), sum(_size(t) for inputs in epochs for t in inputs.values())]
-    table = pd.DataFrame({"way": list(back), "seconds": [first, second], "rows": rows})
-    return back, table
-
-
 def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
     """Run one view under each strategy, and return one row per strategy.
 
     Each engine processes the epochs and then ``asked`` point reads, whose keys are drawn from a Zipf distribution. The
-    columns are emitted (the number of rows), rows and bytes (stored after the reads, without base tables), epoch ms
-    (median), read ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused
+    columns are emitted (the number of rows), rows (what the strategy needs after the reads, see `epochs.needed`), epoch
+    ms (median), read ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused
     (the error if the strategy does not support the view).
     """
     lines: dict[str, dict[str, Any]] = {}
@@ -234,11 +205,9 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
     wanted = zipf(found, asked, skew) if found else []
     for kind, engine in engines.items():
         run, told = runs[kind], reads(engine, view.name, wanted)
-        own = engine.state().query("not base")
         lines[kind] = {
             "emitted": int(run["emitted"].sum()),
-            "rows": int(own["rows"].sum()),
-            "bytes": int(own["bytes"].sum()),
+            "rows": int(needed(engine)["rows"].sum()),
             "epoch ms": 1000 * run["seconds"].median(),
             "read ms": 1000 * told["seconds"].median(),
             "hits": told["hit"].mean(),
@@ -255,7 +224,6 @@ __all__ = [
     "play",
     "play_all",
     "reads",
-    "recovery",
     "scale",
     "side_by_side",
     "slices",

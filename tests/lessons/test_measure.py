@@ -1,8 +1,6 @@
-"""Measurements: counts are right, draws repeat, and every way of recovery gives the same answers."""
+"""Measurements: counts are right, draws repeat, and reads tell hits from holes."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -59,19 +57,6 @@ def test_more_budget_hits_no_less() -> None:
     assert told["rate"].is_monotonic_increasing
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_ways_back_answer_alike(kind: str, tmp_path: Path) -> None:
-    """Restored and replayed engines give the answers of the lost one."""
-    shown = view()
-    with ss.engine(kind, [shown]) as engine:
-        measure.play(engine, SHOP)
-        back, told = measure.recovery(engine, [shown], SHOP, tmp_path / "checkpoint")
-        for other in back.values():
-            assert other.read("result", key="c0").equals(engine.read("result", key="c0"))
-            assert other.epoch == engine.epoch
-        assert told["rows"].tolist()[1] == sum(t.num_rows for _, tables in SHOP for t in tables.values())
-
-
 def test_slices_are_the_table() -> None:
     """The pieces add up to the table in order, with nearly equal sizes; short tables give empty pieces."""
     table = pd.DataFrame({"product": list("abcdefg")})
@@ -109,7 +94,7 @@ def test_side_by_side_has_a_line_for_each_strategy() -> None:
     told = measure.side_by_side(view(), SHOP, asked=20)
     assert told.index.tolist() == KINDS
     assert told.loc["full", "emitted"] == told.loc["shared", "emitted"] > told.loc["partial", "emitted"]
-    assert told.loc["full", "rows"] > told.loc["partial", "rows"]
+    assert told.loc["full", "rows"] == told.loc["shared", "rows"] > told.loc["partial", "rows"]
     catalog = ss.Catalog(mine="a INT, b INT")
     table = pd.DataFrame({"a": [1, 2, None], "b": [3, 4, 5]})
     odd = catalog.view("CREATE VIEW odd AS SELECT a + 1 AS a1, b FROM mine")
