@@ -3,7 +3,6 @@
     climb   runs every rung, first as a warm-up and then measured
     same    returns True if all rungs returned the same answer
     table   returns a table with one row per rung
-    times   returns how many times as fast one rung is as another
     digest  returns the number of rows of a DataFrame and the sum of their hashes, regardless of their order
 
 If a rung cannot run on this machine, its result contains the reason instead of a time. Counts are the same in every
@@ -169,18 +168,6 @@ def table(steps: Sequence[RungResult]) -> pd.DataFrame:
     columns = list(dict.fromkeys(name for line in lines for name in line))
     shown = pd.DataFrame(lines, columns=columns).set_index("rung")
     return shown.fillna({"note": ""}) if "note" in columns else shown
-
-
-def times(steps: Sequence[RungResult], name: str, against: str) -> float:
-    """Return how many times as fast rung ``name`` is as rung ``against``, by their ms per event.
-
-    Raises Error if one of them did not run.
-    """
-    by = {step.name: step for step in steps if not step.absent}
-    for wanted in (name, against):
-        if wanted not in by:
-            raise Error(f"times: rung {wanted!r} did not run. The rungs that ran are: {', '.join(by) or 'none'}.")
-    return by[against].ms / by[name].ms
 
 
 def digest(frame: DataFrame) -> Answer:

@@ -9,10 +9,7 @@ Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 20
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-import pandas as pd
 
 from ...errors import Error
 
@@ -49,14 +46,3 @@ def times(case: int) -> dict[str, float]:
     if not any(figure.case == case for figure in FIGURES):
         raise Error(f"there is no use case {case}. Pass a number from 1 to {max(figure.case for figure in FIGURES)}.")
     return {f"{one.what}; {one.where}": one.times for one in FIGURES if one.case == case and one.times is not None}
-
-
-def beside(case: int, ours: Mapping[str, float]) -> pd.DataFrame:
-    """Return a table of the paper's results for a use case, followed by ours.
-
-    ``ours`` maps the name of a measurement to its factor. Raises Error unless ``case`` is 1 to 6.
-    """
-    times(case)
-    rows = [(one.what, one.where, one.times) for one in FIGURES if one.case == case]
-    rows += [(what, "here", factor) for what, factor in ours.items()]
-    return pd.DataFrame(rows, columns=["what", "where", "times as fast"])

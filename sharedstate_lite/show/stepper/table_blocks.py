@@ -47,7 +47,7 @@ class TableLine:
 
 @dataclass(frozen=True)
 class TableBlock:
-    """One table at one step. ``more`` is the number of rows that are not among the lines."""
+    """One table at one step. ``more`` is the number of rows that are not shown in ``lines``."""
 
     head: tuple[str, ...]
     right: tuple[bool, ...]
