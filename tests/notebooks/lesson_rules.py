@@ -1,4 +1,4 @@
-"""The rules that every lesson follows, as checks that read a notebook without running it.
+"""The rules that every notebook follows, as checks that read a notebook without running it.
 
 Each check takes a notebook and its path, and yields one sentence for each thing that is wrong.
 
@@ -6,23 +6,30 @@ A cell is collapsed if a reader does not need it: its tag is ``collapsed`` (it p
 ``check`` (it asserts what the text says). Collapsed cells carry ``source_hidden``, which JupyterLab folds, and show
 nothing. A cell tagged ``write-it`` has the stub that the reader completes; one tagged ``check-it`` checks it.
 
-A number in the text is asserted by a cell of its section, above or below; a number before the first ``##`` heading by
-any cell of the notebook. :mod:`notebook_rules` defines what counts as a number.
+A number in the text is asserted by a cell of its section, above or below, in an assert that computes something; a
+number before the first ``##`` heading by any cell of the notebook. Digits count, also in code spans that contain
+nothing else (`` `{10, 20}` ``), and so do the words from four upwards. Two and three count only before what state is
+counted in (``COUNTED``: two rows, three different arrangements). Not numbers in this sense: other code, formulas and
+addresses of links; ``+1`` and ``-1``, the signs of changes; the ordinals of a list, the number in the title,
+notebooks, rules and epochs by their number; years; the minutes in the box, which ``duration`` checks.
+
+Links to other sites are not followed: the tests run without a network.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-import notebook_rules as rules
-from notebook_rules import Notebook, code, name, tags
-
+Notebook = Any
+"""An nbformat notebook node."""
 LINES, COLUMNS = 25, 92
 HIDDEN = {"collapsed", "check"}
 READING = 160
@@ -33,6 +40,48 @@ FIRST_WORDS, FIRST_CELLS = 2000, 40
 LONGEST = 60
 """Minutes."""
 _BOX = re.compile(r"^(\d+) minutes · .+$", re.M)
+_UNITS = (
+    "four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+WORDS = {
+    **{word: number for number, word in enumerate(_UNITS.split(), 4)},
+    **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+    "million": 10**6,
+}
+COUNTED = "rows arrangements batches bytes copies entries groups handles holes keys messages upqueries values"
+"""Before these, two and three are numbers; an adjective may stand between."""
+
+
+def name(cell: Any) -> str:
+    """What a complaint calls a cell."""
+    return f"cell {cell.get('id', '?')}"
+
+
+def code(notebook: Notebook) -> list[Any]:
+    """The code cells."""
+    return [c for c in notebook.cells if c.cell_type == "code"]
+
+
+def tags(cell: Any) -> list[str]:
+    """A cell's tags."""
+    return list(cell.metadata.get("tags", []))
+
+
+def clean(notebook: Notebook, path: Path) -> Iterator[str]:
+    """Outputs are not committed, and every cell has an id of its own."""
+    if (notebook.nbformat, notebook.nbformat_minor) < (4, 5):
+        yield f"format {notebook.nbformat}.{notebook.nbformat_minor} knows no cell ids; use 4.5"
+    seen: set[str] = set()
+    for cell in notebook.cells:
+        if not cell.get("id") or cell["id"] in seen:
+            yield f"{name(cell)}: its id is missing or taken"
+        seen.add(cell.get("id", ""))
+        if cell.cell_type == "code" and (cell.outputs or cell.execution_count is not None):
+            yield f"{name(cell)}: its output is committed; clear it"
 
 
 def number(path: Path) -> str:
@@ -192,7 +241,7 @@ def shape(notebook: Notebook, path: Path) -> Iterator[str]:
             yield f"{name(cell)}: something to try has no folded answer"
 
 
-def stated(notebook: Notebook) -> int:
+def box(notebook: Notebook) -> int:
     """The minutes that the box states; 0 if there is none."""
     found = _BOX.search("\n".join(c.source for c in texts(notebook)))
     return int(found[1]) if found else 0
@@ -210,8 +259,8 @@ def minutes(notebook: Notebook) -> int:
 
 def duration(notebook: Notebook, path: Path) -> Iterator[str]:
     """The box states the minutes that words and questions make, at most an hour; 00 is short."""
-    if stated(notebook) != minutes(notebook):
-        yield f"{path.name}: the box says {stated(notebook)} minutes, and there are {minutes(notebook)}"
+    if box(notebook) != minutes(notebook):
+        yield f"{path.name}: the box says {box(notebook)} minutes, and there are {minutes(notebook)}"
     if minutes(notebook) > LONGEST:
         yield f"{path.name}: {minutes(notebook)} minutes; {LONGEST} is the maximum, split it"
     words = sum(len(c.source.split()) for c in texts(notebook))
@@ -219,16 +268,55 @@ def duration(notebook: Notebook, path: Path) -> Iterator[str]:
         yield f"{path.name}: {words} words in {len(notebook.cells)} cells; at most {FIRST_WORDS} in {FIRST_CELLS}"
 
 
+_NOT_PROSE = [
+    re.compile(r"```.*?```", re.S),
+    re.compile(r"`(?![\s\d.,{}()\[\]]+`)[^`]*`"),
+    re.compile(r"\$[^$]*\$"),
+    re.compile(r"<[^>]*>"),
+    re.compile(r"(?<=\])\([^)]*\)"),  # a link's address
+    re.compile(r"^# \d\d\b", re.M),  # the title's number
+    re.compile(r"^\s*(\*\*)?\d+\.(\*\*)?\s", re.M),  # a list's ordinals
+    re.compile(r"\b[Rr]ules? \d+( (and|to) \d+)?"),
+    re.compile(r"\b[Ee]pochs? \d+( (and|to) \d+)?"),
+    re.compile(r"\b[Nn]otebooks? \d\d[a-z]?( (and|to) \d\d[a-z]?)?"),
+    re.compile(r"\b[Ll]abs? \d( (and|to) \d)?"),
+    re.compile(r"\b(19|20)\d\d\b"),  # a year
+    re.compile(r"(?<![\w.])[+−-]1\b(?![.,]\d)"),
+]
+_COUNTED = re.compile(rf"\b(two|three)(?: [a-z-]+)? (?:{COUNTED.replace(' ', '|')})\b")
+_NUMBER = re.compile(r"(?<![\w.])[−-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+
+
+def stated(markdown: str) -> set[float]:
+    """The numbers that a text states."""
+    for pattern in _NOT_PROSE:
+        markdown = pattern.sub(" ", markdown)
+    digits = {float(n.replace(",", "").replace("−", "-")) for n in _NUMBER.findall(markdown)}
+    words = {float(WORDS[w]) for w in re.findall(r"[a-z]+", markdown.lower()) if w in WORDS}
+    return digits | words | {{"two": 2.0, "three": 3.0}[w] for w in _COUNTED.findall(markdown.lower())}
+
+
+def asserted(source: str) -> set[float]:
+    """The numbers that occur in the asserts of a cell; an assert of literals alone claims nothing."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assert) and any(isinstance(n, ast.Name) for n in ast.walk(node.test)):
+            for each in ast.walk(node.test):
+                if isinstance(each, ast.Constant) and isinstance(each.value, int | float):
+                    found |= {float(each.value), -float(each.value)}
+    return found
+
+
 def numbers(notebook: Notebook, path: Path) -> Iterator[str]:
     """Every number in the text, and in a why, is asserted in its section (in the opening: anywhere)."""
-    everywhere = set[float]().union(*(rules.asserted(c.source) for c in code(notebook)))
+    everywhere = set[float]().union(*(asserted(c.source) for c in code(notebook)))
     for at, part in enumerate(sections(notebook)):
         known = everywhere
         if at:
-            known = set[float]().union(*(rules.asserted(c.source) for c in part if c.cell_type == "code"))
+            known = set[float]().union(*(asserted(c.source) for c in part if c.cell_type == "code"))
         for cell in part:
             said = [_BOX.sub("", _without_title(cell.source))] if cell.cell_type == "markdown" else _whys(cell)
-            for value in sorted(set[float]().union(*map(rules.stated, said)) - known):
+            for value in sorted(set[float]().union(*map(stated, said)) - known):
                 yield f"{name(cell)}: nothing in its section asserts {value:g}"
 
 
@@ -240,6 +328,39 @@ def _whys(cell: Any) -> list[str]:
     """The explanations of a prediction that are plain strings; those of f-strings take their numbers from values."""
     whys = [value for value in _values_of(cell.source, "whys") if isinstance(value, ast.Dict)]
     return [v.value for d in whys for v in d.values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+
+
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)|(?:href|src)=[\"']([^\"']+)")
+
+
+def links(notebook: Notebook, path: Path) -> Iterator[str]:
+    """A relative link leads to a file of the repository; what follows a # is one of its headings."""
+    texts = [c.source for c in notebook.cells if c.cell_type == "markdown"]
+    for target in (a or b for t in map(_without_code, texts) for a, b in _LINK.findall(t)):
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            continue
+        file, _, anchor = unquote(target).partition("#")
+        if file and not (path.parent / file).exists():
+            yield f"{path.name}: {target} leads nowhere"
+        elif anchor and anchor not in _headings(_markdown(path.parent / file) if file else texts):
+            yield f"{path.name}: there is no heading {target}"
+
+
+def _without_code(markdown: str) -> str:
+    return re.sub(r"```.*?```|`[^`]*`", " ", markdown, flags=re.S)
+
+
+def _markdown(path: Path) -> list[str]:
+    """The texts of a notebook or a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        return ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"]
+    return [text]
+
+
+def _headings(texts: list[str]) -> set[str]:
+    """The headings as Jupyter makes them addresses."""
+    return {h.strip().replace(" ", "-") for t in texts for h in re.findall(r"(?m)^#+ (.*)$", _without_code(t))}
 
 
 def identical(notebooks: dict[str, Notebook], most: int = 4) -> list[str]:
@@ -255,7 +376,7 @@ def identical(notebooks: dict[str, Notebook], most: int = 4) -> list[str]:
 
 
 CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
-    rules.clean,
+    clean,
     headings_first,
     small,
     hidden,
@@ -264,10 +385,5 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     shape,
     duration,
     numbers,
-    rules.links,
+    links,
 ]
-
-
-def is_lesson(notebook: Notebook) -> bool:
-    """Whether a notebook is a lesson. The others follow :mod:`notebook_rules` until they are rewritten."""
-    return bool(notebook.metadata.get("lesson"))

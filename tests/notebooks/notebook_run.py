@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,9 @@ class Here(AsyncKernelManager):
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run said: an error or none, seconds, the standard error of cells, what the kernel itself said."""
+    """What a run said: an error or none, the standard error of cells, what the kernel itself said."""
 
     error: str
-    seconds: float
     stderr: list[str]
     kernel: str
 
@@ -60,12 +58,11 @@ def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = 
         # Sockets in a folder of ours: nothing on the machine's ports, and no warning about them.
         manager = Here(transport="ipc", connection_file=f"{short}/k.json")
         client = NotebookClient(notebook, km=manager, timeout=timeout, resources={"metadata": {"path": str(folder)}})
-        began, error = time.monotonic(), ""
+        error = ""
         try:
             client.execute(env=settings, stdout=said, stderr=said, cleanup_kc=True)
         except CellExecutionError as failed:
             error = str(failed)
-        seconds = time.monotonic() - began
         said.seek(0)
         streams = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs if o.output_type == "stream"]
-        return Ran(error, seconds, [o.text for o in streams if o.name == "stderr"], said.read())
+        return Ran(error, [o.text for o in streams if o.name == "stderr"], said.read())

@@ -1,4 +1,4 @@
-"""The rules of lessons accept a right lesson, and find each thing that they are there to find."""
+"""The rules accept a right notebook, and find each thing that they are there to find."""
 
 from __future__ import annotations
 
@@ -44,13 +44,18 @@ def notebook(cells: list[str | Cell]) -> Any:
         if rules.HIDDEN & set(cell[1:]):
             metadata["jupyter"] = {"source_hidden": True}
         made.append(new_code_cell(cell[0], metadata=metadata))
-    return new_notebook(cells=made, nbformat_minor=5, metadata={"lesson": True})
+    return new_notebook(cells=made, nbformat_minor=5)
 
 
 def said(cells: list[str | Cell], path: Path = PATH) -> list[str]:
     """The names of the checks that complain, once per complaint."""
     made = notebook(cells)
     return [check.__name__ for check in rules.CHECKS for _ in check(made, path)]
+
+
+def complaints(check: Any, *cells: str | Cell) -> int:
+    """How many complaints one check has about these cells."""
+    return len(list(check(notebook(list(cells)), PATH)))
 
 
 def changed(old: str, new: str) -> list[str | Cell]:
@@ -62,7 +67,7 @@ def changed(old: str, new: str) -> list[str | Cell]:
 
 
 def test_a_right_lesson_has_no_complaint() -> None:
-    assert said(LESSON) == [] and rules.is_lesson(notebook(LESSON))
+    assert said(LESSON) == []
     assert rules.minutes(notebook(LESSON)) == 10
 
 
@@ -116,3 +121,61 @@ def test_functions_that_stand_in_two_notebooks() -> None:
     assert len(rules.identical({"a": same(long), "b": same(long)})) == 1
     assert rules.identical({"a": same(long), "b": same(long.replace("1", "2"))}) == []
     assert rules.identical({"a": same("def g(x):\n    return x"), "b": same("def g(x):\n    return x")}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("It holds 14 rows beside 8.", {14, 8}),
+        ("7 rows, 1,200 bytes, 2.5 times, −3 and 60.", {7, 1200, 2.5, -3, 60}),
+        ("Seven rows in a dozen tables; one, two or three do not count.", {7, 12}),
+        ("Two rows and three long batches, of two tables and a hundred users", {2, 3, 100}),
+        ("It holds `5` and `{10, 20.5}` of `x14`", {5, 10, 20.5}),
+        ("`14 rows`, ```\n15\n``` and [a link](page-16.html#17) are no prose", set()),
+        ("Rule 10, rules 16 and 17, epoch 9, epochs 4 to 8, notebook 03, 2022, a row with +1 or −1", set()),
+        ("**1.** first\n\n2. second", set()),
+        ("# 00 · Start here\n\n7 rows", {7}),
+        ("top-10 products, v2, a1 and $x^2$", {10}),
+    ],
+)
+def test_numbers_of_a_text(text: str, numbers: set[float]) -> None:
+    """Digits and number words count as stated; code, addresses, ordinals, rules, epochs and years do not."""
+    assert rules.stated(text) == numbers
+
+
+def test_numbers_need_an_assert_in_the_section() -> None:
+    """A number in prose is accepted if an assert of its section computes it; the opening may use any section's."""
+    assert complaints(rules.numbers, ("assert len(x) == 14",), "14 rows") == 0
+    assert complaints(rules.numbers, ("assert len(x) == 14",), "fourteen is fine, 15 is not") == 1
+    assert complaints(rules.numbers, ("x = 14",), "14 rows") == 1
+    assert complaints(rules.numbers, "14 rows", "## Next", ("assert x == 14",)) == 0
+    assert complaints(rules.numbers, ("assert x == 14",), "## Next", "14 rows") == 1
+    assert complaints(rules.numbers, "text", "## Next", "14 rows", ("assert x == 14",)) == 0
+    assert complaints(rules.numbers, ("assert x, '14'",), "14 rows") == 1
+    assert complaints(rules.numbers, ("assert x == -5",), "5 less") == 0
+    assert complaints(rules.numbers, ("assert 14 == 14",), "14 rows") == 1
+
+
+def test_outputs_and_ids() -> None:
+    """A committed output, an execution count and a repeated or missing id are each found."""
+    good = notebook(["text", ("1",)])
+    assert list(rules.clean(good, PATH)) == []
+    good.cells[1].execution_count = 3
+    assert len(list(rules.clean(good, PATH))) == 1
+    good.cells[1].id = good.cells[0].id
+    assert len(list(rules.clean(good, PATH))) == 2
+    good.nbformat_minor = 4
+    assert len(list(rules.clean(good, PATH))) == 3
+
+
+def test_links() -> None:
+    """A link to a file that is not there and one to a heading that is not there are found; others pass."""
+    assert complaints(rules.links, "[a](test_lesson_rules.py) [b](https://example.org/none) `[c](none.md)`") == 0
+    assert complaints(rules.links, "[a](none.md)") == 1
+    assert complaints(rules.links, "<img src='none.png'>") == 1
+    assert complaints(rules.links, "## Some heading\n\n[a](#Some-heading)") == 0
+    assert complaints(rules.links, "[a](#Some-heading)") == 1
+    assert complaints(rules.links, "[a](../../docs/rules.md#The-rules)") == 0
+    assert complaints(rules.links, "[a](../../docs/rules.md#No-rules)") == 1
+    assert complaints(rules.links, "[a](../../notebooks/00-start-here.ipynb#What-you-can-do-now)") == 0
+    assert complaints(rules.links, "[a](../../notebooks/00-start-here.ipynb#check)") == 1

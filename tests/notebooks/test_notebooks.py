@@ -8,11 +8,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import lesson_rules as lessons
+import lesson_rules as rules
 import nbformat
-import notebook_rules as rules
 import pytest
-import times
 from notebook_run import ROOT, run
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -34,24 +32,22 @@ def test_there_are_notebooks() -> None:
 def test_conventions(path: Path) -> None:
     """A notebook keeps to the conventions."""
     notebook = read(path)
-    checks = lessons.CHECKS if lessons.is_lesson(notebook) else rules.CHECKS
-    assert [said for check in checks for said in check(notebook, path)] == []
+    assert [said for check in rules.CHECKS for said in check(notebook, path)] == []
 
 
 def test_what_is_needed_twice_lives_in_the_library() -> None:
     """No function of more than four lines stands in two notebooks."""
-    assert lessons.identical({p.name: read(p) for p in NOTEBOOKS}) == []
+    assert rules.identical({p.name: read(p) for p in NOTEBOOKS}) == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_runs_without_noise(path: Path) -> None:
-    """A notebook runs from an empty kernel to its end without an error or a warning, and states its time."""
+    """A notebook runs from an empty kernel to its end without an error or a warning."""
     notebook = read(path)
     ran = run(notebook)
     assert ran.error == ""
     assert ran.stderr == []
     assert ran.kernel == ""
-    assert lessons.is_lesson(notebook) or times.announced(notebook) is not None
     assert list(crooked(notebook)) == []
 
 
@@ -72,10 +68,7 @@ def test_every_cell_may_be_run_again(path: Path) -> None:
     again = deepcopy(notebook.cells)
     for cell in again:
         cell["id"] += "-again"
-    pairs = zip(notebook.cells, again, strict=True)
-    # A cell that delivers a message cannot do so twice; it is marked, and the text above it says so.
-    once = [[cell] if "once" in cell.metadata.get("tags", ()) else [cell, copy] for cell, copy in pairs]
-    notebook.cells = [cell for cells in once for cell in cells]
+    notebook.cells = [cell for pair in zip(notebook.cells, again, strict=True) for cell in pair]
     assert run(notebook).error == ""
 
 
