@@ -5,12 +5,11 @@ an engine's internals. A picture can be displayed as HTML, SVG or text. A chart 
 picture of the same numbers, for pages that cannot run plotly.
 
     graph            operators with their state tables, from left to right
-    held, held_chart, operators_chart    rows or bytes by kind of state, and by operator
-    time_chart, latency_chart, hits_chart    seconds per epoch, seconds per read, and hit rate by budget
+    time_chart, hits_chart    seconds per epoch, and hit rate by budget
     rows_chart       how many rows are held, by epoch or by number of views
+    rungs_chart      one bar for each rung of a ladder
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
-    waits_chart, rungs_chart    bars for single durations, and for the rungs of a ladder
-    emitted, compare    a view's changes as tuples, and a comparison of a prediction with what happened
+    emitted          a view's changes as tuples
     predict, written    a question that the reader answers first, and a check of code that the reader writes
     tables           displays data frames with left-aligned text
     stepper, static  a recorded run step by step, interactively or as pictures
@@ -27,28 +26,27 @@ Full state
   visit: 2 rows -> MAX(length) by product
   MAX(length) by product: 2 rows -> longest
   longest: 2 rows
->>> show.compare("+I Potato 50, +I Nut 5", show.emitted(changes["longest"])).right
-True
+>>> sorted(show.emitted(changes["longest"]))
+[('+I', 'Nut', 5), ('+I', 'Potato', 50)]
 
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
-``graph`` draw an engine. ``chart`` contains the code that all charts share; ``state_bars``, ``bar_charts``, ``axes``,
-``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written``
-checks the reader's code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes``
-draws entries on a time axis with its marks.
+``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
+``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written`` checks the reader's
+code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a
+time axis with its marks.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
 
-from .bar_charts import rungs_chart, waits_chart
+from .bar_charts import rungs_chart
 from .chart import Chart
 from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
-from .line_charts import hits_chart, latency_chart, rows_chart, time_chart
-from .predict import compare, emitted
+from .line_charts import hits_chart, rows_chart, time_chart
+from .predict import emitted
 from .prediction import predict
-from .state_bars import held, held_chart, operators_chart
 from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
 from .written import written
@@ -57,15 +55,10 @@ __all__ = [
     "Chart",
     "Picture",
     "Stepper",
-    "compare",
     "emitted",
     "graph",
-    "held",
-    "held_chart",
     "hits_chart",
-    "latency_chart",
     "lifetimes",
-    "operators_chart",
     "predict",
     "rows_chart",
     "rungs_chart",
@@ -74,6 +67,5 @@ __all__ = [
     "stepper",
     "tables",
     "time_chart",
-    "waits_chart",
     "written",
 ]

@@ -1,7 +1,7 @@
-"""Bar charts of single numbers: how long one-off actions took, and one amount for each rung of a ladder.
+"""A bar chart of single numbers: one amount for each rung of a ladder.
 
-Each bar has its number next to it. All bars of durations share one scale, which starts at zero. A ladder's bars use a
-logarithmic scale if the largest amount is at least `WORTH` times the smallest, and a line below the chart says so.
+Each bar has its number next to it. The bars use a logarithmic scale if the largest amount is at least `WORTH` times the
+smallest, and a line below the chart says so.
 """
 
 from __future__ import annotations
@@ -10,87 +10,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from .axes import WORTH, written
-from .chart import GRID, MARGIN, ROOMS, TONES, Chart, coloured, heading, layout, mapped, nothing, scaled, values
+from .chart import GRID, MARGIN, ROOMS, TONES, Chart, heading, layout, mapped, nothing, values
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width, wrap
 
-WAIT_PITCH, WAIT_BAR = 24.0, 15.0
 RUNG_PITCH, RUNG_BAR = 30.0, 18.0
 LOGARITHMIC = "The scale is logarithmic: each factor of ten adds the same length."
 HUE = "inserted"
-
-Waits = Mapping[str, Mapping[str, float]]
-
-
-def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
-    """Return a chart of how long each action took, from ``{action: {name: seconds}}``, with at most six names.
-
-    Raises Error if a value is not a valid number of seconds.
-    """
-    import plotly.graph_objects as go
-
-    given = {what: mapped(by, "seconds") for what, by in mapped(seconds, "{name: seconds}").items()}
-    groups = {what: dict(zip(by, values(what, by.values(), "seconds"), strict=True)) for what, by in given.items()}
-    names = list(dict.fromkeys(name for by in groups.values() for name in by))
-    if not names:
-        return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "Nothing was timed."))
-    # The longest bar sets the unit, because the others are compared with it.
-    factor, unit = scaled({"": np.array([max(max(by.values()) for by in groups.values() if by)])})
-    shown = {what: {name: float(v) * factor for name, v in by.items()} for what, by in groups.items()}
-    hues = {name: look[0] for name, look in coloured(names).items()}
-    figure = go.Figure()
-    for name in names:
-        mine = {what: by[name] for what, by in shown.items() if name in by}
-        figure.add_bar(
-            name=name,
-            y=list(mine),
-            x=list(mine.values()),
-            orientation="h",
-            text=[f"{written(v)} {unit}" for v in mine.values()],
-            # Inside a thin bar, plotly would make the number small, and white whatever the bar's colour.
-            textposition="outside",
-            constraintext="none",
-            cliponaxis=False,
-            marker={"color": TONES[hues[name]]},
-            hovertemplate=f"%{{y}}: %{{x:,.3~g}} {unit}<extra>{name}</extra>",
-        )
-    longest = max(v for by in shown.values() for v in by.values()) or 1.0
-    across = {
-        "title": {"text": f"time ({unit})", "standoff": 6, "font": {"size": 13}},
-        "gridcolor": GRID,
-        "zeroline": False,
-        "range": [0, longest * 1.2],  # room for the number after the longest bar
-    }
-    down = {"autorange": "reversed", "automargin": True}
-    height = 160 + 22 * sum(map(len, groups.values())) + 16 * len(groups)
-    figure.update_layout(layout(title, height, barmode="group", xaxis=across, yaxis=down))
-    words = [title]
-    for what, by in shown.items():
-        words.append(f"  {what}: " + ", ".join(f"{name} {written(v)} {unit}" for name, v in by.items()))
-    return Chart(figure, Picture("\n".join(words), *(_draw_waits(shown, unit, title, hues, room) for room in ROOMS)))
-
-
-def _draw_waits(groups: Waits, unit: str, title: str, hues: Mapping[str, str], room: float) -> Drawing:
-    every = [v for by in groups.values() for v in by.values()]
-    left = MARGIN + min(max(width(name) for name in hues), room * 0.34) + 12
-    numbers = max(width(f"{written(v)} {unit}") for v in every) + 10
-    scale = (room - MARGIN - left - numbers) / (max(every) or 1)
-    body = [heading(title, room)]
-    y = 44.0
-    for what, by in groups.items():
-        body.append(text((MARGIN, y + 14), fit(what, room - 2 * MARGIN, 13, True), kind="b", size=13, tip=what))
-        y += 24
-        for name, value in by.items():
-            body.append(text((MARGIN, y + 13), fit(name, left - MARGIN - 8), kind="m", tip=name))
-            long = value * scale
-            body.append(rect(left, y + 2, max(long, 1.0), WAIT_BAR, fill=hues[name]))
-            body.append(text((left + long + 6, y + 13), f"{written(value)} {unit}", kind="m"))
-            y += WAIT_PITCH
-        y += 10
-    return Drawing(room, y + MARGIN, "".join(body))
 
 
 def rungs_chart(

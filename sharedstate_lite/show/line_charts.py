@@ -1,4 +1,4 @@
-"""Line charts of measurements: seconds per epoch, seconds per read, hit rate by budget, and rows held.
+"""Line charts of measurements: seconds per epoch, hit rate by budget, and rows held.
 
 Each function returns a `Chart` with one series for each name in a mapping, at most six. The functions only draw; the
 caller measures. If long series were thinned, a line below the chart says how.
@@ -45,29 +45,6 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
         )
     return _chart(
         Lines(title, x_axis, y, tuple(made), _with_axis(note, y), _words(title, given, factor, unit, "epochs"))
-    )
-
-
-def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart:
-    """Return a chart of the share of reads that were answered within a given time, from {name: seconds of each read}.
-
-    Raises Error if a value is not a valid number of seconds.
-    """
-    given = _given(seconds, "seconds")
-    if not given:
-        return _empty(title, "No reads were timed.")
-    factor, unit = scaled(given)
-    looks, made = coloured(list(given)), []
-    for name, found in given.items():
-        shares = np.linspace(0, 1, min(len(found), 200)) if len(found) > 1 else np.ones(1)
-        at = np.quantile(found, shares, method="inverted_cdf") * factor
-        shares = np.searchsorted(np.sort(found) * factor, at * (1 + 1e-12), side="right") / len(found)
-        made.append(Series(name, tuple(map(float, at)), tuple(map(float, shares * 100)), *looks[name]))
-    x = fitted(Axis("time", unit), [v for s in made for v in s.x], worth=5)
-    y = Axis("reads answered within that time", "%", 0.0, 100.0)
-    note = "At 90 %, nine out of ten reads took that time or less."
-    return _chart(
-        Lines(title, x, y, tuple(made), _with_axis(note, x), _words(title, given, factor, unit, "reads"), False)
     )
 
 

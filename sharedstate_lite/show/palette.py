@@ -42,9 +42,6 @@ DARK = {
     "handle": "#e79ac8",
     "handle-tint": "#432236",
 }
-KINDS = {"base": "frame", "join": "inserted", "aggregate": "deleted", "arrangement": "handle", "reader": "upquery"}
-"""The colour of each kind of state in ``state()``."""
-
 FAMILY = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 MONO = "'Liberation Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 LEAST = 12

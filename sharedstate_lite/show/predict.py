@@ -1,24 +1,22 @@
-"""Compares a prediction with what happened, by the same rules by which `replay.questions` judges answers.
+"""Judges a prediction by the same rules by which `replay.questions` judges answers.
 
 A prediction is a Python value or a string such as ``-U Vegetable 50, +U Vegetable 60``. The order of rows and the order
 of a set do not matter. The order of a list or tuple of plain values does matter, because each position has its own
 meaning. A prediction that cannot be parsed is wrong but does not raise an error.
 
->>> from sharedstate_lite.show import compare
->>> compare("+1 vegetable 60, -1 vegetable 50", [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]).right
+>>> from sharedstate_lite.show.predict import agrees
+>>> agrees("+1 vegetable 60, -1 vegetable 50", [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)])
 True
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from html import escape
 from typing import Any, Protocol
 
 import pandas as pd
 
 from ..replay.questions import NOTHING, covers, pattern, signs, tokens
-from .palette import colour, style
 
 KINDS = ("+I", "-U", "+U", "-D")
 
@@ -37,47 +35,6 @@ def emitted(changes: ChangesLike) -> list[tuple[Any, ...]]:
     """Return changes as plain tuples, (kind, value, value, ...) for each row."""
     rows = changes.to_pandas().iloc[:, :-2].astype(object)
     return [(kind, *row) for kind, row in zip(changes.kinds(), rows.itertuples(index=False, name=None), strict=True)]
-
-
-class Comparison:
-    """A prediction and what happened. ``right`` is True or False, or None if there is no prediction."""
-
-    def __init__(self, prediction: Any, happened: Any, factor: float = 1) -> None:
-        self.prediction, self.happened = prediction, happened
-        self.right = None if prediction is None else agrees(prediction, happened) or near(prediction, happened, factor)
-
-    @property
-    def _headline(self) -> str:
-        return {None: "No prediction", True: "Right", False: "Not what happened"}[self.right]
-
-    def __repr__(self) -> str:
-        typed = "" if self.right is None else f"\n  you typed  {_text(self.prediction)}"
-        return f"{self._headline}.{typed}\n  it was     {_text(self.happened)}"
-
-    def _repr_html_(self) -> str:
-        tone = {None: "muted", True: "upquery", False: "deleted"}[self.right]
-        mark = {None: "", True: "✓ ", False: "✗ "}[self.right]
-        rows = [("it was", self.happened)]
-        if self.right is not None:
-            rows.insert(0, ("you typed", self.prediction))
-        cells = "".join(
-            f'<tr><td style="text-align:left;padding-right:1em;white-space:nowrap">{name}</td>'
-            f'<td style="text-align:left"><code>{escape(_text(value))}</code></td></tr>'
-            for name, value in rows
-        )
-        return (
-            f'<style>{style()}</style><div class="ssl" style="background:none">'
-            f'<b style="color:{colour(tone)}">{mark}{self._headline}.</b><table>{cells}</table></div>'
-        )
-
-
-def compare(prediction: Any, happened: Any, factor: float = 1) -> Comparison:
-    """Return a comparison of the prediction with what happened, for a notebook to display.
-
-    A prediction of None means that there is none. A number is also right if the larger of the two numbers is at most
-    ``factor`` times the smaller one.
-    """
-    return Comparison(prediction, happened, factor)
 
 
 def near(prediction: Any, happened: Any, factor: float) -> bool:
@@ -129,9 +86,3 @@ def _rows(value: Any) -> list[Sequence[Any]]:
     if isinstance(value, tuple) and value and not any(map(_many, value)):
         return [value]
     return [each if isinstance(each, list | tuple) else (each,) for each in value]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Set):
-        return "{" + ", ".join(sorted(map(repr, value))) + "}" if value else "set()"
-    return repr(value)

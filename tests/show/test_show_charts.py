@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from contrast import contrast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.show.axes import Axis, fitted, written
 from sharedstate_lite.show.lines import spread, thinned
-from sharedstate_lite.show.state_bars import MOST, by_operator
 
 SVG = "{http://www.w3.org/2000/svg}"
 Rect = tuple[float, float, float, float]
@@ -65,17 +60,16 @@ numbers = st.lists(st.floats(0, 1e4) | st.floats(1e-7, 1e-2), max_size=150)
 @given(names.flatmap(lambda n: st.fixed_dictionaries(dict.fromkeys(n, numbers))))
 def test_nothing_overlaps(given: dict[str, list[float]]) -> None:
     """From one series to six, none to many points, zeros and any names: texts keep apart and inside."""
-    for chart in (show.time_chart(given), show.latency_chart(given)):
-        check(chart.picture)
-        json.dumps(chart.figure.to_plotly_json()["layout"])
+    chart = show.time_chart(given)
+    check(chart.picture)
+    json.dumps(chart.figure.to_plotly_json()["layout"])
 
 
 @pytest.mark.parametrize("count", [3, 300, 10_000])
-@pytest.mark.parametrize("draw", [show.time_chart, show.latency_chart])
-def test_axes_have_units(draw: Callable[..., show.Chart], count: int) -> None:
+def test_axes_have_units(count: int) -> None:
     """Every axis of picture and figure names its quantity and its unit, at any number of points."""
     rng = np.random.default_rng(count)
-    chart = draw({kind: rng.lognormal(i, 1, count) / 1000 for i, kind in enumerate(KINDS)})
+    chart = show.time_chart({kind: rng.lognormal(i, 1, count) / 1000 for i, kind in enumerate(KINDS)})
     written_ones = check(chart.picture)
     layout = chart.figure.to_plotly_json()["layout"]
     for axis in ("xaxis", "yaxis"):
@@ -95,13 +89,6 @@ def test_thinning_is_told_and_loses_nothing() -> None:
     assert len(chart.figure.data) == 2
     few = show.time_chart({"full": [0.001, 0.002]})
     assert "summarizes" not in " ".join(check(few.picture)) and len(few.figure.data) == 1
-
-
-def test_a_latency_chart_is_the_share_of_reads() -> None:
-    """The point at a time is the share of reads that took no longer, ties included."""
-    chart = show.latency_chart({"a": [0.001] * 9 + [0.004]})
-    line = chart.figure.data[0]
-    assert set(zip(line.x, line.y, strict=True)) == {(1.0, 90.0), (4.0, 100.0)}
 
 
 def test_hits_are_drawn_by_budget() -> None:
@@ -159,44 +146,14 @@ def test_labels_keep_apart(wanted: list[float]) -> None:
     assert all((a < b) <= (x < y) for a, x in zip(wanted, at, strict=True) for b, y in zip(wanted, at, strict=True))
 
 
-def states() -> dict[str, pd.DataFrame]:
-    """What the three strategies hold of the seed's rows."""
-    out = {}
-    for kind in KINDS:
-        engine = ss.engine(kind, [view()])
-        for relation, row in MESSAGES:
-            engine.step({relation: [(row, 1)]})
-        out[kind] = engine.state()
-    return out
-
-
-@pytest.mark.parametrize("unit", ["rows", "bytes"])
-def test_operators_have_their_numbers(unit: str) -> None:
-    """Each operator's amount is written with its unit; what is past the limit is added up, not left out."""
-    held = states()
-    chart = show.operators_chart(held, unit)
-    told = check(chart.picture)
-    for state in held.values():
-        assert all(f"{n:,} {unit}" in told for n in state[unit])
-    drawn = sum(sum(trace.x) for trace in chart.figure.data)
-    assert drawn == sum(s[unit].sum() for s in held.values())
-    many = pd.concat([held["full"]] * 4, ignore_index=True)
-    many["operator"] = [f"operator {i} of a rather long name, longer than its room" for i in range(len(many))]
-    picture = by_operator({"many": many}, unit)
-    check(picture)
-    bars = re.findall(rf"([\d,]+) {unit}$", repr(picture), re.M)
-    assert len(bars) == MOST and sum(int(b.replace(",", "")) for b in bars) == many[unit].sum()
-
-
 def test_nothing_to_draw_is_a_plain_word() -> None:
     """Without data a chart says so, as picture and as figure."""
     for chart, said in (
         (show.time_chart({}), "No epochs were timed."),
-        (show.latency_chart({"full": []}), "No reads were timed."),
+        (show.time_chart({"full": []}), "No epochs were timed."),
         (show.hits_chart({"full": {}}), "No budgets were tried."),
         (show.rows_chart({}), "No rows were counted."),
-        (show.held_chart({}), "No engine was passed."),
-        (show.operators_chart({}), "None of the operators stores state."),
+        (show.rungs_chart({}, "rows"), "No rungs ran."),
     ):
         assert said in check(chart.picture) and said in repr(chart)
 
@@ -208,16 +165,12 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     for bad in ([1, -2], [1, float("nan")], [1, float("inf")], [1, "x"], [1, 1.7e308], [10**400], None):
         with pytest.raises(ss.Error, match="series full"):
             show.time_chart({"full": bad})  # type: ignore[dict-item]
-    charts: list[Any] = [show.time_chart, show.hits_chart, show.waits_chart, show.held_chart, show.operators_chart]
+    charts: list[Any] = [show.time_chart, show.hits_chart, show.rows_chart]
     for draw in charts:
         with pytest.raises(ss.Error, match="cannot draw list; pass {name: "):
             draw([1.0])
-    with pytest.raises(ss.Error, match="mine: DataFrame is not a state table"):
-        show.held_chart({"mine": pd.DataFrame({"rows": [1]})})
     with pytest.raises(ss.Error, match="hit rate must be at most 1"):
         show.hits_chart({"full": {1: 50}})
-    with pytest.raises(ss.Error, match="counted in rows or bytes"):
-        show.operators_chart(states(), "miles")
 
 
 def test_a_strategy_has_one_colour() -> None:
@@ -228,25 +181,10 @@ def test_a_strategy_has_one_colour() -> None:
     assert len({t.line.color for t in beside.figure.data}) == len({t.marker.symbol for t in beside.figure.data}) == 3
 
 
-def test_numbers_in_bars_are_readable() -> None:
-    """The number in a bar has a contrast of 4.5 to it, whatever the page behind is, and 12 px or is not there."""
-    engine = ss.engine("full", [view()])
-    engine.step({"info": [(("Apple", "Fruit"), 1)], "visit": [(("Apple", "Alice", 10), 1)]})
-    figure = show.held_chart({"full": engine.state()}).figure
-    assert (figure.layout.uniformtext.minsize, figure.layout.uniformtext.mode) == (12, "hide")
-    bars = figure.data
-    assert {"base tables", "join state", "aggregate state", "view's rows"} == {bar.name for bar in bars}
-    assert all(contrast(bar.textfont.color, bar.marker.color) >= 4.5 for bar in bars)
-
-
-def test_waits_have_their_numbers() -> None:
-    """Bars of single times say each number with its unit, the shortest too; nothing timed is a plain word."""
-    given = {"a late view": {"full": 0.01, "full on Spark": 8.0}, "a restart": {"full": 0.02}}
-    chart = show.waits_chart(given, title="Waits")
-    told = str(chart._repr_mimebundle_())
-    for said in ("a late view", "a restart", "full on Spark"):
-        assert said in told
-    assert "a late view: full 0.01 s, full on Spark 8 s" in chart.picture.words
-    assert "Nothing was timed" in str(show.waits_chart({})._repr_mimebundle_())
-    with pytest.raises(ss.Error, match="late"):
-        show.waits_chart({"late": {"full": -1.0}})
+def test_a_chart_brings_its_picture() -> None:
+    """A chart is one output with plotly's data and the picture of the same numbers; neither needs the network."""
+    chart = show.rungs_chart({"slow": 12.0, "fast": 0.5}, "ms", title="Rows")
+    shown = chart._repr_mimebundle_()
+    assert shown["text/html"] == chart.picture._repr_html_()
+    assert list(shown["application/vnd.plotly.v1+json"]["data"][0]["x"]) == [12.0, 0.5]
+    assert not re.search(r"(src|href|url)\W{1,3}https?:", shown["text/html"])

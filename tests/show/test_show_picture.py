@@ -166,40 +166,5 @@ def test_themes() -> None:
             assert contrast(colours["frame"], colours[under]) >= 3
         assert all(contrast(colours["badge"], colours[k]) >= 4.5 for k in ("inserted", "deleted", "upquery", "handle"))
         assert contrast(colours["badge"], colours["frame"]) >= 3
-    html = show.held({})._repr_html_()
+    html = show.rungs_chart({}, "rows").picture._repr_html_()
     assert "prefers-color-scheme:dark" in html and "data-jp-theme-light=false" in html
-
-
-@pytest.mark.parametrize("unit", ["rows", "bytes"])
-def test_bars_count_what_they_are_given(unit: str) -> None:
-    """The bars' numbers are the sums of the tables by kind, and stand free in both widths."""
-    with engine("full", CASES["shopping"], 12) as full, engine("partial", CASES["shopping"], 12) as partial:
-        states = {
-            "full": full.state(),
-            "partial": partial.state(),
-            "a name that is far too long for its place": full.state(),
-        }
-    picture = show.held(states, unit)
-    for name, state in states.items():
-        own, base = (int(state.loc[state.base == b, unit].sum()) for b in (False, True))
-        assert f"  {name}: base tables {base:,} {unit}, own state {own:,} {unit}" in repr(picture)
-        assert f"own state {own:,} {unit} · base {base:,} {unit}" in picture._repr_svg_()
-    for drawing in picture.drawings:
-        check(drawing)
-
-
-def test_bars_refuse_another_unit() -> None:
-    """State is counted in rows or bytes; another unit is an error that says so."""
-    with pytest.raises(ss.Error, match="rows or bytes"):
-        show.held({}, "miles")
-
-
-def test_a_chart_brings_its_picture() -> None:
-    """A chart is one output with plotly's data and the picture of the same numbers; neither needs the network."""
-    with engine("shared", CASES["shopping"], 12) as made:
-        states = {"shared": made.state()}
-    shown = show.held_chart(states, title="Rows")._repr_mimebundle_()
-    assert shown["text/html"] == show.held(states, title="Rows")._repr_html_()
-    figure = shown["application/vnd.plotly.v1+json"]
-    assert sum(n for bar in figure["data"] for n in bar["x"]) == int(states["shared"].rows.sum())
-    assert not re.search(r"(src|href|url)\W{1,3}https?:", shown["text/html"])

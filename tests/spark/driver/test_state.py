@@ -19,7 +19,6 @@ import pytest
 from sparks import Start
 
 import sharedstate_lite as ss
-from sharedstate_lite.show import held_chart, operators_chart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,14 +162,6 @@ def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path)
             file.unlink()
     with pytest.raises(ss.CheckpointError, match=f"{damaged}: Spark cannot read the state of micro-batch 6"):
         ss.spark.state(damaged)
-
-
-def test_charts_take_either(run: Run) -> None:
-    """The charts of state draw Spark's state beside that of one process."""
-    states = {"on Spark": ss.spark.state(run.place), "in one process": run.tables[-1]}
-    for unit in ("rows", "bytes"):
-        for chart in (held_chart(states, unit), operators_chart(states, unit)):
-            assert "on Spark" in str(chart._repr_mimebundle_())
 
 
 KILLED = """
