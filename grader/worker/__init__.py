@@ -1,17 +1,36 @@
-"""Call a student's functions in a sandboxed process, so that they cannot influence their grade.
+"""Call a student's code in a sandboxed process, so that it cannot influence its grade.
 
     tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
     with Worker(sandbox, tier, folder, "solution", scratch) as worker:
-        answer = worker.call("total", [1, 2, 3])        # Answer("value", 6)
-        answer.same(6)                                   # compared in this process; types must be equal
+        student = Student(worker)
+        student.call("total", [1, 2, 3])                 # 6
+        largest = student.new("Max")                     # an object in the student's process
+        largest.step([(("Fruit", 2), 1)])                # [['+I', ['Fruit', 2]]]
 
-The student's code runs in a process in the sandbox. Questions are sent as JSON over a socket. Each has a fresh number
+The student's code runs in a process in the sandbox. Questions are sent as JSON over a socket. Each has a random number
 that the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the
-sandbox, and `client` sends the questions. If no answer arrives, `call` returns an Answer of the kind "crash" or
-"timeout". It never passes, and it does not stop the grader.
+sandbox, `protocol` sends questions, `client` runs the process in a sandbox and limits its time, and `objects` offers
+the student's classes as objects. If no value arrives, `Worker.run` returns an Answer of another kind, and `Student`
+raises NoValueError with it. It never passes, and it does not stop the grader.
+
+The names that need Linux are loaded when they are first used, because `check` runs on every system.
 """
 
-from .answers import Answer, same
-from .client import Worker
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Answer", "Worker", "same"]
+from .answers import Answer, same
+from .objects import NoValueError, Runner, Student, Thing
+from .protocol import RefusedError
+
+if TYPE_CHECKING:
+    from .client import Worker
+
+__all__ = ["Answer", "NoValueError", "RefusedError", "Runner", "Student", "Thing", "Worker", "same"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Worker":
+        from .client import Worker
+
+        return Worker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

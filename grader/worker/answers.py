@@ -9,6 +9,8 @@ from typing import Any
 
 VALUE, ERROR, CRASH, TIMEOUT, BAD = "value", "error", "crash", "timeout", "bad"
 """The kinds of answers: a value, an exception, a process that has exited, no answer in time, and an invalid answer."""
+ASK = "ask"
+"""Not an answer: the student's code calls a function of the grader. The value is [name, arguments]."""
 _DEEPEST = 50
 """The maximum nesting depth of lists and objects."""
 
@@ -63,7 +65,11 @@ def read(raw: bytes, number: str) -> Answer:
         json.dumps(said, allow_nan=False)  # rejects 1e999, which is parsed as infinity
     except (ValueError, RecursionError) as error:
         return Answer(BAD, why=f"invalid JSON: {error or type(error).__name__}"[:200])
-    if type(said) is not dict or set(said) - {"number", "value", "error"} or said.get("number") != number:
+    if type(said) is not dict or said.get("number") != number:
+        return Answer(BAD, why="not an answer to this question")
+    if set(said) == {"number", "ask", "args"} and type(said["ask"]) is str and type(said["args"]) is list:
+        return Answer(ASK, [said["ask"], said["args"]])
+    if set(said) not in ({"number", "value"}, {"number", "error"}):
         return Answer(BAD, why="not an answer to this question")
     if "error" in said:
         return Answer(ERROR, why=str(said["error"])[:1000])

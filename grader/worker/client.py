@@ -1,32 +1,36 @@
-"""The parent's side: it starts the worker in a sandbox, sends questions, and waits a limited time for the answers."""
+"""The grader's side: it starts the student's process in a sandbox, and limits its time."""
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import select
 import socket
-import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import VoidError
-from ..processes import Logs
+from ..processes.logs import Logs
 from ..sandbox import Command, Sandbox, Tier, Tree
-from .answers import BAD, CRASH, TIMEOUT, Answer, read
+from .answers import BAD, CRASH, TIMEOUT, Answer
+from .protocol import MOST, Asks, LateError, ask, encode
 
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
-MOST = 1 << 20
-"""The maximum number of bytes in an answer."""
 START = 60.0
 """The time limit in seconds for a process to start in the sandbox. This time is not counted as the student's."""
+IDLE = 5.0
+"""Seconds without an answer after which a process that does not use the CPU is stopped."""
+_LOOK = 0.2
+"""The CPU time is read at most this often, in seconds."""
 
 
 class Worker:
-    """Runs a student's module in a process, which is restarted after a crash or a timeout."""
+    """Runs a student's module in a process, which is restarted after a crash or a timeout.
+
+    The limits are CPU seconds, so that other programs on the machine do not change a grade.
+    """
 
     def __init__(self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path) -> None:
         """``folder``: the folder with the module, which the process can read; ``scratch``: where it can write."""
@@ -37,12 +41,15 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._tree: Tree | None = None
         self._line: socket.socket | None = None
+        self._ended = 0.0
+        self._from, self._most, self._idle = 0.0, float("inf"), IDLE
+        self._looked = self._moved = self._used = 0.0
 
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *why: object) -> None:
-        self._end()
+        self.restart()
         self._logs.close()
 
     @property
@@ -50,36 +57,51 @@ class Worker:
         """What the student's code has printed. Long output is shortened."""
         return self._logs.texts().get(self._module, "")
 
-    def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
-        """Call a function with JSON values. Returns an Answer within ``seconds``, whatever the function does.
+    def cpu(self) -> float:
+        """Return the CPU seconds of all processes that this worker has run."""
+        return self._ended + (self._tree.cpu() if self._tree is not None else 0.0)
 
-        The time begins when the process has started. Raises VoidError if the process does not start.
-        """
+    def limit(self, seconds: float, idle: float = IDLE) -> None:
+        """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
+        self._from, self._most, self._idle = self.cpu(), seconds, idle
+
+    def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
+        """Call a function with ``args``. Returns an Answer within ``seconds`` of CPU time, or of idle time."""
+        self.limit(seconds, seconds)
+        answer = self.run([["call", "", function, encode(list(args))]])
+        return Answer(answer.kind, answer.value[0], "") if answer.kind == "value" else answer
+
+    def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
+        """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""
         if self._line is None:
             self._start()
-        number = secrets.token_hex(16)
-        question = json.dumps({"number": number, "function": function, "args": args}, allow_nan=False).encode()
-        until = time.monotonic() + seconds
-        try:
-            self._send(struct.pack("!I", len(question)) + question, until)
-            (size,) = struct.unpack("!I", self._take(4, until))
-            answer = Answer(BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
-            if size <= MOST:
-                answer = read(self._take(size, until), number)
-        except TimeoutError:
-            answer = Answer(TIMEOUT, why=f"no answer within {seconds:g} s")
-        except (EOFError, OSError):
-            answer = Answer(CRASH, why="the process exited")
+        self._looked = self._moved = time.monotonic()
+        self._used = -1.0
+        answer = ask(self, steps, asks or {})
         if answer.kind in (BAD, CRASH, TIMEOUT):
-            self._end()  # a late answer must not be read as the answer to a later question
+            self.restart()  # a late answer must not be read as the answer to a later question
         return answer
+
+    def restart(self) -> None:
+        """Kill the process. The next question starts a new one."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._tree is not None and self._process is not None:
+            self._ended += self._tree.cpu()
+            self._tree.kill()
+            self._process.wait()
+            self._tree = self._process = None
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
-        # -u is needed because a killed process loses its buffered output, and -I ignores PYTHONUNBUFFERED.
-        words = ("python3", "-I", "-u", "-c", _CHILD, str(self._folder), self._module, str(MOST))
-        command = Command(self._module, words, self._data, output, {}, self._data, (self._data,), input=theirs.fileno())
+        # -u: a killed process loses its buffered output. -s -S: only the standard library can be imported.
+        words = ("python3", "-P", "-s", "-S", "-u", "-B", "-c", _CHILD, str(self._folder), self._module, str(MOST))
+        env = {"PYTHONHASHSEED": "0"}  # so that answers do not depend on the order of a set
+        command = Command(
+            self._module, words, self._data, output, env, self._data, (self._data,), input=theirs.fileno()
+        )
         try:
             self._process, self._tree = self._sandbox.start(command)
         finally:
@@ -87,38 +109,45 @@ class Worker:
             os.close(output)
         ours.setblocking(False)
         self._line = ours
-        try:
-            self._take(1, time.monotonic() + START)
-        except (TimeoutError, EOFError, OSError) as error:
-            self._end()
-            raise VoidError(f"the process for {self._module} did not start; it printed:\n{self.printed}") from error
+        poll = select.poll()
+        poll.register(ours, select.POLLIN)
+        if not poll.poll(START * 1000) or ours.recv(1) != b".":
+            self.restart()
+            raise VoidError(f"the process for {self._module} did not start; it printed:\n{self.printed}")
 
-    def _ready(self, until: float, event: int) -> socket.socket:
+    def _wait(self, event: int) -> socket.socket:
         assert self._line is not None
         poll = select.poll()
         poll.register(self._line, event)
-        if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise TimeoutError
-        return self._line
+        while True:
+            ready = poll.poll(_LOOK * 1000)
+            if (now := time.monotonic()) - self._looked >= _LOOK:
+                self._look(now)
+            if ready:
+                return self._line
 
-    def _send(self, data: bytes, until: float) -> None:
+    def _look(self, now: float) -> None:
+        """Raise LateError if the process has used its CPU time, or has not used the CPU for too long."""
+        self._looked, used = now, self.cpu()
+        if used - self._from > self._most:
+            raise LateError(f"more than {self._most:g} s of CPU time")
+        if used > self._used:
+            self._used, self._moved = used, now
+        elif now - self._moved > self._idle:
+            raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s")
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
         while data:
-            data = data[self._ready(until, select.POLLOUT).send(data) :]
+            data = data[self._wait(select.POLLOUT).send(data) :]
 
-    def _take(self, size: int, until: float) -> bytes:
+    def read(self, size: int) -> bytes:
+        """Receive exactly ``size`` bytes."""
         parts = []
         while size:
-            piece = self._ready(until, select.POLLIN).recv(min(size, 1 << 16))
+            piece = self._wait(select.POLLIN).recv(min(size, 1 << 16))
             if not piece:
                 raise EOFError
             parts.append(piece)
             size -= len(piece)
         return b"".join(parts)
-
-    def _end(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-        if self._tree is not None and self._process is not None:
-            self._tree.kill()
-            self._process.wait()

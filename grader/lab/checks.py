@@ -1,0 +1,123 @@
+"""Checks of a lab, as its author writes them in checks.py.
+
+A check is a generator. It yields cases, smallest first; the first case whose answer differs is shown to the student:
+
+    @check("max.second", task=3, rule=8)
+    def second(student):
+        \"\"\"Deleting the greatest value gives the second greatest.\"\"\"
+        for history in histories(VALUES, most=4):
+            yield Case(text(history), recompute(history), lambda: student.play("Max", "step", history))
+
+The docstring is the rule in the student's words. A case is evaluated before the generator continues.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..worker import Student
+
+CPU = 2.0
+"""CPU seconds that all cases of a check may take together, unless the check says otherwise."""
+
+
+class UnlikeError(Exception):
+    """An answer does not have the shape that was asked for. The message says which shape that is."""
+
+
+def python(value: Any) -> str:
+    """Return a value as the student would write it: lists inside the outermost list are tuples.
+
+    >>> python([[["Fruit", 2], 1]])
+    "[(('Fruit', 2), 1)]"
+    """
+    return repr([_tuples(item) for item in value] if isinstance(value, list) else value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of an answer: how it is compared and how it is shown. Both functions take JSON values.
+
+    ``like`` returns what is compared, for the right answer and for the student's. It raises UnlikeError if the answer
+    does not have this shape.
+    """
+
+    like: Callable[[Any], Any]
+    show: Callable[[Any], str] = python
+
+
+EXACT = Shape(lambda value: value)
+"""Answers are compared exactly."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a check: what happens (``trace``), the right answer, and a function that asks the student's code."""
+
+    trace: str
+    right: Any
+    ask: Callable[[], Any]
+    shape: Shape = EXACT
+
+
+Cases = Callable[[Student], Iterator[Case]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a lab."""
+
+    id: str
+    task: int
+    rule: str
+    """What the student reads: the rule in one sentence."""
+    number: int | None
+    """The number of the kit's rule (docs/rules.md), if there is one."""
+    hidden: bool
+    needs: tuple[str, ...]
+    """Checks whose failure makes this one's message uninteresting."""
+    cpu: float
+    cases: Cases
+
+
+def check(
+    id: str, task: int, rule: int | None = None, hidden: bool = False, needs: Sequence[str] = (), cpu: float = CPU
+) -> Callable[[Cases], Check]:
+    """Make a generator of cases a check. Its docstring's first line is the rule that it checks."""
+
+    def made(cases: Cases) -> Check:
+        said = (cases.__doc__ or "").strip().partition("\n")[0]
+        if not said:
+            raise UsageError(f"check {id!r} has no docstring; its first line tells the student the rule")
+        return Check(id, task, said, rule, hidden, tuple(needs), cpu, cases)
+
+    return made
+
+
+def load(path: Path) -> list[Check]:
+    """Return the checks of a file, in its order. Raises UsageError if there are none, or one id stands twice."""
+    found = [value for value in runpy.run_path(str(path)).values() if isinstance(value, Check)]
+    ids = [one.id for one in found]
+    if not found:
+        raise UsageError(f"{path} has no checks; a check is a generator with the decorator @check(id, task=...)")
+    if twice := sorted({id for id in ids if ids.count(id) > 1}):
+        raise UsageError(f"{path}: there are two checks with the id {twice[0]!r}; ids must differ")
+    for one in found:
+        if missing := [need for need in one.needs if need not in ids[: ids.index(one.id)]]:
+            raise UsageError(f"{path}: {one.id!r} needs {missing[0]!r}, which is no check above it")
+    return found
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as the student's process would return it: with lists in place of tuples."""
+    return json.loads(json.dumps(value, allow_nan=False))

@@ -1,0 +1,124 @@
+"""Run the checks of a lab on a student's code.
+
+The first case that differs is the message. The cases after it only serve to recognise a known mistake: if all answers
+are exactly those of a wrong solution of the lab, the message names the mistake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from ..worker import NoValueError, Runner, Student, same
+from .checks import Case, Check, UnlikeError, jsonable, python
+
+PASS, WRONG, ERROR, CRASH, TIMEOUT, BAD, VOID = "pass", "wrong", "error", "crash", "timeout", "bad", "void"
+"""Outcomes of a check. The kinds of `grader.worker.Answer`, pass, wrong, and void if the machine could not run it."""
+_TIMEOUTS = 2
+"""After this many timeouts, the remaining checks of a submission are timeouts without a try."""
+_LONGEST = 2000
+"""The maximum length of a text in a message."""
+
+
+class Limited(Runner, Protocol):
+    """A runner that limits and counts CPU seconds."""
+
+    def limit(self, seconds: float) -> None:
+        """From now on, allow this many CPU seconds."""
+
+    def cpu(self) -> float:
+        """Return the CPU seconds used so far."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check has found. The texts are empty if it has passed."""
+
+    check: str
+    task: int
+    rule: str
+    hidden: bool
+    outcome: str
+    number: int | None = None
+    case: int = 0
+    """The number of the failing case, from 1."""
+    trace: str = ""
+    right: str = ""
+    got: str = ""
+    says: str = ""
+    """What is wrong, if the mistake is known."""
+    flags: tuple[str, ...] = ()
+    """Why the outcome could differ if the check is run again."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as a JSON object."""
+        return {**asdict(self), "flags": list(self.flags)}
+
+
+def judge(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
+    """Return a result for each check.
+
+    ``known`` maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong with them.
+    """
+    student, results, timeouts = Student(runner), [], 0
+    for check in checks:
+        passed = Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
+        if timeouts >= _TIMEOUTS:
+            late = "not run, because two checks before it have timed out"
+            results.append(replace(passed, outcome=TIMEOUT, got=late))
+            continue
+        result = _judge(check, passed, student, runner, known.get(check.id, {}))
+        timeouts += result.outcome == TIMEOUT
+        results.append(result)
+    return results
+
+
+def _judge(check: Check, passed: Result, student: Student, runner: Limited, known: Mapping[str, str]) -> Result:
+    before = runner.cpu()
+    runner.limit(check.cpu)
+    result, answers, flags = passed, [], []
+    for number, case in enumerate(check.cases(student), 1):
+        outcome, seen, answer = _ask(case, student)
+        if number == 1 and outcome in (PASS, WRONG, ERROR) and _ask(case, student)[2] != answer:
+            flags.append("the first case has given two different answers")
+        answers.append(answer)
+        if result is passed and outcome != PASS:
+            right = cut(case.shape.show(jsonable(case.right)))
+            result = replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
+        if outcome not in (PASS, WRONG, ERROR):
+            break
+    else:
+        if result is not passed:
+            result = replace(result, says=known.get(fingerprint(answers), ""))
+    if check.cpu / 2 < runner.cpu() - before < check.cpu * 2:
+        flags.append("the check has taken between half and twice its CPU time")
+    return replace(result, flags=tuple(flags))
+
+
+def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
+    """Return the outcome of a case, the answer as text, and the answer as it goes into the fingerprint."""
+    student.forget()
+    try:
+        value = jsonable(case.ask())
+    except NoValueError as failed:
+        kind, _, why = failed.answer.kind, "", failed.answer.why
+        return kind, why, [kind, why.partition(":")[0]]
+    try:
+        like = case.shape.like(value)
+    except UnlikeError as unlike:
+        return WRONG, f"{python(value)}; {unlike}", ["unlike", value]
+    right = case.shape.like(jsonable(case.right))
+    return (PASS if same(like, right) else WRONG), case.shape.show(value), ["value", like]
+
+
+def fingerprint(answers: Sequence[Any]) -> str:
+    """Return a hash of all answers to the cases of a check."""
+    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def cut(text: str) -> str:
+    """Return a text, shortened if it is very long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"

@@ -1,0 +1,107 @@
+"""Short histories, smallest first, so that the first failure is also the shortest; and how they are written.
+
+A change is (row, diff). An epoch is a list of changes. A history is a list of epochs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from .checks import Shape, UnlikeError
+
+Change = tuple[Any, int]
+History = list[list[Change]]
+
+
+def histories(changes: Sequence[Change], most: int, epoch: int | None = None) -> Iterator[History]:
+    """Yield all histories of at most ``most`` changes, by length.
+
+    ``epoch`` is the maximum number of changes in an epoch. At the end of every epoch, no row has a negative count.
+
+    >>> [text(history) for history in histories([("a", 1), ("a", -1)], most=2)]
+    ['+a', '+a, +a', '+a | +a', '+a, -a', '+a | -a', '-a, +a']
+    """
+    for length in range(1, most + 1):
+        for sequence in itertools.product(changes, repeat=length):
+            for cuts in itertools.product((False, True), repeat=length - 1):
+                history = [[sequence[0]]]
+                for cut, change in zip(cuts, sequence[1:], strict=True):
+                    if cut:
+                        history.append([change])
+                    else:
+                        history[-1].append(change)
+                if (epoch is None or max(map(len, history)) <= epoch) and _possible(history):
+                    yield history
+
+
+def _possible(history: History) -> bool:
+    counts: Counter[Any] = Counter()
+    for epoch in history:
+        for row, diff in epoch:
+            counts[row] += diff
+        if min(counts.values()) < 0:
+            return False
+    return True
+
+
+def text(history: Iterable[Iterable[Change]]) -> str:
+    """Return a history as text: "+Fruit 1, -Fruit 2 | +Nut 5" has two epochs.
+
+    >>> text([[(("Fruit", 2), 1), (("Fruit", 1), -1)], []])
+    '+Fruit 2, -Fruit 1 | nothing'
+    """
+    return " | ".join(", ".join(_change(row, diff) for row, diff in epoch) or "nothing" for epoch in history)
+
+
+def _change(row: Any, diff: int) -> str:
+    words = " ".join(map(str, row)) if isinstance(row, tuple) else str(row)
+    return f"{'+' if diff > 0 else '-'}{words}" + (f" (x {abs(diff)})" if abs(diff) > 1 else "")
+
+
+def _like_bag(changes: Any) -> Any:
+    counts: Counter[str] = Counter()
+    rows: dict[str, Any] = {}
+    for change in _list(changes, "a list of changes (row, diff)"):
+        if type(change) is not list or len(change) != 2 or type(change[1]) is not int:
+            raise UnlikeError("a change is (row, diff), where diff is an int")
+        rows[repr(change[0])] = change[0]
+        counts[repr(change[0])] += change[1]
+    return [[rows[word], diff] for word, diff in sorted(counts.items()) if diff]
+
+
+def _like_emitted(told: Any) -> Any:
+    for one in _list(told, 'a list of rows such as ("+I", (key, value))'):
+        if type(one) is not list or len(one) != 2 or type(one[1]) is not list or not one[1]:
+            raise UnlikeError('a row is told as ("+I", (key, value))')
+    return sorted(told, key=lambda one: repr(one[1][0]))  # stable: the order within a key stays
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if type(value) is not list:
+        raise UnlikeError(f"the answer must be {what}")
+    return value
+
+
+def _show_changes(changes: Any) -> str:
+    return text([[(tuple(row) if type(row) is list else row, diff) for row, diff in changes]])
+
+
+def _show_emitted(told: Any) -> str:
+    return ", ".join(f"{kind} {' '.join(map(str, row))}" for kind, row in told) or "nothing"
+
+
+def each(shape: Shape) -> Shape:
+    """Return the shape of a list with one answer of this shape for each epoch."""
+    return Shape(
+        lambda epochs: [shape.like(one) for one in _list(epochs, "a list of epochs")],
+        lambda epochs: " | ".join(map(shape.show, epochs)),
+    )
+
+
+BAG = Shape(_like_bag, _show_changes)
+"""A list of changes (row, diff). The order is free, and changes may cancel."""
+EMITTED = Shape(_like_emitted, _show_emitted)
+"""A list of rows such as ("+U", (key, value)). The order across keys is free; the order within a key is not."""

@@ -1,0 +1,99 @@
+"""A student's classes as objects that checks can call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from .answers import VALUE, Answer
+from .protocol import Asks, encode
+
+
+class Runner(Protocol):
+    """A process that runs a student's module: `client.Worker`, or a plain process on the student's machine."""
+
+    def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
+        """Run the steps of `child.py` and return an Answer."""
+
+    def restart(self) -> None:
+        """End the process. The next question starts a new one."""
+
+
+class NoValueError(Exception):
+    """The student's code has returned no value. ``answer`` says why."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.why)
+        self.answer = answer
+
+
+class Student:
+    """The student's module, in a process of its own.
+
+    Arguments and results are JSON values. A tuple arrives as a tuple, and comes back as a list. A function among the
+    arguments (``asks``) runs in the grader.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner, self._made, self._fresh = runner, 0, False
+
+    def _run(self, steps: list[list[Any]], asks: Asks | None = None) -> list[Any]:
+        if self._fresh:
+            steps, self._fresh = [["forget"], *steps], False
+        answer = self._runner.run(steps, asks)
+        if answer.kind != VALUE:
+            raise NoValueError(answer)
+        if type(answer.value) is not list:
+            raise NoValueError(Answer("bad", why="not an answer to this question"))
+        return answer.value
+
+    def forget(self) -> None:
+        """Drop all objects before the next question."""
+        self._fresh = True
+
+    def load(self) -> None:
+        """Import the student's module. Raises NoValueError if that fails."""
+        self._run([["import"]])
+
+    def restart(self) -> None:
+        """Kill the process, so that only what `save` has returned survives."""
+        self._runner.restart()
+        self._fresh = False
+
+    def call(self, function: str, *args: Any) -> Any:
+        """Call a function of the module and return its result. Raises NoValueError, as all methods below."""
+        return self._run([["call", "", function, encode(list(args))]])[0]
+
+    def play(self, cls: str, method: str, history: Iterable[Any], *args: Any) -> list[Any]:
+        """Make an object with ``args``, call a method once for each item of the history, and return all results.
+
+        An item is the method's argument; if it is a tuple, its arguments.
+        """
+        steps: list[list[Any]] = [["new", "it", cls, encode(list(args))]]
+        for item in history:
+            steps.append(["call", "it", method, encode(list(item) if isinstance(item, tuple) else [item])])
+        return self._run(steps)
+
+    def new(self, cls: str, *args: Any, **asks: Callable[..., Any]) -> Thing:
+        """Make an object. Functions in ``asks`` are its last arguments, in this order; each method may call them."""
+        self._made += 1
+        handle = str(self._made)
+        self._run([["new", handle, cls, [*encode(list(args)), *({"?": name} for name in asks)]]], asks)
+        return Thing(self._run, handle, asks)
+
+
+class Thing:
+    """An object in the student's process. Its methods are called as usual: ``thing.step(changes)``."""
+
+    def __init__(self, run: Callable[[list[list[Any]], Asks | None], list[Any]], handle: str, asks: Asks) -> None:
+        self._run, self._handle, self._asks = run, handle, asks
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def method(*args: Any) -> Any:
+            return self._run([["call", self._handle, name, encode(list(args))]], self._asks)[0]
+
+        return method
+
+    def get(self, attribute: str) -> Any:
+        """Return the value of an attribute or property."""
+        return self._run([["get", self._handle, attribute]], self._asks)[0]

@@ -1,0 +1,84 @@
+"""Questions to a student's code, and its answers, over any channel that carries bytes.
+
+A channel is a `Channel`: `client.Worker` (a process in the sandbox) or a plain process on the student's machine. `ask`
+sends one question, answers what the student's code asks in return, and returns an `Answer`.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from .answers import ASK, BAD, CRASH, TIMEOUT, Answer, read
+
+MOST = 1 << 20
+"""The maximum number of bytes in an answer."""
+Asks = Mapping[str, Callable[..., Any]]
+"""The functions of the grader that the student's code can call, by name."""
+
+
+class RefusedError(Exception):
+    """A function of the grader refuses an argument. The student's code receives its text as a ValueError."""
+
+
+class LateError(Exception):
+    """No answer has arrived in time. The message says which limit was reached."""
+
+
+class Channel(Protocol):
+    """Carries bytes to and from a process that runs `child.py`."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes. Raises LateError, EOFError or OSError."""
+
+    def read(self, size: int) -> bytes:
+        """Receive exactly ``size`` bytes. Raises LateError, EOFError or OSError."""
+
+
+def encode(value: Any) -> Any:
+    """Return a JSON value for an argument, with tuples as {"(": [...]}.
+
+    >>> encode([(("Fruit", 2), 1)])
+    [{'(': [{'(': ['Fruit', 2]}, 1]}]
+    """
+    if isinstance(value, tuple):
+        return {"(": [encode(item) for item in value]}
+    if isinstance(value, list):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    return value
+
+
+def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
+    """Send a question and return its answer. `child.py` lists the steps, and ``asks`` what the code can call."""
+    number = secrets.token_hex(16)
+    try:
+        _send(channel, {"number": number, "steps": steps})
+        while True:
+            (size,) = struct.unpack("!I", channel.read(4))
+            if size > MOST:
+                return Answer(BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
+            answer = read(channel.read(size), number)
+            if answer.kind != ASK:
+                return answer
+            name, args = answer.value
+            if name not in asks:
+                return Answer(BAD, why="not an answer to this question")
+            try:
+                told = {"told": encode(asks[name](*args))}
+            except RefusedError as error:
+                told = {"refused": str(error)}
+            _send(channel, told)
+    except LateError as error:
+        return Answer(TIMEOUT, why=str(error))
+    except (EOFError, OSError):
+        return Answer(CRASH, why="the process exited")
+
+
+def _send(channel: Channel, value: Any) -> None:
+    data = json.dumps(value, allow_nan=False).encode()
+    channel.write(struct.pack("!I", len(data)) + data)
