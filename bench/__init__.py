@@ -6,6 +6,8 @@
     measure.py   what they share: timing, medians, progress, the table, the JSON
     child.py     a side in a fresh process that cannot outlive the command
     shopping/    the visits, the sides that take them, and how their answers are compared
+    sharing.py   ladders of sharing inside a worker, each rung beside the others
+    usecases/    these ladders, and what a rung does in a task
     pathway/     the peer that needs an environment of its own
     load.py      the grader's load generator beside Locust, hey and wrk; its audit
     generators/  the server that they ask, and who asks it

@@ -24,7 +24,7 @@ Modules:
     reads            lists the messages of a read under partial state, and delivers them by hand or in every order
     measure          measures streams and reads in seconds, rows, bytes and hits
     demo             prints the example of the assignment in a terminal
-    usecases         runs use cases of sharing inside a worker, with and without sharing
+    usecases         measures use cases of sharing inside a worker, and runs the one that reads a graph
     grand_challenge  the DEBS Grand Challenge 2022
 """
 

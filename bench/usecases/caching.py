@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...worker import AsyncRuntime, Cache, ConnectionPool, metrics
-from ...worker.handles.values import distinct
-from ...worker.runtime.lru import LRUTable
+from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult, digest
+from sharedstate_lite.worker import AsyncRuntime, Cache, ConnectionPool, metrics
+from sharedstate_lite.worker.handles.values import distinct
+from sharedstate_lite.worker.runtime.lru import LRUTable
+
 from . import enrich
-from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

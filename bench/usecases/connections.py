@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 
-from ...worker import ConnectionPool
+from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult, digest
+from sharedstate_lite.worker import ConnectionPool
+
 from . import enrich
-from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...worker import ConcurrentSet, metrics
-from ...worker.handles.values import distinct, first
-from ...worker.runtime.index import Index
-from . import memory
-from .ladder import Rung, RunResult, digest
-from .shuffle_metrics import measure_shuffle
+from sharedstate_lite.lessons.usecases import memory
+from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult, digest
+from sharedstate_lite.lessons.usecases.shuffle_metrics import measure_shuffle
+from sharedstate_lite.worker import ConcurrentSet, metrics
+from sharedstate_lite.worker.handles.values import distinct, first
+from sharedstate_lite.worker.runtime.index import Index
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ SCHEMA = "id BIGINT"
 def shuffled(ids: DataFrame, seen: Any = None) -> DataFrame:
     """Deduplicate ids by shuffling every row to the task for its id, where a set keeps only the first row.
 
-    As in the functions below, tasks note their memory in ``seen``, an accumulator from :func:`.memory.watch`.
+    As in the functions below, tasks note their memory in ``seen``, an accumulator from ``memory.watch``.
     """
     return _alone(ids.repartition("id"), seen)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ...worker import ConnectionPool
+    from sharedstate_lite.worker import ConnectionPool
 
 PRODUCT = "SELECT id, name, category FROM product WHERE id = %s"
 TOP = "SELECT id FROM product WHERE category = %s ORDER BY hits DESC, id LIMIT 5"

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...worker import AsyncRuntime, ConnectionPool
+from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult, digest
+from sharedstate_lite.worker import AsyncRuntime, ConnectionPool
+
 from . import connections, enrich
-from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

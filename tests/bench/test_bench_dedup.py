@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from bench.usecases import dedup
 from data import ids
-from sharedstate_lite.lessons.usecases import dedup, ladder
+from sharedstate_lite.lessons.usecases import ladder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
