@@ -74,14 +74,14 @@ def needed(engine: Engine) -> pd.DataFrame:
     return state.query("not base").reset_index(drop=True) if engine.kind == "full" else state
 
 
-def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
+def log(engine: Engine, sent: Iterable[Message]) -> pd.DataFrame:
     """Process the messages, one per epoch, and return one row for each.
 
     The columns are epoch and message, then ``joins send`` with the rows that joins sent, and ``emitted`` with the
-    changes of ``view`` (by default the first view) and their kinds. Each operator with state has one more column, with
-    the number of rows that it stores. Clears the engine's trace.
+    changes of the first view and their kinds. Each operator with state has one more column, with the number of rows
+    that it stores. Clears the engine's trace.
     """
-    watched = view or next(iter(engine.views))
+    first = next(iter(engine.views))
     lines = []
     for relation, row, diff in sent:
         out = _traced(engine, {relation: [(row, diff)]})
@@ -90,7 +90,7 @@ def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.
         told = f"{_sign(diff)}{relation} {' '.join(map(_word, row))}"
         sent_on = (rows(e.payload) for e in engine.trace.named("message") if e.source in joins)
         line = {"epoch": engine.epoch, "message": told, "joins send": ", ".join(filter(None, sent_on))}
-        line["emitted"] = kinds(out[watched])
+        line["emitted"] = kinds(out[first])
         lines.append(line | dict(zip(own["operator"], own["rows"], strict=True)))
     return pd.DataFrame(lines)
 

@@ -50,15 +50,10 @@ def scale(small: T, full: T) -> T:
     return small if said == SCALES[0] else full
 
 
-def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None = None) -> tuple[T, float]:
-    """Call ``do`` ``rounds`` times, and return its last result and the median of the seconds.
-
-    ``undo`` is called between two calls and is not timed.
-    """
+def timed(do: Callable[[], T], rounds: int = 1) -> tuple[T, float]:
+    """Call ``do`` ``rounds`` times, and return its last result and the median of the seconds."""
     seconds = []
-    for number in range(max(1, rounds)):
-        if number and undo is not None:
-            undo()
+    for _ in range(max(1, rounds)):
         began = perf_counter()
         done = do()
         seconds.append(perf_counter() - began)

@@ -132,7 +132,6 @@ def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
     again = w.CSR.of(graph.table())
     for node in range(50):
         assert again.neighbours(node).tolist() == target[source == node].tolist()
-    assert graph.out_degrees().tolist() == np.bincount(source, minlength=50).tolist()
 
 
 def test_a_table_is_no_graph(common: DriverServer) -> None:

@@ -103,10 +103,6 @@ class CSR:
         """The number of edges."""
         return len(self.indices)
 
-    def out_degrees(self) -> npt.NDArray[np.int64]:
-        """Return the number of edges that start at each node."""
-        return np.diff(self.indptr)
-
     def neighbours(self, node: int) -> npt.NDArray[Any]:
         """Return the nodes to which the edges of ``node`` lead, as a view."""
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
