@@ -1,9 +1,11 @@
 """Labs: checks of a student's code, and how a lab is built from its master.
 
-`checks` defines checks and cases, `small` yields short histories, and `judge` runs checks on a student's code.
+`checks` defines checks and cases, `small` yields short histories, `draw` numbers that depend on a secret, and `judge`
+runs checks on a student's code.
 """
 
 from .checks import EXACT, Case, Check, Shape, UnlikeError, check
+from .draw import drawn
 from .judge import Result, judge
 from .small import BAG, EMITTED, Change, History, each, histories, text
 
@@ -19,6 +21,7 @@ __all__ = [
     "Shape",
     "UnlikeError",
     "check",
+    "drawn",
     "each",
     "histories",
     "judge",
