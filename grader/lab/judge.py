@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -58,28 +58,43 @@ class Result:
         return {**asdict(self), "flags": list(self.flags)}
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A result, and what `lab build` needs besides."""
+
+    result: Result
+    fingerprint: str = ""
+    """The fingerprint of all answers; empty if the process has ended before the last case."""
+    cpu: float = 0.0
+    """The CPU seconds that the check has taken."""
+
+
 def judge(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
     """Return a result for each check.
 
     ``known`` maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong with them.
     """
-    student, results, timeouts = Student(runner), [], 0
+    return [judged.result for judged in judging(checks, runner, known)]
+
+
+def judging(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:
+    """Yield the results one by one. The caller may stop after any of them."""
+    student, timeouts = Student(runner), 0
     for check in checks:
         passed = Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
         if timeouts >= _TIMEOUTS:
             late = "not run, because two checks before it have timed out"
-            results.append(replace(passed, outcome=TIMEOUT, got=late))
+            yield Judged(replace(passed, outcome=TIMEOUT, got=late))
             continue
-        result = _judge(check, passed, student, runner, known.get(check.id, {}))
-        timeouts += result.outcome == TIMEOUT
-        results.append(result)
-    return results
+        judged = _judge(check, passed, student, runner, known.get(check.id, {}))
+        timeouts += judged.result.outcome == TIMEOUT
+        yield judged
 
 
-def _judge(check: Check, passed: Result, student: Student, runner: Limited, known: Mapping[str, str]) -> Result:
+def _judge(check: Check, passed: Result, student: Student, runner: Limited, known: Mapping[str, str]) -> Judged:
     before = runner.cpu()
     runner.limit(check.cpu)
-    result, answers, flags = passed, [], []
+    result, answers, flags, mark = passed, [], [], ""
     for number, case in enumerate(check.cases(student), 1):
         outcome, seen, answer = _ask(case, student)
         if number == 1 and outcome in (PASS, WRONG, ERROR) and _ask(case, student)[2] != answer:
@@ -91,11 +106,13 @@ def _judge(check: Check, passed: Result, student: Student, runner: Limited, know
         if outcome not in (PASS, WRONG, ERROR):
             break
     else:
+        mark = fingerprint(answers)
         if result is not passed:
-            result = replace(result, says=known.get(fingerprint(answers), ""))
-    if check.cpu / 2 < runner.cpu() - before < check.cpu * 2:
+            result = replace(result, says=known.get(mark, ""))
+    cpu = runner.cpu() - before
+    if check.cpu / 2 < cpu < check.cpu * 2:
         flags.append("the check has taken between half and twice its CPU time")
-    return replace(result, flags=tuple(flags))
+    return Judged(replace(result, flags=tuple(flags)), mark, cpu)
 
 
 def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
