@@ -1,6 +1,19 @@
-"""The autograder of the checkout assignment: it starts a submission, sends load, injects faults, and judges the record.
+"""The autograder: `python -m grader checkout` for the checkout assignment, and `check`, `lab` and `class` for the labs.
 
 The live half (`submission`, `sandbox`, `processes`, `wire`, `shop`, `phases`) and the judging half (`audit`, `verdict`,
 `report`) share only the record of a run. `session` performs one run, and `cli` is the command line. docs/grader.md
-describes the architecture. The grader does not import code from labs/, from sharedstate_lite or from a submission.
+describes the architecture. The labs use `lab`, `worker`, `student` and `classroom` (docs/labs.md). The grader does not
+import code from labs/, from sharedstate_lite or from a submission.
 """
+
+from typing import Any
+
+__all__ = ["check"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "check":  # for notebooks: from grader import check
+        from .student import check
+
+        return check
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

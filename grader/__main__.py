@@ -1,14 +1,35 @@
 """Runs the command line ``python -m grader``, without importing modules from the current folder.
 
-The current folder could be a submission that contains, for example, its own json.py.
+The current folder could be a submission that contains, for example, its own json.py. Each command imports only what it
+needs: `check` runs on systems and Pythons that lack what the others need.
 """
 
+import importlib
+import os
 import sys
 
-_HERE = __file__.rpartition("/")[0].rpartition("/")[0]
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if not sys.flags.safe_path and sys.path and sys.path[0] != _HERE:
     del sys.path[0]
 
-from .cli import main  # noqa: E402
+_COMMANDS = {"check": "student", "lab": "lab", "class": "classroom", "one": "classroom", "grades": "classroom"}
+"""The room of each command of the labs. Its module ``command`` has ``main(args) -> int``."""
 
-sys.exit(main(sys.argv[1:]))
+
+def main(words: list[str]) -> int:
+    """Run the command line ``words`` (without the program name) and return the exit status."""
+    room = _COMMANDS.get(words[0]) if words else None
+    if room == "student":
+        from grader.student.command import main as check
+
+        return check(words[1:])
+    if room is not None:
+        found: int = importlib.import_module(f"grader.{room}.command").main(words if room == "classroom" else words[1:])
+        return found
+    from grader.cli import main as cli
+
+    return cli(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
+from ..errors import UsageError
 from ..worker import NoValueError, Runner, Student, same
 from .checks import Case, Check, UnlikeError, jsonable, python
 
@@ -113,6 +114,22 @@ def _judge(check: Check, passed: Result, student: Student, runner: Limited, know
     if check.cpu / 2 < cpu < check.cpu * 2:
         flags.append("the check has taken between half and twice its CPU time")
     return Judged(replace(result, flags=tuple(flags)), mark, cpu)
+
+
+def replay(check: Check, number: int, runner: Limited) -> Result:
+    """Run one case of a check, counted from 1, and return its result; trace and answer are there if it passes, too.
+
+    Raises UsageError if the check has fewer cases.
+    """
+    student, count = Student(runner), 0
+    runner.limit(check.cpu)
+    for count, case in enumerate(check.cases(student), 1):
+        if count == number:
+            outcome, seen, _ = _ask(case, student)
+            right = cut(case.shape.show(jsonable(case.right)))
+            passed = Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
+            return replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
+    raise UsageError(f"{check.id} has no case {number}; it has {count}")
 
 
 def _ask(case: Case, student: Student) -> tuple[str, str, Any]:

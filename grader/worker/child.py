@@ -95,6 +95,17 @@ def do(step: list[Any], results: list[Any]) -> None:
         results.append(getattr(OBJECTS[handle], name))
 
 
+class Only:
+    """Refuses every import but those of the standard library and of the student's module."""
+
+    @staticmethod
+    def find_spec(name: str, *where: Any) -> None:
+        first = name.partition(".")[0]
+        if first not in sys.stdlib_module_names and first != MODULE:
+            said = f"{first!r} cannot be imported; a lab's solution can import only Python's standard library"
+            raise ModuleNotFoundError(said, name=name)
+
+
 def answer(asked: Any) -> bytes:
     results: list[Any] = []
     try:
@@ -125,7 +136,8 @@ os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 if LINE_OUT and len(sys.argv) == 5:
     os.dup2(2, 1)  # what the student's code prints must not reach the line
 os.write(LINE_OUT, b".")
-sys.path.insert(0, FOLDER)
+sys.path.append(FOLDER)  # last, so that a json.py in it is not imported
+sys.meta_path.insert(0, Only)
 while True:
     QUESTION = read()
     NUMBER = QUESTION["number"]

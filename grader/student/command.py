@@ -1,0 +1,153 @@
+"""``python -m grader check [FOLDER]``: run the checks of a lab on one's own code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from ..errors import UsageError, VoidError
+from ..lab.checks import Check
+from ..lab.judge import PASS, Result, judging, replay
+from .folder import Lab, read
+from .local import Local
+
+_OK, _FAILED, _VOID, _USAGE, _INTERRUPTED = 0, 1, 2, 64, 130
+_LINES = 20
+"""At most this many lines of the student's output are shown."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(_USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m grader check", description="Run the visible checks of a lab on your code.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the lab's folder (default: this folder)")
+    parser.add_argument("--task", type=int, metavar="N", help="only the checks of this task")
+    parser.add_argument("--all", action="store_true", help="go on after a task that fails")
+    parser.add_argument("--case", metavar="CHECK:N", help="run one case of a check again, such as max.second:12")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    return parser
+
+
+def main(args: list[str]) -> int:
+    """Run the command line. Returns 0 if the checks pass, 1 if one fails, 2 if none can be run, and 64 for usage."""
+    given = _parser().parse_args(args)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a console of Windows may lack a letter
+    try:
+        lab = read(given.folder)
+        with Local(given.folder, lab.module) as local:
+            if given.case is not None:
+                return _replay(lab, local, given.case)
+            return _run(lab, local, _chosen(lab, given.task), given.all, given.json)
+    except UsageError as error:
+        print(f"python -m grader check: {error}", file=sys.stderr)
+        return _USAGE
+    except VoidError as error:
+        print(f"VOID: {error}", file=sys.stderr)
+        return _VOID
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def check(task: int | None = None, folder: Path | str = ".") -> None:
+    """Run the checks of a task, or of all tasks, from a notebook, and print what they find.
+
+    Example: ``from grader import check; check(3)``.
+    """
+    place = Path(folder)
+    try:
+        lab = read(place)
+        with Local(place, lab.module) as local:
+            _run(lab, local, _chosen(lab, task), False, False)
+    except (UsageError, VoidError) as error:
+        print(error)
+
+
+def _chosen(lab: Lab, task: int | None) -> list[Check]:
+    if task is not None and task not in lab.tasks:
+        raise UsageError(f"there is no task {task}; the tasks are {', '.join(map(str, lab.tasks))}")
+    return [check for check in lab.checks if task in (None, check.task)]
+
+
+def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool) -> int:
+    """Run checks in the order of their tasks, and print what they find as soon as it is known."""
+    checks = sorted(checks, key=lambda check: check.task)
+    running, entries, results = judging(checks, local, lab.known), [], list[Result]()
+    task, failed = 0, False
+    for check in checks:
+        if check.task != task and failed and not go_on:
+            break
+        result = next(running).result
+        printed = _printed(check, result, local)
+        results.append(result)
+        entries.append({**result.as_json(), "printed": printed})
+        if not as_json:
+            if check.task != task:
+                print(f"task {check.task}: {lab.tasks.get(check.task, '')}")
+            broken = {result.check for result in results if result.outcome != PASS}.intersection(check.needs)
+            print("\n".join(_message(result, printed, broken)), flush=True)
+        task, failed = check.task, failed or result.outcome != PASS
+    visible = [result for result in results if not result.hidden]
+    last = lab.last(sum(result.outcome == PASS for result in visible), len(visible))
+    print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
+    return _FAILED if failed else _OK
+
+
+def _printed(check: Check, result: Result, local: Local) -> str:
+    """Return what the student's code prints in the case that fails."""
+    if result.outcome == PASS:
+        return ""
+    if result.outcome in ("wrong", "error"):  # the check has gone on after this case, so run it alone
+        start = local.bytes_printed()
+        replay(check, result.case, local)
+        return local.printed(start)
+    return local.printed()
+
+
+def _message(result: Result, printed: str, broken: Collection[str] = ()) -> Iterator[str]:
+    """Yield the lines about a result. ``broken``: failed checks that make its details uninteresting."""
+    mend = f"  (mend {', '.join(sorted(broken))} first)" if broken and result.outcome != PASS else ""
+    yield f"  {result.outcome:7} {result.check}" + ("  (hidden)" if result.hidden else "") + mend
+    if result.outcome == PASS or broken:
+        return
+    rule = "" if result.number is None else f" (rule {result.number})"
+    said = {
+        "rule": result.rule + rule,
+        "trace": result.trace,
+        "right": result.right,
+        "got": result.got,
+        "says": result.says,
+        "flag": "; ".join(result.flags),
+        "printed": "\n".join(printed.splitlines()[-_LINES:]),
+    }
+    for name, text in said.items():
+        if text:
+            yield f"    {name:8}" + text.replace("\n", "\n" + " " * 12)
+    if result.case:
+        yield f"    again   python -m grader check --case {result.check}:{result.case}"
+
+
+def _replay(lab: Lab, local: Local, case: str) -> int:
+    name, _, number = case.rpartition(":")
+    if not (name and number.isascii() and number.isdigit() and int(number)):
+        raise UsageError(f"--case {case}: give a check and the number of a case, such as max.second:12")
+    found = next((check for check in lab.checks if check.id == name), None)
+    if found is None:
+        visible = ", ".join(check.id for check in lab.checks)
+        raise UsageError(f"--case {case}: {name} is hidden, or no check of this lab; the visible ones are {visible}")
+    result = replay(found, int(number), local)
+    print("\n".join(_message(result, local.printed())))
+    if result.outcome == PASS:
+        print(f"    trace   {result.trace}\n    got     {result.got}")
+    print(lab.last(0, 0))
+    return _OK if result.outcome == PASS else _FAILED

@@ -1,0 +1,167 @@
+"""The student's code in a plain process on the student's machine: Linux, macOS or Windows.
+
+The process runs the same program as in the sandbox (`grader/worker/child.py`), with pipes in place of a socket. It is
+not a sandbox: the code is the student's own.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import VoidError
+from ..worker.allowance import IDLE, Allowance
+from ..worker.answers import BAD, CRASH, TIMEOUT, Answer
+from ..worker.protocol import MOST, Asks, ask
+from .cpu import seconds
+
+_CHILD = Path(__file__).resolve().parents[1] / "worker" / "child.py"
+_START = 60.0
+"""Seconds that a process may take to start."""
+_TICK = 0.1
+"""Seconds between two looks at the time while there is no answer."""
+_SHOWN = 4000
+"""At most this many bytes of output are returned, from its end."""
+
+
+class Local:
+    """Runs a module of ``folder`` in a process, which is restarted after a crash or a timeout."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        self._folder, self._module = folder.resolve(), module
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pieces: queue.Queue[bytes] = queue.Queue()
+        self._left = b""
+        self._output = tempfile.TemporaryFile()
+        self._ended = self._last = 0.0
+        self._allowance = Allowance(self.cpu)
+
+    def __enter__(self) -> Local:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.restart()
+        self._output.close()
+
+    def printed(self, start: int = 0) -> str:
+        """Return what the student's code has printed since it had printed ``start`` bytes; long output without its
+        beginning."""
+        end = self.bytes_printed()
+        self._output.seek(max(start, end - _SHOWN))
+        text = self._output.read(end).decode(errors="replace")
+        self._output.seek(0, os.SEEK_END)  # the process shares this position, and waits for a question
+        return ("[...] " if end - start > _SHOWN else "") + text
+
+    def bytes_printed(self) -> int:
+        """Return the number of bytes that the student's code has printed so far."""
+        return os.fstat(self._output.fileno()).st_size
+
+    def cpu(self) -> float:
+        """Return the CPU seconds of all processes so far. A child process of the student's code is not counted."""
+        if self._process is not None:
+            self._last = max(self._last, seconds(self._process))
+        return self._ended + self._last
+
+    def limit(self, seconds: float, idle: float = IDLE) -> None:
+        """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
+        self._allowance.limit(seconds, idle)
+
+    def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
+        """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""
+        if self._process is None:
+            self._start()
+        self._allowance.asked()
+        answer = ask(self, steps, asks or {})
+        self._allowance.answered()
+        if answer.kind in (BAD, CRASH, TIMEOUT):
+            self.restart()
+        return answer
+
+    def restart(self) -> None:
+        """Kill the process. The next question starts a new one."""
+        if self._process is None:
+            return
+        process, self._ended = self._process, self.cpu()
+        self._process, self._last = None, 0.0
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):  # it has ended; macOS refuses signals to a zombie
+                pass
+        process.wait()
+        assert process.stdin is not None
+        try:
+            process.stdin.close()
+        except OSError:
+            pass
+
+    def _start(self) -> None:
+        # In a virtual environment on Windows, sys.executable starts another process, whose time cannot be read.
+        python = getattr(sys, "_base_executable", sys.executable) if sys.platform == "win32" else sys.executable
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        words = [python, "-P", "-s", "-S", "-u", "-B", "-X", "utf8", str(_CHILD), str(self._folder), self._module]
+        self._process = subprocess.Popen(
+            [*words, str(MOST), "pipes"],
+            bufsize=0,
+            env={**env, "PYTHONHASHSEED": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._output,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self._pieces, self._left = queue.Queue(16), b""
+        threading.Thread(target=_pump, args=(self._process.stdout, self._pieces), daemon=True).start()
+        try:
+            started = self._pieces.get(timeout=_START)
+        except queue.Empty:
+            started = b""
+        if started[:1] != b".":
+            self.restart()
+            raise VoidError(f"the process for {self._module} did not start; it printed:\n{self.printed()}")
+        self._left = started[1:]
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        assert self._process is not None and self._process.stdin is not None
+        while data:
+            data = data[self._process.stdin.write(data) or 0 :]
+
+    def read(self, size: int) -> bytes:
+        """Receive exactly ``size`` bytes."""
+        while len(self._left) < size:
+            self._allowance.look()
+            try:
+                piece = self._pieces.get(timeout=_TICK)
+            except queue.Empty:
+                continue
+            if not piece:
+                raise EOFError
+            self._left += piece
+        data, self._left = self._left[:size], self._left[size:]
+        return data
+
+
+def _pump(pipe: IO[bytes], pieces: queue.Queue[bytes]) -> None:
+    """Read a pipe to its end. A pipe cannot be read with a time limit on Windows, so a thread waits for it."""
+    with pipe:
+        piece = b"."
+        while piece:
+            try:
+                piece = pipe.read(1 << 16)
+            except OSError:
+                piece = b""
+            try:
+                pieces.put(piece, timeout=_START)
+            except queue.Full:  # nobody reads any more
+                return

@@ -1,0 +1,255 @@
+"""`python -m grader check`, as a student and as an author run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.student import check, files
+from grader.student.command import main
+from grader.student.cpu import clock
+from grader.student.local import Local
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECKS = '''
+from grader.lab import EXACT, Case, check
+from functools import partial
+
+@check("double.small", task=1)
+def small(student):
+    """double doubles a number."""
+    for n in range(4):
+        yield Case(str(n), 2 * n, partial(student.call, "double", n))
+
+@check("double.large", task=1, needs=("double.small",))
+def large(student):
+    """double doubles large numbers, too."""
+    yield Case("1000", 2000, partial(student.call, "double", 1000))
+
+@check("keeps", task=2, rule=8)
+def keeps(student):
+    """What was saved is there after a restart."""
+    def ask():
+        saved = student.call("save", 7)
+        student.restart()
+        return student.call("load", saved)
+    yield Case("save 7, restart, load", 7, ask)
+'''
+HIDDEN = '''
+@check("secret", task=2, hidden=True)
+def secret(student):
+    """double doubles negative numbers."""
+    yield Case("-1", -2, partial(student.call, "double", -1))
+'''
+SOLUTION = "def double(x):\n    return 2 * x\ndef save(x):\n    return [x]\ndef load(saved):\n    return saved[0]\n"
+SAYS = {
+    "title": "Doubling", "hand_in": ["solution.py"], "tasks": {"1": "double", "2": "state"},
+    "points": {"double.small": 40, "double.large": 30, "keeps": 20}, "hidden": {"checks": 1, "points": 10},
+}  # fmt: skip
+LAST = "visible: 3 of 3 pass. 1 hidden check decides 10 of 100 points."
+Lab = Callable[..., Path]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A student's copy of a lab of two tasks, in a path with blanks and umlauts; texts of its solution replaced."""
+
+    def made(*replaced: tuple[str, str], **more: object) -> Path:
+        folder = tmp_path / "Übung 1, zweiter Versuch"
+        folder.mkdir(exist_ok=True)
+        text = SOLUTION
+        for old, new in replaced:
+            assert old in text
+            text = text.replace(old, new)
+        (folder / "solution.py").write_text(text, encoding="utf-8")
+        (folder / "checks.py").write_text(CHECKS)
+        (folder / "lab.json").write_text(json.dumps({**SAYS, **more}))
+        return folder
+
+    return made
+
+
+def ran(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    """Exit status and lines of `check FOLDER WORDS`."""
+    status = main([str(folder), *words])
+    said = capsys.readouterr()
+    return status, (said.out + said.err).splitlines()
+
+
+def test_all_pass(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each task and check has a line. The last line names the hidden checks."""
+    status, lines = ran(lab(), capsys)
+    assert (status, lines) == (0, [
+        "task 1: double", "  pass    double.small", "  pass    double.large", "task 2: state", "  pass    keeps", LAST,
+    ])  # fmt: skip
+
+
+def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rule, trace, both answers, and what the case printed. A check that needs it has one line, and the rest is not run."""
+    folder = lab(("return 2 * x", "print('got', x, 'ß')\n    return 2 * min(x, 2)"))
+    status, lines = ran(folder, capsys)
+    assert status == 1 and lines == [
+        "task 1: double",
+        "  wrong   double.small",
+        "    rule    double doubles a number.",
+        "    trace   3",
+        "    right   6",
+        "    got     4",
+        "    printed got 3 ß",
+        "    again   python -m grader check --case double.small:4",
+        "  wrong   double.large  (mend double.small first)",
+        "visible: 0 of 3 pass, 1 not run. 1 hidden check decides 10 of 100 points.",
+    ]
+    status, lines = ran(folder, capsys, "--all")
+    assert status == 1 and "  pass    keeps" in lines and lines[-1].startswith("visible: 1 of 3 pass. 1 hidden")
+    status, lines = ran(folder, capsys, "--task", "2")
+    assert status == 0 and lines[-1].startswith("visible: 1 of 3 pass, 2 not run.")
+    status, lines = ran(folder, capsys, "--case", "double.small:4")
+    assert status == 1 and "    got     4" in lines and "    printed got 3 ß" in lines
+    status, lines = ran(folder, capsys, "--case", "double.small:3")
+    assert status == 0 and lines[0] == "  pass    double.small" and "    trace   2" in lines
+
+
+def test_json_has_the_same_results(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json, standard output is one JSON object."""
+    assert main([str(lab(("2 * x", "3 * x"))), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert [(one["check"], one["outcome"], one["got"]) for one in said["checks"]] == [
+        ("double.small", "wrong", "3"),
+        ("double.large", "wrong", "3000"),
+    ]
+    assert said["last"].startswith("visible: 0 of 3")
+
+
+def test_a_known_mistake_is_named(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """If all answers of a check are those of a known wrong solution, the message says what is wrong."""
+    from grader.lab.judge import fingerprint
+
+    mark = fingerprint([["value", 3 * n] for n in range(4)])
+    _, lines = ran(lab(("2 * x", "3 * x"), known={"double.small": {mark: "That is tripling."}}), capsys)
+    assert "    says    That is tripling." in lines
+
+
+@pytest.mark.parametrize(
+    ("replaced", "outcome", "got"),
+    [
+        (("return 2 * x", "raise NotImplementedError('task 1: double')"), "error", "task 1: double (line 2)"),
+        (("return 2 * x", "return"), "wrong", "None"),
+        (("return 2 * x", "import os; os._exit(3)"), "crash", "the process exited"),
+        (("def double(x)", "def double(x"), "error", "SyntaxError: '(' was never closed (solution.py, line 1)"),
+        (("def double", "import numpy\ndef double"), "error", "can import only Python's standard library (line 1)"),
+        (("def double", "import helper\ndef double"), "error", "'helper' cannot be imported"),
+    ],
+)
+def test_other_outcomes(
+    replaced: tuple[str, str], outcome: str, got: str, lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An exception, a crash, a syntax error and an import of anything but the standard library are told."""
+    folder = lab(replaced)
+    (folder / "helper.py").write_text("")
+    status, lines = ran(folder, capsys, "--case", "double.small:2")
+    assert status == 1 and lines[0].split() == [outcome, "double.small"]
+    assert got in next(line for line in lines if line.startswith("    got"))
+
+
+def test_time_runs_out(lab: Lab) -> None:
+    """An endless loop ends by its CPU time, a process that waits by its idle time. The next question is answered."""
+    folder = lab(
+        ("return 2 * x", "while x == 1: pass\n    import time\n    time.sleep(600 * (x == 2))\n    return 2 * x")
+    )
+    with Local(folder, "solution") as local:
+        answers = []
+        for n in (1, 2, 3):
+            local.limit(0.5, idle=0.5)
+            answers.append(local.run([["call", "", "double", [n]]]))
+    assert [answer.kind for answer in answers] == ["timeout", "timeout", "value"]
+    assert "0.5 s of CPU time" in answers[0].why and "no use of the CPU" in answers[1].why
+    assert local.cpu() > 0.5
+
+
+def test_what_a_student_can_type_wrong(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without a lab, a missing file, and unknown tasks and cases are status 64, with a way out."""
+    (tmp_path / "empty").mkdir()
+    for words, said in {
+        (str(tmp_path / "empty"),): "contains no lab",
+        (str(lab()), "--task", "9"): "there is no task 9; the tasks are 1, 2",
+        (str(lab()), "--case", "secret:1"): "secret is hidden, or no check of this lab",
+        (str(lab()), "--case", "keeps"): "such as max.second:12",
+        (str(lab()), "--case", "keeps:2"): "keeps has no case 2; it has 1",
+    }.items():
+        assert main(list(words)) == 64
+        assert said in capsys.readouterr().err
+    (lab() / "solution.py").rename(lab() / "solution (1).py")
+    (lab() / "solution.py").unlink()
+    assert main([str(tmp_path / "Übung 1, zweiter Versuch")]) == 64
+    assert "has no solution.py (its .py files: checks.py, solution (1).py)" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["--nonsense"])
+    assert ended.value.code == 64
+
+
+def test_the_author_runs_all_checks(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the master's folder (lab.toml), hidden checks run, too, and points come from lab.toml."""
+    folder = lab(("2 * x", "2 * abs(x)"))
+    (folder / "lab.json").unlink()
+    (folder / "checks.py").write_text(CHECKS + HIDDEN)
+    (folder / "lab.toml").write_text(
+        'title = "Doubling"\nhand_in = ["solution.py"]\n[tasks]\n1 = "double"\n2 = "state"\n'
+        '[points]\n"double.small" = 40\n"double.large" = 30\n"keeps" = 20\n"secret" = 10\n'
+    )
+    status, lines = ran(folder, capsys)
+    assert status == 1 and "  wrong   secret  (hidden)" in lines and lines[-1] == LAST
+
+
+def test_in_a_notebook(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`check(2)` runs the checks of a task beside the notebook, and prints."""
+    import grader
+
+    monkeypatch.chdir(lab())
+    assert grader.check is check
+    check(2)
+    assert capsys.readouterr().out.splitlines() == [
+        "task 2: state", "  pass    keeps", "visible: 1 of 3 pass, 2 not run." + LAST.partition("pass.")[2],
+    ]  # fmt: skip
+    check(7)
+    assert capsys.readouterr().out == "there is no task 7; the tasks are 1, 2\n"
+
+
+BLOCKED = """
+import sys
+for name in ("resource", "fcntl", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+import select
+for name in ("poll", "epoll"):
+    if hasattr(select, name):
+        delattr(select, name)
+sys.argv = ["grader", "check", sys.argv[1]]
+import runpy
+runpy.run_module("grader", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_it_needs_python_alone(lab: Lab) -> None:
+    """The files of a student's copy pass with no package, and without what Windows lacks."""
+    folder = lab()
+    for name in files():
+        place = folder / "grader" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "grader" / name, place)
+    words = [sys.executable, "-S", "-s", "-W", "error", "-X", "utf8=0", "-c", BLOCKED, "."]
+    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", LAST)
+
+
+def test_times_of_ps() -> None:
+    """macOS prints minutes with hundredths, Linux hours, and both print days."""
+    texts = ("0:00.25\n", " 2:05.50", "00:01:02", "1-00:00:01")
+    assert [clock(text) for text in texts] == [0.25, 125.5, 62.0, 86_401.0]
