@@ -1,0 +1,168 @@
+"""Build a lab from its master. The same master gives the same bytes.
+
+student/       solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, and grader/, which checks
+solution/      solution.py and lab.ipynb, with the cells for teachers
+bundle/        what a class is graded with
+proof.json     what each wrong solution answers
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from ..errors import UsageError
+from .bundle import digest
+from .master import HAND_IN, PUBLIC, TOTAL, Master, disagreements, read
+from .notebook import run
+from .prove import Proof, Say, prove
+from .regions import MasterError
+from .strip import leaks, solved, student_checks, student_notebook
+
+GRADER = Path(__file__).resolve().parents[1]
+COPIED = (
+    "__init__.py",
+    "__main__.py",
+    "errors.py",
+    "py.typed",
+    "student/*.py",
+    *(f"lab/{name}.py" for name in ("__init__", "checks", "draw", "judge", "small")),
+    *(f"worker/{name}.py" for name in ("__init__", "answers", "child", "objects", "protocol")),
+)
+"""The modules in student/grader. They need Python's standard library only."""
+PROOF = "proof.json"
+
+
+def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: None) -> Proof:
+    """Build a lab into ``out``, which appears complete or not at all. An earlier build is replaced.
+
+    ``say`` receives each step when it starts; `steps` counts them. Raises MasterError with all problems, and UsageError
+    if ``out`` is something else.
+    """
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / PROOF).is_file())):
+        raise UsageError(f"{out} is not an earlier build, and is not overwritten; choose another folder with --out")
+    with tempfile.TemporaryDirectory(prefix="lab-") as work:
+        say("master")
+        master = read(lab, Path(work), secret)
+        if problems := disagreements(master):
+            raise MasterError(*problems)
+        files = student(master)
+        if problems := leaks(master, {**files, "lab.ipynb": _sources(student_notebook(master.notebook))}):
+            raise MasterError(*problems)
+        proof = prove(master, Path(work) / "checks.py", say)
+        if proof.problems:
+            raise MasterError(*proof.problems)
+        with _whole(out) as made:
+            _write(made / "student", files)
+            for pattern in COPIED:
+                for path in sorted(GRADER.glob(pattern)):
+                    target = made / "student" / "grader" / path.relative_to(GRADER)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(path.read_bytes())
+            say("notebook")
+            _try_notebook(master, made / "student", Path(work))
+            teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
+            _write(made / "solution", teachers)
+            bundle = bundled(master, proof)
+            _write(made / "bundle", bundle)
+            summary = {
+                "version": 1,
+                "lab": master.number,
+                "bundle": bundle["hash"].strip(),
+                "solution": TOTAL,
+                "stub": 0,
+            }
+            _write(made, {PROOF: _json({**summary, "mutants": proof.mutants})})
+    return proof
+
+
+def student(master: Master) -> dict[str, str]:
+    """Return the files of student/, without grader/."""
+    hidden = [one.id for one in master.checks if one.hidden]
+    lab = {
+        "version": 1,
+        "number": master.number,
+        "title": master.title,
+        "minutes": master.minutes,
+        "hand_in": [HAND_IN],
+        "tasks": {str(task): title for task, title in master.tasks.items()},
+        "points": {one.id: master.points[one.id] for one in master.checks if not one.hidden},
+        "hidden": {"checks": len(hidden), "points": sum(master.points[id] for id in hidden)},
+    }
+    return {
+        HAND_IN: master.stub,
+        "lab.ipynb": _ipynb(student_notebook(master.notebook)),
+        "checks.py": student_checks(master.checks_text, master.checks),
+        "lab.json": _json(lab),
+    }
+
+
+def bundled(master: Master, proof: Proof) -> dict[str, str]:
+    """Return the files of bundle/."""
+    lab = {
+        "version": 1,
+        "number": master.number,
+        "title": master.title,
+        "hand_in": [HAND_IN],
+        "memory_mib": master.memory_mib,
+        "tasks": {str(task): title for task, title in master.tasks.items()},
+        "checks": [
+            {"id": one.id, "task": one.task, "rule": one.rule, "number": one.number, "hidden": one.hidden}
+            for one in master.checks
+        ],
+        "known": {one.id: proof.known[one.id] for one in master.checks if proof.known.get(one.id)},
+    }
+    files = {"checks.py": master.checks_text, "lab.json": _json(lab)}
+    points = [f'"{one.id}" = {master.points[one.id]}\n' for one in master.checks]
+    return {**files, "hash": f"{digest(files)}\n", "points.toml": "".join(["[points]\n", *points])}
+
+
+def _try_notebook(master: Master, student: Path, work: Path) -> None:
+    folder = work / "notebook"
+    shutil.copytree(student, folder)
+    (folder / HAND_IN).write_text(master.solution, encoding="utf-8")
+    if said := run(student_notebook(master.notebook), folder):
+        raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
+
+
+def _ipynb(notebook: Any) -> str:
+    return str(nbformat.writes(notebook)).rstrip("\n") + "\n"
+
+
+def _sources(notebook: Any) -> str:
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_bytes(text.encode())
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """Yield a folder that becomes ``out`` at the end of the block. After an error, ``out`` is as it was before."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside:
+        made, old = Path(beside) / "new", Path(beside) / "old"
+        made.mkdir()
+        yield made
+        if out.exists():
+            out.rename(old)
+        try:
+            made.rename(out)
+        except BaseException:
+            if old.exists():
+                old.rename(out)
+            raise

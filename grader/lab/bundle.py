@@ -1,0 +1,68 @@
+"""The bundle of a lab: what a class is graded with. It is a folder that `lab build` writes.
+
+    checks.py      all checks
+    lab.json       number, title, hand_in, memory_mib, tasks, checks, known
+    hash           a hash of these two files
+    points.toml    the points of each check; not in the hash, so that new points run nothing again
+
+``known`` in lab.json maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+HASHED = ("checks.py", "lab.json")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle. ``checks`` is the path of its checks.py, ``lab`` the content of lab.json."""
+
+    checks: Path
+    hash: str
+    number: int
+    title: str
+    memory_mib: int
+    known: dict[str, dict[str, str]]
+    points: dict[str, float]
+    lab: dict[str, Any]
+
+
+def digest(files: dict[str, str]) -> str:
+    """Return the hash of the texts of checks.py and lab.json."""
+    whole = hashlib.sha256()
+    for name in HASHED:
+        data = files[name].encode()
+        whole.update(b"%s %d\n" % (name.encode(), len(data)) + data)
+    return whole.hexdigest()
+
+
+def read_bundle(folder: Path) -> Bundle:
+    """Read a bundle. Raises UsageError if the folder is none, or if its checks have been changed."""
+    if (folder / "bundle" / "lab.json").is_file():
+        folder = folder / "bundle"
+    if not (folder / "lab.json").is_file() or not (folder / "hash").is_file():
+        raise UsageError(f"{folder} is no bundle of a lab; build it: python -m grader lab build LAB --out DIR")
+    try:
+        files = {name: (folder / name).read_text(encoding="utf-8") for name in HASHED}
+        said = (folder / "hash").read_text(encoding="utf-8").strip()
+        points = tomllib.loads((folder / "points.toml").read_text(encoding="utf-8"))["points"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UsageError(f"{folder}: cannot be read ({error}); build it again: python -m grader lab build") from None
+    if said != digest(files):
+        raise UsageError(
+            f"{folder}: checks.py or lab.json has been changed; build it again: python -m grader lab build"
+        )
+    lab = json.loads(files["lab.json"])
+    if lost := [one["id"] for one in lab["checks"] if one["id"] not in points]:
+        raise UsageError(f'{folder}/points.toml has no points for {lost[0]!r}\n  example: "{lost[0]}" = 4')
+    common = {name: lab[name] for name in ("number", "title", "memory_mib", "known")}
+    return Bundle(checks=folder / "checks.py", hash=said, points=points, lab=lab, **common)

@@ -1,0 +1,110 @@
+"""The command `python -m grader lab build`."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..errors import GraderError, UsageError, VoidError
+from .build import build
+from .master import PUBLIC, Toml
+from .regions import MasterError
+
+USAGE = 64
+_EXAMPLE = "python -m grader lab build labs/1-max-and-join"
+
+
+class Steps:
+    """Shows the steps of a build: one updating line in a terminal, otherwise one line per step."""
+
+    def __init__(self, mutants: int) -> None:
+        """``mutants``: the number of wrong solutions. The build has four more steps."""
+        self._all, self._at, self._began = mutants + 4, -1, time.monotonic()
+        self._bar: Progress | None = None
+        console = Console(stderr=True, highlight=False)
+        if console.is_terminal:
+            columns = (BarColumn(20), TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task("", total=self._all)
+            self._bar.start()
+
+    def say(self, step: str) -> None:
+        """Show the step that starts now."""
+        self._at += 1
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._at, description=step)
+            return
+        past = time.monotonic() - self._began
+        left = f"about {past / self._at * (self._all - self._at):.0f} s left" if self._at > 1 else "time left unknown"
+        print(f"[{self._at + 1} of {self._all}, {past:.1f} s, {left}] {step}", file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """Remove the line."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def main(args: list[str]) -> int:
+    """Run the command. Returns 0 (built), 1 (refused), 2 (this machine cannot build it), 64 (usage) or 130 (Ctrl-C)."""
+    parser = argparse.ArgumentParser(prog="python -m grader lab", description="Build labs from their masters.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    words = "build a lab, after proving that its checks find the wrong solutions in mutants.toml"
+    one = commands.add_parser("build", help=words, description=words)
+    one.add_argument("lab", metavar="LAB", type=Path, help="the folder of the master, such as labs/1-max-and-join")
+    one.add_argument("--out", metavar="DIR", type=Path, help="the folder to write; default: build/labs/NAME")
+    one.add_argument("--secret", metavar="FILE", type=Path, help="a file that decides the numbers of hidden checks")
+    try:
+        given = parser.parse_args(args)
+    except SystemExit as left:
+        return USAGE if left.code else 0
+    steps: Steps | None = None
+    try:
+        lab = given.lab.resolve()
+        if not (lab / "lab.toml").is_file():
+            raise UsageError(f"{given.lab} is no master of a lab, which is a folder with lab.toml; example: {_EXAMPLE}")
+        out = given.out or Path("build") / "labs" / lab.name
+        secret = PUBLIC if given.secret is None else _secret(given.secret)
+        steps = Steps(len(Toml(lab / "mutants.toml").values) if (lab / "mutants.toml").is_file() else 0)
+        proof = build(lab, out.absolute(), secret, steps.say)
+    except MasterError as error:
+        return _end(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), 1, steps)
+    except UsageError as error:
+        return _end(str(error), USAGE, steps)
+    except (VoidError, OSError) as error:
+        return _end(f"this machine could not build it: {error}", 2, steps)
+    except GraderError as error:
+        return _end(str(error), 1, steps)
+    except KeyboardInterrupt:
+        return _end("interrupted; nothing was written", 130, steps)
+    steps.stop()
+    id, cpu, limit = proof.slowest
+    print(f"{out}: student/, solution/, bundle/, proof.json")
+    print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
+    print(f"  slowest check: {id}, {cpu:.2f} of {limit:g} s of CPU time")
+    if proof.untested:
+        print(f"  no wrong solution fails first at {', '.join(proof.untested)}")
+    return 0
+
+
+def _secret(path: Path) -> str:
+    try:
+        data = path.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(f"--secret {path}: cannot be read ({error.strerror})") from None
+    if len(data) < 16:
+        rule = "a secret has at least 16 bytes, so that it cannot be guessed"
+        raise UsageError(f"--secret {path}: {rule}\n  example: head -c 32 /dev/urandom | base64 > {path}")
+    return hashlib.sha256(data).hexdigest()
+
+
+def _end(words: str, status: int, steps: Steps | None) -> int:
+    if steps is not None:
+        steps.stop()
+    print(words, file=sys.stderr)
+    return status

@@ -1,0 +1,134 @@
+"""The proof of a lab: the solution has every point, the stub none, and each check finds the mistakes it is there for.
+
+All code runs as it does when a class is graded: in a sandbox, judged by `judge`.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import GraderError
+from ..sandbox import choose
+from ..worker import Worker
+from .judge import PASS, Judged, judging
+from .master import HAND_IN, Master, Mutant, where
+from .regions import MasterError
+
+SHARE = 0.1
+"""The share of its CPU limit that the solution may take in a check. Students may take ten times as long."""
+Say = Callable[[str], None]
+
+
+@dataclass
+class Proof:
+    """What the proof has found."""
+
+    problems: list[str] = field(default_factory=list)
+    known: dict[str, dict[str, str]] = field(default_factory=dict)
+    """For each check the fingerprints of wrong solutions, and what is wrong with them."""
+    mutants: list[dict[str, Any]] = field(default_factory=list)
+    """For each wrong solution what its first failing check has found."""
+    untested: list[str] = field(default_factory=list)
+    """Checks at which no wrong solution fails first. A mistake in such a check could go unnoticed."""
+    slowest: tuple[str, float, float] = ("", 0.0, 1.0)
+    """The check that takes the largest share of its CPU limit: its id, the CPU seconds and the limit."""
+
+
+def prove(master: Master, checks: Path, say: Say) -> Proof:
+    """Run the solution, the stub and all wrong solutions. ``checks`` is the file that the checks were loaded from."""
+    proof = Proof()
+    texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
+    with _workers(texts) as workers:
+        try:
+            say("solution")
+            for judged in judging(master.checks, next(workers), {}):
+                _right(judged, master, proof)
+            say("stub")
+            for judged in judging(master.checks, next(workers), {}):
+                if judged.result.outcome == PASS:
+                    proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
+            for mutant, worker in zip(master.mutants, workers, strict=True):
+                say(f"wrong solution {mutant.name}")
+                failed = (judged for judged in judging(master.checks, worker, {}) if judged.result.outcome != PASS)
+                _wrong(mutant, next(failed, None), master, proof)
+        except (GraderError, OSError):
+            raise
+        except Exception as error:
+            raise MasterError(f"{where(error, checks)}: the check raised {type(error).__name__}: {error}") from error
+    proof.untested = [one.id for one in master.checks if one.id not in proof.known]
+    return proof
+
+
+@contextmanager
+def _workers(texts: list[str]) -> Iterator[Iterator[Worker]]:
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as made:
+        tmp = Path(made)
+        code, scratch = tmp / "code", tmp / "scratch"
+        for path in (code, scratch):
+            path.mkdir()
+        tmp.chmod(0o755)
+        tier, sandbox = choose(uuid.uuid4().hex, scratch, code)
+
+        def each() -> Generator[Worker, None, None]:
+            for number, text in enumerate(texts):
+                folder = code / str(number)
+                folder.mkdir()
+                (folder / HAND_IN).write_text(text, encoding="utf-8")
+                with Worker(sandbox, tier, folder, Path(HAND_IN).stem, scratch) as worker:
+                    yield worker
+
+        workers = each()
+        try:
+            yield workers
+        finally:
+            workers.close()
+            sandbox.close()
+
+
+def _right(judged: Judged, master: Master, proof: Proof) -> None:
+    result = judged.result
+    (limit,) = (one.cpu for one in master.checks if one.id == result.check)
+    if result.outcome != PASS:
+        seen = f"trace {result.trace!r}, right {result.right!r}, got {result.got!r}"
+        proof.problems.append(f"{result.check}: the solution fails it ({result.outcome}): {seen}")
+    if result.flags:
+        proof.problems.append(f"{result.check}: with the solution, {'; '.join(result.flags)}")
+    if judged.cpu > limit * SHARE:
+        rule = f"the solution takes {judged.cpu:.2f} s of CPU time; it may take {SHARE:.0%} of the check's {limit:g} s"
+        proof.problems.append(f"{result.check}: {rule}\n  example: @check(..., cpu={math.ceil(judged.cpu * 20)})")
+    proof.slowest = max(proof.slowest, (result.check, judged.cpu, limit), key=lambda one: one[1] / one[2])
+
+
+def _wrong(mutant: Mutant, judged: Judged | None, master: Master, proof: Proof) -> None:
+    at = f"mutants.toml, line {mutant.line}: [{mutant.name}]"
+    if judged is None:
+        proof.problems.append(f"{at}: passes all checks; it is not wrong, or a check misses it")
+        return
+    result, says = judged.result, proof.known.setdefault(judged.result.check, {})
+    if result.check != mutant.check:
+        rule = f"fails first at {result.check}, not at {mutant.check}, with the trace {result.trace!r}"
+        proof.problems.append(f"{at}: {rule} (right {result.right!r}, got {result.got!r})")
+        return
+    secret = master.secret and result.hidden  # then the trace depends on the secret
+    if result.trace != mutant.trace and not secret:
+        found = f"with another trace than {mutant.trace!r}" if mutant.trace else "but has no trace"
+        shown = result.trace.replace("\\", "\\\\").replace('"', '\\"')
+        proof.problems.append(f'{at}: fails at {result.check}, {found}\n  found: trace = "{shown}"')
+    if mutant.rule not in (None, result.number):
+        proof.problems.append(f"{at}: {result.check} checks rule {result.number}, not rule {mutant.rule}")
+    if not judged.fingerprint:
+        rule = f"its process ends in {result.check} ({result.got}), so its answers cannot be recognised"
+        proof.problems.append(f"{at}: {rule}; let it answer wrongly")
+    elif says.setdefault(judged.fingerprint, mutant.says) != mutant.says:
+        other = next(one["name"] for one in proof.mutants if one["fingerprint"] == judged.fingerprint)
+        rule = f"gives the answers of [{other}] in {result.check}, but says something else"
+        proof.problems.append(f"{at}: {rule}; say the same, or remove one")
+    seen = {"trace": result.trace, "right": result.right, "got": result.got, "fingerprint": judged.fingerprint}
+    proof.mutants.append({"name": mutant.name, "check": result.check, "rule": result.number, **seen})
