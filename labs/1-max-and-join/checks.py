@@ -1,46 +1,57 @@
-"""The checks of lab 1. The right answers are recomputed from all rows after every epoch."""
+"""The checks of lab 1. The right answers are recomputed from all rows, after every epoch."""
 
+import itertools
+import random
 from collections import Counter
 from functools import partial
 
-from grader.lab import BAG, EMITTED, Case, check, each, histories, text
+from grader.lab import BAG, EMITTED, Case, Shape, check, each, histories, text
 
-INFO, VISIT = ("F", "Fruit"), ("F", 1)
+SECRET = "public"
+ROWS = {"info": ("F", "Fruit"), "visit": ("F", 1), "other visit": ("G", 2)}
 VALUES = [(("Fruit", value), diff) for diff in (1, -1) for value in (1, 2)]
 
 
+def tally(changes):
+    """The number of times that each row is there."""
+    total = Counter()
+    for row, diff in changes:
+        total[row] += diff
+    return total
+
+
 def joined(history):
-    """The changes of the join in every epoch."""
-    info, visit, before = Counter(), Counter(), Counter()
-    for left, right in history:
-        for row, diff in left:
-            info[row] += diff
-        for row, diff in right:
-            visit[row] += diff
+    """The changes of the join in each epoch of (info, visit)."""
+    before, answers = Counter(), []
+    for n in range(1, len(history) + 1):
+        info = tally(change for left, _ in history[:n] for change in left)
+        visit = tally(change for _, right in history[:n] for change in right)
         after = Counter()
         for (product, category), many in info.items():
             for (other, length), more in visit.items():
                 if product == other:
                     after[product, category, length] += many * more
-        yield [(row, after[row] - before[row]) for row in after | before]
+        answers.append([(row, after[row] - before[row]) for row in {**before, **after} if after[row] != before[row]])
         before = after
+    return answers
 
 
 def largest(history):
-    """What MAX emits in every epoch."""
-    rows, before = Counter(), {}
-    for changes in history:
-        for row, diff in changes:
-            rows[row] += diff
+    """What MAX emits in each epoch."""
+    before, answers = {}, []
+    for n in range(1, len(history) + 1):
         after = {}
-        for (key, value), count in rows.items():
-            if count > 0:
+        for (key, value), count in tally(change for epoch in history[:n] for change in epoch).items():
+            if count:
                 after[key] = max(value, after.get(key, value))
-        yield [told for key in sorted({*before, *after}) for told in emitted(key, before.get(key), after.get(key))]
+        keys = sorted({*before, *after})
+        answers.append([row for key in keys for row in change_of(key, before.get(key), after.get(key))])
         before = after
+    return answers
 
 
-def emitted(key, old, new):
+def change_of(key, old, new):
+    """What a group emits whose largest value was old and is new; None: the group is empty."""
     if old == new:
         return []
     if old is None:
@@ -48,45 +59,146 @@ def emitted(key, old, new):
     return [("-D", (key, old))] if new is None else [("-U", (key, old)), ("+U", (key, new))]
 
 
+def sides(epoch):
+    """The arguments of Join.step for an epoch of changes such as ("info", +1)."""
+    changes = [(ROWS[name], diff) for name, diff in epoch]
+    return [one for one in changes if one[0] == ROWS["info"]], [one for one in changes if one[0] != ROWS["info"]]
+
+
+def one_a_side(epoch):
+    """An epoch has at most one change of each side."""
+    return len({side for side, _ in epoch}) == len(epoch)
+
+
+def joins(student, chosen):
+    for history in chosen:
+        epochs = [sides(epoch) for epoch in history]
+        yield Case(text(history), joined(epochs), partial(student.play, "Join", "step", epochs), each(BAG))
+
+
 def maxima(student, chosen):
     for history in chosen:
-        yield Case(text(history), list(largest(history)), partial(student.play, "Max", "step", history), each(EMITTED))
+        yield Case(text(history), largest(history), partial(student.play, "Max", "step", history), each(EMITTED))
 
 
-def plain(history):
+def counts(history):
+    """The counts of all rows after each epoch."""
+    return [tally(change for epoch in history[:n] for change in epoch) for n in range(1, len(history) + 1)]
+
+
+def distinct(history):
     """Each epoch has one change, and no value is there twice."""
-    counts = Counter()
-    for changes in history:
-        for row, diff in changes:
-            counts[row] += diff
-    return all(len(changes) == 1 for changes in history)
+    return all(len(epoch) == 1 for epoch in history) and all(max(c.values()) < 2 for c in counts(history))
+
+
+def lasting(history):
+    """The group is not empty before the end."""
+    return all(any(c.values()) for c in counts(history)[:-1])
+
+
+def in_any_order(changes):
+    BAG.like(changes)  # raises UnlikeError if the answer is no list of changes
+    return sorted(changes, key=repr)
+
+
+NETTED = Shape(in_any_order, BAG.show)
 
 
 @check("net", task=1)
 def adds_up(student):
     """net adds up the diffs of each row, and leaves out rows whose diffs add up to 0."""
-    for history in histories([("a", 1), ("b", 1), ("a", -1)], most=3):
-        changes = [((word,), diff) for epoch in history for word, diff in epoch]
-        yield Case(text([changes]), tally(changes), partial(student.call, "net", changes), BAG)
+    for changes in small_epochs([(("a",), 1), (("b",), 1), (("a",), -1)], most=3):
+        right = [(row, diff) for row, diff in tally(changes).items() if diff]
+        yield Case(text([changes]), right, partial(student.call, "net", changes), NETTED)
 
 
-def tally(changes):
-    total = Counter()
-    for row, diff in changes:
-        total[row] += diff
-    return list(total.items())
+@check("join.either-side", task=2, rule=1)
+def either_side(student):
+    """A row meets the rows of its product that have arrived on the other side, whichever side it arrives on."""
+    changes = [("info", 1), ("visit", 1), ("other visit", 1)]
+    yield from joins(student, (h for h in histories(changes, most=3, epoch=1) if distinct(h)))
+
+
+@check("join.retract", task=2, rule=1)
+def retract(student):
+    """If a row is deleted, the rows that it was part of are deleted."""
+    changes = [("info", 1), ("visit", 1), ("info", -1), ("visit", -1)]
+    yield from joins(student, (h for h in histories(changes, most=4, epoch=1) if distinct(h)))
+
+
+@check("join.bag", task=2, rule=1)
+def a_bag(student):
+    """A row that was inserted twice is there twice, until it has been deleted twice."""
+    changes = [("info", 1), ("visit", 1), ("info", -1), ("visit", -1)]
+    yield from joins(student, histories(changes, most=4, epoch=1))
+
+
+@check("join.one-epoch", task=2, rule=14)
+def one_epoch(student):
+    """If both sides change in one epoch, each pair of rows counts once."""
+    changes = [("info", 1), ("visit", 1), ("info", -1), ("visit", -1)]
+    yield from joins(student, (h for h in histories(changes, most=4) if all(one_a_side(epoch) for epoch in h)))
+
+
+@check("join.netted", task=2, rule=4, hidden=True)
+def netted(student):
+    """The changes of an epoch have no order: a row may be deleted before it is inserted."""
+    changes = [("info", 1), ("visit", 1), ("info", -1), ("visit", -1)]
+    yield from joins(student, histories(changes, most=4))
+
+
+@check("join.drawn", task=2, rule=1, hidden=True)
+def drawn_join(student):
+    """After every epoch, the result equals the join of all rows."""
+    for n in range(20):
+        draw = random.Random(f"join {SECRET} {n}")
+        history = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.choice("xy")), 6)
+        visits = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.randrange(3)), 6)
+        epochs = [(left, right) for left, right in zip(history, visits, strict=True)]
+        trace = " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)
+        yield Case(trace, joined(epochs), partial(student.play, "Join", "step", epochs), each(BAG))
+
+
+@check("max.kinds", task=3, rule=6)
+def kinds(student):
+    """A new group emits +I, a changed maximum -U and then +U, and an emptied group -D."""
+    yield from maxima(student, (h for h in histories(VALUES, most=2) if distinct(h)))
 
 
 @check("max.second", task=3, rule=8)
 def second(student):
     """If the largest value is deleted, the second-largest follows."""
-    yield from maxima(student, (h for h in histories(VALUES, most=4) if plain(h)))
+    yield from maxima(student, (h for h in histories(VALUES, most=4) if distinct(h) and lasting(h)))
+
+
+@check("max.duplicates", task=3, rule=7)
+def duplicates(student):
+    """If one of several equal maxima is deleted, nothing changes."""
+    yield from maxima(student, (h for h in histories(VALUES, most=4, epoch=1) if lasting(h)))
+
+
+@check("max.group-goes", task=3, rule=6)
+def group_goes(student):
+    """A group that was emptied is a new group when its next row arrives."""
+    yield from maxima(student, histories(VALUES, most=4, epoch=1))
+
+
+@check("max.epoch", task=3, rule=6)
+def epoch(student):
+    """Each group emits its changes once for each epoch, not once for each row."""
+    yield from maxima(student, histories(VALUES, most=4))
 
 
 @check("state.restart", task=4, hidden=True)
 def restart(student):
     """What save() returns is enough to continue in another process."""
-    for history in histories(VALUES, most=3):
+    nut = ("Nut", 5)
+    for history in (
+        [[(("Fruit", 1), 1)], [(("Fruit", 2), 1)]],
+        [[(("Fruit", 1), 1), (("Fruit", 2), 1)], [(("Fruit", 2), -1)]],
+        [[(("Fruit", 1), 1), (("Fruit", 1), 1), (nut, 1)], [(("Fruit", 1), -1), (nut, -1)]],
+        [[(("Fruit", 1), 1), (nut, 1)], [(nut, -1)], [(nut, 1)]],
+    ):
 
         def restarted(history=history):
             first = student.new("Max")
@@ -96,22 +208,66 @@ def restart(student):
             student.restart()
             again = student.new("Max")
             again.load(saved)
-            return [again.step(history[-1])]
+            return again.step(history[-1])
 
-        yield Case(text(history), list(largest(history))[-1:], restarted, each(EMITTED))
-        if len(history) == 3:
-            return
-
-
-@check("either-side", task=2, rule=1)
-def either_side(student):
-    """A row meets the rows that arrived before it on the other side, whichever side it arrives on."""
-    for history in histories([("info", 1), ("visit", 1)], most=2, epoch=1):
-        epochs = [sides(changes) for changes in history]
-        yield Case(text(history), list(joined(epochs)), partial(student.play, "Join", "step", epochs), each(BAG))
+        trace = text(history[:-1]) + " | restart | " + text(history[-1:])
+        yield Case(trace, largest(history)[-1], restarted, EMITTED)
 
 
-def sides(changes):
-    return [(INFO, diff) for side, diff in changes if side == "info"], [
-        (VISIT, diff) for side, diff in changes if side == "visit"
-    ]
+@check("state.small", task=4, rule=8, hidden=True)
+def small(student):
+    """save() returns one entry for each value that is there, and none for values that have gone."""
+    for history in histories(VALUES, most=3):
+
+        def entries(history=history):
+            saving = student.new("Max")
+            for changes in history:
+                saving.step(changes)
+            saved = saving.save()
+            return len(saved) if isinstance(saved, list) else saved
+
+        left = sum(1 for count in counts(history)[-1].values() if count)
+        yield Case(f"{text(history)} | save, number of entries", left, entries)
+
+
+@check("view", task=4, rule=1, hidden=True)
+def view(student):
+    """The longest visit of each category: Max takes what Join emits."""
+    for n in range(10):
+        draw = random.Random(f"view {SECRET} {n}")
+        history = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.choice("xy")), 5)
+        visits = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.randrange(4)), 5)
+        epochs = [(left, right) for left, right in zip(history, visits, strict=True)]
+
+        def both(epochs=epochs):
+            join, top = student.new("Join"), student.new("Max")
+            return [top.step(categories(join.step(*epoch))) for epoch in epochs]
+
+        def categories(changes):
+            BAG.like(changes)
+            return [((category, length), diff) for (_, category, length), diff in changes]
+
+        trace = " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)
+        right = largest([[((c, length), diff) for (_, c, length), diff in changes] for changes in joined(epochs)])
+        yield Case(trace, right, both, each(EMITTED))
+
+
+def small_epochs(changes, most):
+    """All epochs of at most so many changes, by length."""
+    for length in range(1, most + 1):
+        yield from (list(epoch) for epoch in itertools.product(changes, repeat=length))
+
+
+def drawn_history(draw, row, epochs):
+    """Epochs of inserted rows, and deletions of rows that are there."""
+    there, history = [], []
+    for _ in range(epochs):
+        epoch = []
+        for _ in range(draw.randrange(4)):
+            if there and draw.random() < 0.4:
+                epoch.append((there.pop(draw.randrange(len(there))), -1))
+            else:
+                there.append(row())
+                epoch.append((there[-1], +1))
+        history.append(epoch)
+    return history
