@@ -1,0 +1,264 @@
+"""The commands `class`, `one` and `grades`."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shlex
+import sys
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import NoReturn
+
+from ..errors import UsageError, VoidError
+from ..lab.bundle import read_bundle
+from ..report.words import counted
+from ..sandbox import Tier, adopt_orphans, choose
+from .collect import collect
+from .fill import feedback_zip, fill
+from .gradebook import RUN, Out, Row, read_out
+from .late import read_course
+from .one import as_handed, one
+from .points import read_adjust, read_rubric
+from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
+from .roster import read_roster
+from .run import Grading, chosen, good, run_of, same_lab, scratch_folder
+from .tables import write_all
+
+OK, SOME, VOID_EXIT, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
+_WEAK = (
+    "no sandbox that is good enough for grades works here ({}); install bubblewrap, or use Linux 6.12 or later with "
+    "Landlock"
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m grader", description="Grade submissions to a lab.")
+    commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
+    grade = commands.add_parser("class", help="grade all submissions of a class")
+    grade.add_argument("submissions", type=Path, help="a folder of submissions, or the LMS's .zip")
+    grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help="what `lab build` has written")
+    grade.add_argument("--out", type=Path, required=True, help="the folder for results, gradebook and feedback")
+    grade.add_argument("--roster", type=Path, help="the students: id, name, team, lms_id")
+    grade.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    grade.add_argument(
+        "--names", default="", help="folder, moodle, canvas, gradescope, nbgrader or a regular expression"
+    )
+    grade.add_argument("--take", choices=["newest"], default="", help="of several submissions of one id")
+    grade.add_argument("--only", metavar="IDS", help="grade only these, separated by commas")
+    grade.add_argument("--regrade", metavar="IDS|changed|all", help="grade again what has a result")
+    grade.add_argument("--ungraded", action="store_true", help="run even in a weak sandbox, without a gradebook")
+    grades = commands.add_parser("grades", help="compute the grades again, without running any submission")
+    grades.add_argument("out", type=Path, nargs="+", help="folders that `class` has written")
+    grades.add_argument("--fill", type=Path, metavar="EXPORT.csv", help="fill the scores of the last folder's lab in")
+    grades.add_argument("--column", help='the column to fill, such as "Lab 1 (123)" (default: Grade)', default="Grade")
+    grades.add_argument("--feedback-zip", type=Path, metavar="F.zip", help="pack the pages of the last folder")
+    grades.add_argument("--roster", type=Path, help="the students, if they have changed")
+    for each in (grade, grades):
+        each.add_argument("--course", type=Path, help="course.toml: due dates, penalties, extensions")
+        each.add_argument("--rubric", type=Path, help="rubric.toml: other points, policies")
+        each.add_argument("--adjust", type=Path, help="adjust.csv: id, lab, points, reason")
+        each.add_argument("--allow-lower", action="store_true", help="let a regrade give fewer points than before")
+    single = commands.add_parser("one", help="grade one submission")
+    single.add_argument("submission", type=Path)
+    single.add_argument("--lab", type=Path, required=True, metavar="BUNDLE")
+    single.add_argument(
+        "--results", type=Path, metavar="FILE", help="where to write the result (default: the terminal)"
+    )
+    return parser
+
+
+def _jobs(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes from 1 to 256")
+    return int(text)
+
+
+def main(words: list[str]) -> int:
+    """Run a command line that begins with class, one or grades, and return the exit status."""
+    given = _parser().parse_args(words)
+    try:
+        if sys.platform != "linux" and given.what != "grades":
+            raise UsageError("submissions are graded only on Linux, because of its sandbox; on Windows, use WSL")
+        run: Callable[..., int] = {"class": _class, "one": _one, "grades": _grades}[given.what]
+        return run(given, words)
+    except UsageError as error:
+        print(f"python -m grader {given.what}: {error}", file=sys.stderr)
+        return USAGE
+    except VoidError as error:
+        print(f"VOID: {error}", file=sys.stderr)
+        return VOID_EXIT
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command continues where this one has stopped", file=sys.stderr)
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        print("VOID: the grader itself failed (see the traceback above)", file=sys.stderr)
+        return VOID_EXIT
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Let only one command at a time write to a folder. Raises UsageError with the pid of the other one."""
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open(out / ".lock", "a+")
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}; give a folder that you can write to") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            said = f"{out} is in use by process {lock.read().strip() or 'unknown'}"
+            raise UsageError(f"{said}; wait until it has ended, or give another --out") from None
+        lock.truncate(0)
+        print(os.getpid(), file=lock, flush=True)
+        yield
+        lock.truncate(0)
+
+
+def _class(given: argparse.Namespace, words: list[str]) -> int:
+    bundle = read_bundle(given.lab.absolute())
+    course, adjust = read_course(given.course), read_adjust(given.adjust)
+    rubric = read_rubric(given.rubric, bundle.points)
+    roster = read_roster(given.roster) if given.roster else {}
+    if missing := course.missing([bundle.number]):
+        said = f"course.toml has free days, so penalties depend on lab {missing[0]}, too"
+        raise UsageError(
+            f"{said}; run `class` without --course, and then: python -m grader grades OUT1 OUT2 --course ..."
+        )
+    with _locked(given.out):
+        run = read(given.out / RUN) or {}
+        same_lab(run, bundle, given.regrade or "", given.out)
+        with scratch_folder(run) as scratch:
+            unpacked = scratch / "given"
+            unpacked.mkdir(mode=0o700)
+            found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
+            only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
+            tier = _tier(scratch, given.ungraded)
+            names = ", ".join(found.left_out)
+            print(f"names: {found.rule}; sandbox: tier {tier.number}, {tier.name}", file=sys.stderr)
+            if names:
+                print(f"left out: {names} (neither a folder, .zip, .py nor .ipynb)", file=sys.stderr)
+            command = shlex.join(["python", "-m", "grader", *words])
+            about = run_of(run, bundle, tier, command, found.submissions)
+            if given.roster:
+                about["roster"] = {one.id: one.lms_id for one in roster.values()}
+            if run.get("ungraded") and good(tier):
+                about["regrading"], given.regrade = "", "all"
+            grading = Grading(given.out, bundle, tier, given.jobs, about, scratch)
+            grading.grade(found, only, given.regrade or "")
+        about["scratch"] = ""
+        write(given.out / RUN, as_json(about))
+        timings = read(given.out / "timings.json") or {}
+        write(given.out / "timings.json", as_json(timings | grading.seconds))
+        outs = [_lowered(read_out(given.out), given.allow_lower)]
+        rows = write_all(outs, course, rubric, adjust)[bundle.number]
+    return _told(rows, outs[0])
+
+
+def _tier(scratch: Path, ungraded: bool) -> Tier:
+    place = scratch / "choose"
+    place.mkdir()
+    tier, sandbox = choose(uuid.uuid4().hex, place, None)
+    sandbox.close()
+    if not good(tier) and not ungraded:
+        raise VoidError(f"{_WEAK.format(tier.why)}. With --ungraded, submissions run without a gradebook")
+    return tier
+
+
+def _lowered(out: Out, allow: bool) -> Out:
+    """If a regrade may give fewer points, let the newest results count, now and later."""
+    if allow:
+        out.run["lowered"] = {id: len(found) for id, found in out.earlier.items() if found}
+        write(out.folder / RUN, as_json(out.run))
+    return out
+
+
+def _told(rows: Sequence[Row], out: Out) -> int:
+    """Print a summary and return the exit status."""
+    states = Counter(row.status for row in rows)
+    said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
+    print(f"Lab {out.lab}: {said}.")
+    for name in ("gradebook.csv", "problems.csv", "class.html"):
+        if (out.folder / name).exists():
+            print(f"  {out.folder / name}")
+    if out.run["ungraded"]:
+        print("  no gradebook, because the sandbox is not good enough for grades")
+    if states[VOID]:
+        return VOID_EXIT
+    return OK if set(states) <= {GRADED} else SOME
+
+
+def _one(given: argparse.Namespace, words: list[str]) -> int:
+    bundle = read_bundle(given.lab.absolute())
+    if not given.submission.exists():
+        raise UsageError(f"{given.submission} is missing; give a folder, .zip, .py or .ipynb")
+    files = as_handed(given.submission.absolute(), bundle.lab["hand_in"])
+    key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
+    adopt_orphans()
+    with scratch_folder({}) as scratch:
+        tier = _tier(scratch, False)
+        place = scratch / uuid.uuid4().hex
+        place.mkdir()
+        found = one(files, bundle, key, tier, place)
+    if given.results:
+        write(given.results, as_json(found))
+    else:
+        print(as_json(found), end="")
+    return {GRADED: OK, VOID: VOID_EXIT}.get(found["status"], SOME)
+
+
+def _grades(given: argparse.Namespace, words: list[str]) -> int:
+    course, adjust = read_course(given.course), read_adjust(given.adjust)
+    with ExitStack() as stack:
+        for folder in given.out:
+            if not (folder / RUN).exists():
+                read_out(folder)
+            stack.enter_context(_locked(folder))
+        outs = [_lowered(read_out(folder), given.allow_lower) for folder in given.out]
+        if given.roster:
+            roster = read_roster(given.roster)
+            for out in outs:
+                out.run["roster"] = {one.id: one.lms_id for one in roster.values()}
+                write(out.folder / RUN, as_json(out.run))
+        rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
+        rows = write_all(outs, course, rubric, adjust)
+        if given.fill:
+            _fill(given, rows[outs[-1].lab], outs[-1])
+        if given.feedback_zip:
+            entries = {id: one["entry"] for id, one in outs[-1].run["submissions"].items()}
+            write(given.feedback_zip, feedback_zip(outs[-1].folder, entries))
+    return max(_told(rows[out.lab], out) for out in outs)
+
+
+def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> None:
+    if out.run["ungraded"]:
+        raise UsageError(
+            f"{out.folder} was run with --ungraded, so it has no grades to fill in; run `class` without it"
+        )
+    scores = {row.id: row.score for row in rows if row.score is not None}
+    try:
+        content = given.fill.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--fill {given.fill}: {error.strerror}") from error
+    filled = fill(content, given.column, scores, rows[0].of if rows else Decimal(0), out.run["roster"])
+    new = given.fill.with_name(f"{given.fill.stem}-filled{given.fill.suffix}")
+    write(new, filled.content)
+    print(f"{new}: {counted(filled.filled, 'score')} filled in")
+    if filled.no_row:
+        print(f"  without a row in it: {', '.join(filled.no_row)}")

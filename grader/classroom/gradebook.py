@@ -1,0 +1,195 @@
+"""Scores of a class, and the tables gradebook.csv, problems.csv and changes.csv; pure functions of stored results."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from .late import Course
+from .points import Rubric, cents, earned, number
+from .results import GRADED, MISSING, RESULT, UNREADABLE, Found, earlier, fresh, read
+
+RUN = "run.json"
+Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
+_COLUMNS = ("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle")
+_MEND = {
+    "unreadable": "ask for the file, put it in place, and run `class` again",
+    "ambiguous": "remove all but one, and run `class` again",
+    "void": "run `class` again",
+    "missing": "nothing was handed in, or under another id",
+}
+
+
+@dataclass(frozen=True)
+class Out:
+    """A folder that `class` has written."""
+
+    folder: Path
+    run: dict[str, Any]
+    """run.json: the lab, its points, the submissions' times, the ids of the roster."""
+    newest: dict[str, Found]
+    earlier: dict[str, list[Found]]
+
+    @property
+    def lab(self) -> int:
+        """The number of the lab."""
+        return int(self.run["lab"]["number"])
+
+    @property
+    def points(self) -> dict[str, Decimal]:
+        """The points of the bundle."""
+        return {check: Decimal(points) for check, points in self.run["points"].items()}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the gradebook, and the result that it is computed from."""
+
+    id: str
+    lab: int
+    found: Found
+    points: Decimal | None
+    of: Decimal
+    late_days: int | None = None
+    free_days: int = 0
+    penalty: Decimal = Decimal(0)
+    adjusted: Sequence[tuple[Decimal, str]] = ()
+    kept: bool = False
+    """Whether an earlier result counts, because the newest one has fewer points."""
+
+    @property
+    def status(self) -> str:
+        """The status of the submission."""
+        return str(self.found["status"])
+
+    @property
+    def score(self) -> Decimal | None:
+        """The points less the penalty, plus the adjustments, but at least 0; None if there is no grade."""
+        if self.points is None:
+            return None
+        return max(Decimal(0), cents(self.points - self.penalty + sum(points for points, _ in self.adjusted)))
+
+
+def read_out(folder: Path) -> Out:
+    """Read what `class` has written. Raises UsageError if it has written nothing there."""
+    run = read(folder / RUN)
+    if run is None:
+        raise UsageError(f"{folder} has no {RUN}; give the folder that `python -m grader class ... --out` has written")
+    places = sorted(path for path in (folder / "submissions").glob("*") if path.is_dir())
+    before = {path.name: earlier(path) for path in places}
+    newest = {path.name: read(path / RESULT) or next(reversed(before[path.name]), None) for path in places}
+    return Out(folder, run, {id: found for id, found in newest.items() if found is not None}, before)
+
+
+def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust) -> dict[int, list[Row]]:
+    """Return the rows of each lab, sorted by id. Raises UsageError if a lab that decides about free days is missing."""
+    labs = {out.lab: out for out in outs}
+    if len(labs) < len(outs):
+        raise UsageError("two of the folders are of the same lab; give one folder for each lab")
+    if missing := course.missing(labs):
+        said = f"free days are spent in the order of the due dates, and there is no result of lab {missing[0]}"
+        raise UsageError(f"{said}; give the folders of all labs that were due before: grades OUT1 OUT2 ...")
+    left: dict[str, int] = {}
+    rows = {}
+    for lab in sorted(labs, key=lambda lab: (course.due[lab].timestamp() if lab in course.due else 0, lab)):
+        out = labs[lab]
+        ids = sorted({*out.newest, *out.run["roster"]})
+        rows[lab] = [_row(id, out, course, rubric, adjust, left) for id in ids]
+    return rows
+
+
+def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
+    points, (found, kept) = rubric.of(out.points), _counted(id, out, rubric)
+    got, of = earned(found, points, rubric), sum(points.values(), Decimal(0))
+    adjusted = adjust.get((id, out.lab), ())
+    if got is None or found["status"] != GRADED:
+        return Row(id, out.lab, found, got, of, adjusted=adjusted, kept=kept)
+    days = course.days(id, out.lab, time_of(out, id))
+    free = min(days or 0, left.setdefault(id, course.free_days))
+    if (days or 0) - free > course.most_days:
+        free = 0  # they would not help
+    left[id] -= free
+    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, kept)
+
+
+def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
+    """Return the result that counts: the newest one, or an earlier one of the same submission with more points."""
+    newest = out.newest.get(id) or fresh(out.lab, {"submission": "", "bundle": "", "grader": ""}, 0, MISSING)
+    points, best, kept = rubric.of(out.points), newest, False
+    for found in out.earlier.get(id, [])[out.run["lowered"].get(id, 0) :]:
+        same = found["status"] == GRADED and found["submission"] == newest["submission"]
+        if same and (earned(found, points, rubric) or 0) > (earned(best, points, rubric) or -1):
+            best, kept = found, True
+    return best, kept
+
+
+def time_of(out: Out, id: str) -> datetime | None:
+    """Return when a submission was handed in; None if that is not known."""
+    time = out.run["submissions"].get(id, {}).get("time")
+    return None if time is None else datetime.fromisoformat(time)
+
+
+def table(rows: Sequence[Sequence[object]]) -> str:
+    """Return rows as CSV. A spreadsheet would evaluate text that starts with =, +, - or @, so it gets a quote."""
+    out = io.StringIO()
+    guarded = [[f"'{cell}" if str(cell)[:1] in ("=", "+", "-", "@") else cell for cell in row] for row in rows]
+    csv.writer(out, lineterminator="\n").writerows(guarded)
+    return out.getvalue()
+
+
+def gradebook(rows: Sequence[Row]) -> str:
+    """Return gradebook.csv."""
+    lines = [
+        (
+            *(row.id, row.lab, row.status, number(row.points), number(row.of)),
+            *("" if row.late_days is None else row.late_days, number(row.penalty), number(row.score)),
+            *(row.found["tier"] or "", row.found["submission"][:12], row.found["bundle"][:12]),
+        )
+        for row in rows
+    ]
+    return table([_COLUMNS, *lines])
+
+
+def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, int, str, str, str]]:
+    """Return who has no grade or needs a look: id, lab, status, problem, what to do."""
+    found = []
+    for row in rows:
+        why, _, mend = row.found["why"].rpartition("; ")
+        if row.status == MISSING:
+            found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
+        elif row.status != GRADED:
+            found.append((row.id, row.lab, row.status, why or mend, (mend if why else "") or _MEND[row.status]))
+        for flag in sorted({flag for check in row.found["checks"] for flag in check["flags"]}):
+            found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
+        if out.run["roster"] and row.id not in out.run["roster"]:
+            found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
+        if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:
+            found.append((row.id, row.lab, row.status, "the time is not known: not late", "look at the LMS"))
+    return found
+
+
+def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
+    """Return changes.csv: how the newest result of a submission differs from the one before."""
+    lines, points = [], rubric.of(out.points)
+    for row in rows:
+        if not out.earlier.get(row.id):
+            continue
+        before, newest = out.earlier[row.id][-1], out.newest[row.id]
+        had, has = ({check["check"]: check["outcome"] for check in one["checks"]} for one in (before, newest))
+        said = [
+            f"{id}: {had.get(id, 'none')} -> {has.get(id, 'none')}"
+            for id in {**had, **has}
+            if had.get(id) != has.get(id)
+        ]
+        why = "another submission" if before["submission"] != newest["submission"] else "graded again"
+        counts = "earlier" if row.kept else "newest"
+        was, now = (number(earned(one, points, rubric)) for one in (before, newest))
+        lines.append((row.id, row.lab, why, was, now, counts, ", ".join(said)))
+    return table([("id", "lab", "why", "points_before", "points_now", "counts", "checks"), *lines])

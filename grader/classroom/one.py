@@ -1,0 +1,172 @@
+"""Judge one submission: find the file, start it in a sandbox, and run the checks of the lab."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from ..errors import SubmissionError, VoidError
+from ..lab.bundle import Bundle
+from ..lab.checks import Check, load
+from ..lab.judge import PASS, TIMEOUT, Result, judge
+from ..sandbox import Locked, Plain, Sandbox, Tier, Walls
+from ..submission.archive import unpack
+from ..worker import NoValueError, Student, Worker
+from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
+
+MOST_BYTES, MOST_FILES = 20_000_000, 500
+"""The maximum size and number of files of a submission."""
+ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
+_LITTER = ("__MACOSX", "__pycache__")
+_IMPORT = 5.0
+"""CPU seconds that importing a submission may take."""
+Files = Sequence[tuple[str, Path]]
+"""What was handed in: folders, archives and files, each with the name that it was handed in by."""
+
+
+class _AmbiguousError(SubmissionError):
+    """There are several files, and nothing says which one counts."""
+
+
+def as_handed(path: Path, hand_in: Sequence[str]) -> Files:
+    """Return a single folder, archive or file as what was handed in. A .py file may have any name."""
+    return [(hand_in[0] if path.suffix == ".py" and len(hand_in) == 1 and path.is_file() else path.name, path)]
+
+
+def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: Path) -> Found:
+    """Judge a submission. ``scratch``: an empty folder that is used for this submission only."""
+    found = fresh(bundle.number, key, tier.number)
+    folder = scratch / "submission"
+    folder.mkdir()
+    folder.chmod(0o755)
+    try:
+        module = _handed_in(files, bundle.lab["hand_in"], folder, scratch)
+        results, why, notes = _judged(module, folder, bundle, tier, scratch)
+    except _AmbiguousError as error:
+        return {**found, "status": AMBIGUOUS, "why": str(error)}
+    except SubmissionError as error:
+        return {**found, "status": UNREADABLE, "why": str(error)}
+    except (VoidError, OSError) as error:
+        return {**found, "status": VOID, "why": f"{error}; run the same command again"}
+    except Exception as error:  # a mistake in a check must not end the grading of the others
+        said = f"the grader itself failed ({type(error).__name__}: {error}); tell the authors of the lab"
+        return {**found, "status": VOID, "why": said}
+    checks = [_scrubbed(result, scratch).as_json() for result in results]
+    return {**found, "status": GRADED, "why": why, "notes": notes, "checks": checks}
+
+
+def waited(found: Found) -> bool:
+    """Return whether a result could be due to a busy machine, so that the submission is tried once more, alone."""
+    return found["status"] == VOID or any(
+        check["outcome"] == TIMEOUT and "CPU, for" in check["got"] for check in found["checks"]
+    )
+
+
+def _judged(
+    module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path
+) -> tuple[list[Result], str, list[str]]:
+    checks = load(bundle.checks)
+    box = _sandbox(tier, scratch, folder)
+    try:
+        with Worker(box, tier, folder, module, scratch) as worker:
+            worker.limit(_IMPORT)
+            try:
+                Student(worker).load()
+            except NoValueError as failed:
+                kind, why = failed.answer.kind, failed.answer.why
+                return [_failed(check, kind, why) for check in checks], f"the module cannot be imported: {why}", []
+            return judge(checks, worker, bundle.known), "", []
+    finally:
+        box.close()
+
+
+def _failed(check: Check, kind: str, why: str) -> Result:
+    return Result(check.id, check.task, check.rule, check.hidden, kind, check.number, got=why)
+
+
+def _sandbox(tier: Tier, scratch: Path, folder: Path) -> Sandbox:
+    run = uuid.uuid4().hex
+    make: dict[int, Callable[[], Sandbox]] = {
+        1: lambda: Walls(run, scratch, folder),
+        2: lambda: Locked(run, folder),
+        3: lambda: Plain(run),
+    }
+    return make[tier.number]()
+
+
+def _scrubbed(result: Result, scratch: Path) -> Result:
+    """Return a result without the paths of this run."""
+    if result.outcome == PASS:
+        return result
+    return replace(result, got=result.got.replace(f"{scratch}/", ""))
+
+
+def _handed_in(files: Files, hand_in: Sequence[str], folder: Path, scratch: Path) -> str:
+    """Copy the files of the lab into the folder, and return the name of the module. Raises SubmissionError."""
+    there = _all(files, scratch / "unpacked")
+    packed = [(name, path) for name, path in there if path.suffix in ARCHIVES]
+    if len(packed) == 1 and not any(name.name in hand_in for name, _ in there):
+        there = _all([(packed[0][0].name, packed[0][1])], scratch / "unpacked-again")
+    for wanted in hand_in:
+        content = _content(wanted, there)
+        (folder / wanted).write_bytes(content)
+    return hand_in[0].removesuffix(".py")
+
+
+def _content(wanted: str, there: list[tuple[PurePosixPath, Path]]) -> bytes:
+    found = {path.read_bytes(): name for name, path in there if name.name == wanted}
+    if len(found) > 1:
+        said = ", ".join(sorted(map(str, found.values())))
+        raise _AmbiguousError(f"there are {len(found)} different files {wanted}: {said}; hand in one")
+    if not found:
+        names = sorted(str(name) for name, _ in there)
+        near = difflib.get_close_matches(wanted, [PurePosixPath(name).name for name in names], 1, 0.5)
+        said = f"{wanted} is missing; found: {', '.join(names[:5]) or 'nothing'}{' and more' * (len(names) > 5)}"
+        raise SubmissionError(f"{said}; {f'rename {near[0]} to {wanted}' if near else f'hand in {wanted}'}")
+    (content,) = found
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        said = f"{wanted} is not UTF-8: byte {error.start + 1}, in line {line}"
+        raise SubmissionError(f"{said}; save it as UTF-8") from None
+    return content
+
+
+def _all(files: Files, scratch: Path) -> list[tuple[PurePosixPath, Path]]:
+    """Return the names and paths of all files in what was handed in. Archives are unpacked."""
+    found = []
+    for name, path in files:
+        if path.is_dir():
+            found += list(_inside(path))
+        elif path.suffix in ARCHIVES:
+            scratch.mkdir(exist_ok=True)
+            place = scratch / str(len(list(scratch.iterdir())))
+            place.mkdir()
+            unpack(path, place, MOST_BYTES, MOST_FILES)
+            found += list(_inside(place))
+        else:
+            found.append((PurePosixPath(name), path))
+    sizes = [path.stat().st_size for _, path in found]
+    if len(found) > MOST_FILES or sum(sizes) > MOST_BYTES:
+        said = f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES} files"
+        raise SubmissionError(f"{said}; leave out data files")
+    return found
+
+
+def _inside(top: Path) -> Iterator[tuple[PurePosixPath, Path]]:
+    for folder, names, files in os.walk(top):
+        names[:] = sorted(name for name in names if name not in _LITTER and not name.startswith("."))
+        for name in [*names, *sorted(files)]:
+            path = Path(folder, name)
+            mode = path.lstat().st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                said = f"{name!r} is neither a file nor a folder"
+                raise SubmissionError(f"{said}; hand in the file itself")
+            if stat.S_ISREG(mode) and not name.startswith("."):
+                yield PurePosixPath(path.relative_to(top).as_posix()), path

@@ -1,0 +1,227 @@
+"""Pages without a script: feedback.html for a student, and class.html for the teacher.
+
+All text from outside is escaped. A colour never stands without a word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from ..lab.judge import PASS
+from ..report.style import STYLE
+from ..report.words import code, counted, safe, sign
+from .gradebook import Out, Row
+from .points import NOTHING, TRACE, Rubric, number
+from .results import GRADED
+
+_LONG = 2000
+_WORDS = {
+    "pass": "passes",
+    "wrong": "wrong answer",
+    "error": "exception",
+    "crash": "the process exited",
+    "timeout": "timeout",
+    "bad": "invalid answer",
+    "void": "not judged",
+}
+_STYLE = """
+.lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
+.checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
+.checks .word,.class .word{white-space:nowrap}.case{margin-top:26px}.case dl{margin:8px 0;display:grid;
+ grid-template-columns:max-content 1fr;gap:4px 18px}.case dt{color:var(--soft)}.case dd{margin:0;min-width:0}
+.rate{display:block;height:12px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
+ background:var(--bar)}
+@media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
+ .class .bar{display:none}}
+"""
+Check = Mapping[str, Any]
+
+
+def _page(title: str, body: Sequence[str]) -> str:
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+    policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
+    parts = [f'<!doctype html><html lang="en"><head>{head}{policy}<title>{safe(title)}</title>']
+    return "\n".join([*parts, f"<style>{STYLE}{_STYLE}</style></head><body><main>", *body, "</main></body></html>", ""])
+
+
+def _table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table. ``head`` has the title and the class of each column; the first cell of a row names it."""
+    top = "".join(f'<th scope="col" class="{mark}">{title}</th>' for title, mark in head)
+    body = []
+    for first, *cells in rows:
+        rest = "".join(f'<td class="{mark}">{cell}</td>' for cell, (_, mark) in zip(cells, head[1:], strict=True))
+        body.append(f'<tr><th scope="row">{first}</th>{rest}</tr>')
+    caption = f"<caption>{caption}</caption>"
+    return f'<table class="{kind}">{caption}<thead><tr>{top}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+
+
+def _outcome(outcome: str) -> str:
+    good = outcome == PASS
+    return f'<span class="{"good" if good else "bad"}">{sign("pass" if good else "fail")}{_WORDS[outcome]}</span>'
+
+
+def feedback(row: Row, out: Out, rubric: Rubric) -> str:
+    """Return the page for one student. What it shows of hidden checks is the rubric's policy."""
+    lab = out.run["lab"]
+    title = f"Lab {row.lab}: {lab['title']}"
+    body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Submission of {code(row.id)}</span></p>']
+    body.append(_verdict(row))
+    visible = [check for check in row.found["checks"] if not check["hidden"]]
+    hidden = [check for check in row.found["checks"] if check["hidden"]]
+    if row.found["notes"]:
+        notes = "".join(f"<li>{safe(note)}</li>" for note in row.found["notes"])
+        body.append(f"<section><h2>What was read from the notebook</h2><ul>{notes}</ul></section>")
+    if row.status != GRADED:
+        return _page(title, body)
+    points = rubric.of(out.points)
+    head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
+    rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
+    body.append(f"<section><h2>Visible checks</h2>{_table('checks', _passed(visible), head, rows)}</section>")
+    if hidden:
+        body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
+    shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
+    if not row.found["why"] and (failed := [check for check in shown if check["outcome"] != PASS]):
+        cases = "".join(_case(check) for check in failed)
+        body.append(f"<section><h2>What failed</h2><p>Each check shows its smallest failing case.</p>{cases}</section>")
+    return _page(title, body)
+
+
+def _verdict(row: Row) -> str:
+    lead = []
+    if row.status != GRADED:
+        stamp, mark = "no grade", "void"
+        lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
+    else:
+        whole = row.points == row.of
+        stamp, mark = f"{number(row.score)} of {number(row.of)}", "pass" if whole else "void"
+        lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
+        if row.found["why"]:
+            lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
+        lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
+        if row.late_days:
+            free = f", of which {counted(row.free_days, 'day')} are free" if row.free_days else ""
+            lead.append(
+                f"<p>{counted(row.late_days, 'late day')}{free}: a penalty of {number(row.penalty)} points.</p>"
+            )
+        if row.kept:
+            lead.append("<p>The same submission was graded again with fewer points; the earlier result counts.</p>")
+    lead += [f"<p>{_signed(points)} points: {safe(reason)}</p>" for points, reason in row.adjusted]
+    unit = "<span>points</span>" if row.status == GRADED else ""
+    left = f'<div class="stamp {mark}"><b>{stamp}</b>{unit}</div>'
+    return f'<div class="verdict">{left}<div class="lead">{"".join(lead)}</div></div>'
+
+
+def _signed(points: Decimal) -> str:
+    return f"{'−' if points < 0 else '+'}{number(abs(points))}"
+
+
+def _passed(checks: Sequence[Check]) -> str:
+    parts = []
+    for word, some in (("visible", False), ("hidden", True)):
+        if those := [check for check in checks if check["hidden"] == some]:
+            good = sum(check["outcome"] == PASS for check in those)
+            parts.append(f"{word}: {good} of {len(those)} checks pass")
+    return "; ".join(parts).capitalize()
+
+
+def _marks(check: Check, points: Mapping[str, Decimal]) -> tuple[str, str]:
+    of = points.get(check["check"], Decimal(0))
+    got = of if check["outcome"] == PASS else Decimal(0)
+    return _outcome(check["outcome"]), f"{number(got)} of {number(of)}"
+
+
+def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str) -> str:
+    of = sum((points.get(check["check"], Decimal(0)) for check in checks), Decimal(0))
+    if policy == NOTHING:
+        passed = [check for check in checks if check["outcome"] == PASS]
+        got = sum((points.get(check["check"], Decimal(0)) for check in passed), Decimal(0))
+        return f"<p>{_passed(checks)}: {number(got)} of {number(of)} points.</p>"
+    head = [("Check", ""), ("What it checks", ""), ("Result", "word"), ("Points", "num")]
+    rows = [[f"hidden {at}", safe(check["rule"]), *_marks(check, points)] for at, check in enumerate(checks, 1)]
+    return _table("checks", _passed(checks), head, rows)
+
+
+def _case(check: Check) -> str:
+    parts = [("rule", safe(check["rule"]) + (f" (rule {check['number']})" if check["number"] is not None else ""))]
+    if check["says"]:
+        parts.append(("the mistake", safe(check["says"], _LONG)))
+    if check["trace"]:
+        parts.append(("what happens", code(check["trace"], _LONG)))
+        parts.append(("right answer", code(check["right"], _LONG)))
+    parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
+    if check["case"] and not check["hidden"]:
+        parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
+    told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)
+    return f'<div class="case"><h3>{code(check["check"])}: {_outcome(check["outcome"])}</h3><dl>{told}</dl></div>'
+
+
+def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence[Sequence[object]]) -> str:
+    """Return the page for the teacher: states, scores, pass rate by check, commonest mistakes, problems."""
+    lab = out.run["lab"]
+    title = f"Lab {out.lab}: {lab['title']}"
+    graded = [row for row in rows if row.status == GRADED]
+    body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Bundle {code(out.run["bundle"][:12])}</span></p>']
+    states = Counter(row.status for row in rows)
+    said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
+    scores = sorted(row.score for row in graded if row.score is not None)
+    body.append(f"<section><h2>{counted(len(rows), 'student')}: {said}</h2>{_spread(scores)}</section>")
+    points = rubric.of(out.points)
+    if graded:
+        body.append(f"<section><h2>Checks</h2>{_rates(graded, points)}</section>")
+        body.append(f"<section><h2>Commonest mistakes</h2>{_mistakes(graded)}</section>")
+    if problems:
+        head = [("Student", ""), ("State", "word"), ("Problem", ""), ("What to do", "rule")]
+        lines = [[code(id), safe(status), safe(why), safe(mend)] for id, _, status, why, mend in problems]
+        body.append(f"<section><h2>Problems</h2>{_table('class', 'as in problems.csv', head, lines)}</section>")
+    return _page(title, body)
+
+
+def _spread(scores: Sequence[Decimal]) -> str:
+    if not scores:
+        return "<p>No submission has a score.</p>"
+    mean, middle = (
+        sum(scores, Decimal(0)) / len(scores),
+        (scores[(len(scores) - 1) // 2] + scores[len(scores) // 2]) / 2,
+    )
+    return (
+        f"<p>Scores: mean {number(mean)}, median {number(middle)}, lowest {number(scores[0])}, "
+        f"highest {number(scores[-1])}.</p>"
+    )
+
+
+def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
+    head = [("Check", ""), ("What it checks", "rule"), ("Points", "num"), ("Passed", "num"), ("Share", "bar")]
+    lines = []
+    checks = {check["check"]: check for row in rows for check in row.found["checks"]}
+    for id, check in checks.items():
+        good = sum(one["check"] == id and one["outcome"] == PASS for row in rows for one in row.found["checks"])
+        share = 100 * good // len(rows)
+        bar = f'<span class="rate"><i style="width:{share}%"></i></span>'
+        name = code(id) + (" (hidden)" if check["hidden"] else "")
+        rate = f"{good} of {len(rows)} ({share}%)"
+        lines.append([name, safe(check["rule"]), number(points.get(id, Decimal(0))), rate, bar])
+    return _table("class", "the share of the graded submissions that pass", head, lines)
+
+
+def _mistakes(rows: Sequence[Row]) -> str:
+    """Return the mistakes that the first failing checks show, the commonest first."""
+    found: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        first = next((check for check in row.found["checks"] if check["outcome"] != PASS), None)
+        if first is not None and row.found["why"]:
+            found[first["check"], "The module cannot be imported."] += 1
+        elif first is not None:
+            said = first["says"] or f"{first['rule']} ({_WORDS[first['outcome']]})"
+            found[first["check"], said] += 1
+    if not found:
+        return "<p>None: every check passes.</p>"
+    head = [("Submissions", ""), ("First failing check", "word"), ("Mistake", "")]
+    lines = [[str(many), code(check), safe(said)] for (check, said), many in sorted(found.items(), key=_common)]
+    return _table("class", "by the first failing check of each submission", head, lines[:20])
+
+
+def _common(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    return -item[1], item[0]

@@ -1,0 +1,111 @@
+"""Results of submissions: what a result belongs to, and how results are stored.
+
+A result belongs to the hashes of a submission, a bundle and the grader. ``submissions/ID/result.json`` is the newest
+result. ``result-1.json``, ``result-2.json`` and so on are earlier ones. A file is complete from the moment that it has
+its name, so a killed grader leaves no half result.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError, VoidError
+
+VERSION = 1
+GRADED, UNREADABLE, AMBIGUOUS, VOID, MISSING = "graded", "unreadable", "ambiguous", "void", "missing"
+"""The status of a submission. Only a graded one has points; a student without a submission is missing."""
+RESULT, FIRST = "result.json", "first.json"
+"""FIRST is a result that is tried once more before it counts."""
+_GRADER = Path(__file__).resolve().parent.parent
+_SOURCES = ("lab", "worker", "sandbox", "classroom/one.py", "submission/archive.py")
+Found = dict[str, Any]
+"""A result as a JSON object."""
+
+
+def grader_hash() -> str:
+    """Return a hash of the sources that can change a result."""
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        place = _GRADER / name
+        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+            digest.update(f"{path.relative_to(_GRADER)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def hash_of(files: Sequence[tuple[str, Path]]) -> str:
+    """Return a hash of what was handed in: the names and contents of all files."""
+    digest = hashlib.sha256()
+    for name, top in sorted(files):
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            inside = path.relative_to(top).as_posix() if path != top else ""
+            digest.update(f"{name}/{inside}\0".encode("utf-8", "surrogateescape"))
+            if path.is_symlink() or not path.is_file():
+                continue
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "") -> Found:
+    """Return a result without checks. ``key``: the hashes submission, bundle and grader."""
+    about = {"version": VERSION, "lab": lab, **key, "tier": tier, "status": status, "why": why}
+    return {**about, "notes": [], "checks": []}
+
+
+def read(path: Path) -> Found | None:
+    """Return a stored result, or None if there is none."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise UsageError(f"{path} is not a result ({error}); delete it, and run `class` again") from error
+    return found if type(found) is dict else None
+
+
+def earlier(folder: Path) -> list[Found]:
+    """Return the earlier results in a folder, oldest first."""
+    names = sorted((path for path in folder.glob("result-*.json")), key=lambda path: (len(path.name), path.name))
+    return [found for path in names if (found := read(path)) is not None]
+
+
+def store(folder: Path, found: Found) -> None:
+    """Store a result, and keep the one before it. Raises VoidError if the disk is full."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before, place = read(folder / RESULT), folder / RESULT
+    if before is not None and before != found and before["status"] != VOID:
+        place.rename(folder / f"result-{len(earlier(folder)) + 1}.json")
+    write(place, as_json(found))
+    (folder / FIRST).unlink(missing_ok=True)
+
+
+def as_json(value: Any) -> str:
+    """Return a JSON text that is equal for equal values."""
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a whole file or nothing. Raises VoidError if that is not possible."""
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    new = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(new, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG):
+            raise
+        try:
+            new.unlink(missing_ok=True)
+        finally:
+            said = f"{path} cannot be written ({error.strerror}); nothing is half written"
+            raise VoidError(f"{said}. Make room, and run the same command again") from error

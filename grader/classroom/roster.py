@@ -1,0 +1,74 @@
+"""The students of a class, from roster.csv: id, name, team, lms_id. Only the column id is required."""
+
+from __future__ import annotations
+
+import csv
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+
+_LONGEST = 100
+_EXAMPLE = "for example:\nid,name,lms_id\ns0001,Student 1,1234567"
+
+
+@dataclass(frozen=True)
+class Student:
+    """A line of the roster."""
+
+    id: str
+    name: str = ""
+    team: str = ""
+    lms_id: str = ""
+
+
+def folded(id: str) -> str:
+    """Return an id such that two ids that a reader cannot tell apart are equal."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", id).casefold())
+
+
+def wrong_id(id: str) -> str:
+    """Return what is wrong with an id; "" if it can be used as the name of a folder and in a spreadsheet."""
+    if not id:
+        return "is empty"
+    if len(id) > _LONGEST:
+        return f"has {len(id)} characters; the limit is {_LONGEST}"
+    if "/" in id or id[0] in ".=+-@" or not id.isprintable():
+        return 'contains "/" or an invisible character, or starts with one of . = + - @'
+    return ""
+
+
+def read_table(path: Path, needed: tuple[str, ...], example: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a CSV file with a header, each with its line. Raises UsageError with an example."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            lines = csv.DictReader(file)
+            rows = [
+                (lines.line_num, {key: (value or "").strip() for key, value in row.items() if key}) for row in lines
+            ]
+            header = [name.strip() for name in lines.fieldnames or ()]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{path} is not a CSV file in UTF-8 ({error}); {example}") from error
+    if missing := [name for name in needed if name not in header]:
+        raise UsageError(f"{path} has no column {missing[0]!r}, but {', '.join(header) or 'no columns'}; {example}")
+    return rows
+
+
+def read_roster(path: Path) -> dict[str, Student]:
+    """Return the students by id. Raises UsageError, with both lines, if two ids are equal or look equal."""
+    lines: dict[str, int] = {}
+    students = {}
+    for line, row in read_table(path, ("id",), _EXAMPLE):
+        one = Student(*(row.get(name, "") for name in ("id", "name", "team", "lms_id")))
+        if why := wrong_id(one.id):
+            raise UsageError(f"{path}, line {line}: the id {one.id!r} {why}; {_EXAMPLE}")
+        for word in {folded(one.id), folded(one.lms_id)} - {""}:
+            if word in lines:
+                said = f"{path}, lines {lines[word]} and {line}: the id {word!r} stands twice"
+                raise UsageError(f"{said}; ids must differ by more than upper and lower case")
+            lines[word] = line
+        students[one.id] = one
+    return students

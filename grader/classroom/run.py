@@ -1,0 +1,230 @@
+"""Grade a class: find out what has no result yet, let the pool judge it, and store what it has found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..lab.bundle import Bundle
+from ..sandbox import Tier
+from .collect import Collection, Submission
+from .gradebook import RUN
+from .one import waited
+from .pool import Pool, Task, task
+from .results import (
+    AMBIGUOUS,
+    FIRST,
+    GRADED,
+    RESULT,
+    VERSION,
+    VOID,
+    Found,
+    as_json,
+    earlier,
+    fresh,
+    grader_hash,
+    hash_of,
+    read,
+    store,
+    write,
+)
+
+_SCRATCH = "grader-class-"
+_EVERY = 5.0
+"""Seconds between two lines of progress if the output is not a terminal."""
+ALL, CHANGED = "all", "changed"
+
+
+def good(tier: Tier) -> bool:
+    """Return whether the sandbox is good enough for a lab's grades.
+
+    As root, each submission runs as a uid of its own. Otherwise, Landlock must stop signals to the grader.
+    """
+    return tier.number == 1 or os.geteuid() == 0 or tier.number == 2 and tier.abi >= 6
+
+
+@contextmanager
+def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
+    """Make a folder that other users can pass through but not list. Remove it, and one that a killed run has left."""
+    top = Path(tempfile.gettempdir())
+    left = Path(run.get("scratch") or top / "none")
+    if left.parent == top and left.name.startswith(_SCRATCH) and left.is_dir() and left.lstat().st_uid == os.geteuid():
+        shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+    made.chmod(0o711)
+    run["scratch"] = str(made)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
+    """Raise UsageError if a folder has results of another lab, or of another bundle without --regrade."""
+    if not run:
+        return
+    if int(run["lab"]["number"]) != bundle.number:
+        said = f"--out {out} has results of lab {run['lab']['number']} (bundle {run['bundle'][:12]})"
+        raise UsageError(f"{said}, and --lab is lab {bundle.number} (bundle {bundle.hash[:12]}); give another --out")
+    if run["bundle"] != bundle.hash and not regrade:
+        said = f"--out {out} has results of bundle {run['bundle'][:12]}, and --lab is bundle {bundle.hash[:12]}"
+        raise UsageError(f"{said}; grade again with --regrade changed, or give another --out")
+
+
+def run_of(
+    run: Mapping[str, Any], bundle: Bundle, tier: Tier, command: str, submissions: Iterable[Submission]
+) -> dict[str, Any]:
+    """Return the content of run.json. It keeps what earlier runs knew of other submissions."""
+    about = {
+        one.id: {"entry": one.entry, "time": one.time.isoformat() if one.time is not None else None}
+        for one in submissions
+    }
+    return {
+        "version": VERSION,
+        "lab": {name: value for name, value in bundle.lab.items() if name != "known"},
+        "bundle": bundle.hash,
+        "points": {check: str(points) for check, points in bundle.points.items()},
+        "command": command,
+        "tier": asdict(tier),
+        "ungraded": not good(tier),
+        "submissions": {**run.get("submissions", {}), **about},
+        "roster": run.get("roster", {}),
+        "lowered": run.get("lowered", {}),
+        "regrading": run.get("regrading", ""),
+        "scratch": run["scratch"],
+    }
+
+
+@dataclass
+class Grading:
+    """One run over the submissions of a class."""
+
+    out: Path
+    bundle: Bundle
+    tier: Tier
+    jobs: int
+    run: dict[str, Any]
+    scratch: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def grade(self, collection: Collection, only: set[str], regrade: str) -> None:
+        """Judge what has no result yet, and what --regrade asks for."""
+        grader = grader_hash()
+        tasks: list[Task] = []
+        again: list[Task] = []
+        if regrade and self.run.get("regrading") != regrade:
+            self._put_away(collection.submissions, regrade, grader)
+        self.run["regrading"] = regrade
+        write(self.out / RUN, as_json(self.run))
+        for one in collection.submissions:
+            if only and one.id not in only:
+                continue
+            key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
+            place = self._place(one.id)
+            if one.why:
+                store(place, fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
+            elif not self._has(read(place / RESULT), key):
+                ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier)
+                first = read(place / FIRST)
+                (again if first is not None and self._has(first, key, VOID) else tasks).append(ask)
+        self._judge(tasks, again, len(collection.submissions if not only else only))
+        self.run["regrading"] = ""
+
+    def _place(self, id: str) -> Path:
+        return self.out / "submissions" / id
+
+    def _has(self, found: Found | None, key: Mapping[str, str], also: str = GRADED) -> bool:
+        """Return whether a result is one of this submission and needs no second try."""
+        return found is not None and found["submission"] == key["submission"] and found["status"] in {also, *_LAST}
+
+    def _put_away(self, submissions: Sequence[Submission], regrade: str, grader: str) -> None:
+        """Make earlier results of those that are to be graded again."""
+        asked = {one.id for one in submissions}
+        if regrade not in (ALL, CHANGED):
+            asked = chosen(regrade, asked, "--regrade")
+        for id in sorted(asked):
+            place, found = self._place(id), read(self._place(id) / RESULT)
+            same = found is not None and found["bundle"] == self.bundle.hash and found["grader"] == grader
+            if found is not None and not (regrade == CHANGED and same):
+                (place / RESULT).rename(place / f"result-{len(earlier(place)) + 1}.json")
+
+    def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
+        shown = _Progress(of, of - len(tasks) - len(again), len(tasks) + len(again))
+        with Pool(self.jobs, self.scratch) as pool:
+            for ask, answer, seconds in pool.run(tasks):
+                found = self._noted(ask, answer, seconds)
+                if waited(found):
+                    write(self._place(ask["id"]) / FIRST, as_json(found))
+                    again.append(ask)
+                else:
+                    store(self._place(ask["id"]), found)
+                    shown.done(found)
+            for ask, answer, seconds in pool.run(sorted(again, key=lambda ask: str(ask["id"])), 1):
+                found = self._noted(ask, answer, seconds)
+                store(self._place(ask["id"]), found)
+                shown.done(found)
+        shown.end()
+
+    def _noted(self, ask: Task, answer: Any, seconds: float) -> Found:
+        """Return the result, store the source, and remember the time."""
+        self.seconds[ask["id"]] = round(seconds, 3)
+        if answer is None:
+            why = "the process that graded it was killed; run the same command again"
+            return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)
+        for name, text in answer["sources"].items():
+            write(self.out / "sources" / ask["id"] / name, text)
+        found: Found = answer["found"]
+        return found
+
+
+_LAST = ("graded", "unreadable", "ambiguous")
+
+
+def chosen(words: str, known: Iterable[str], option: str) -> set[str]:
+    """Return ids that are separated by commas. Raises UsageError for an unknown one."""
+    ids = {word.strip() for word in words.split(",")}
+    if unknown := ids - set(known):
+        raise UsageError(f"{option}: there is no submission of {min(unknown)!r}; ids are separated by commas")
+    return ids
+
+
+class _Progress:
+    """Shows how many submissions are graded: one updating line in a terminal, otherwise a line now and then."""
+
+    def __init__(self, of: int, before: int, left: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._of, self._done, self._left, self._without, self._new = of, before, left, 0, 0
+        self._clock, self._began, self._said = clock, clock(), clock()
+        self._live = sys.stderr.isatty()
+
+    def done(self, found: Found) -> None:
+        """Count a result."""
+        self._new, self._done, self._left = self._new + 1, self._done + 1, self._left - 1
+        self._without += found["status"] != GRADED
+        if self._live or self._clock() - self._said > _EVERY:
+            self._said = self._clock()
+            print(
+                f"\r\x1b[K{self.text()}" if self._live else self.text(),
+                end="" if self._live else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def text(self) -> str:
+        """Return the progress in words."""
+        seconds = (self._clock() - self._began) / max(1, self._new) * self._left
+        left = f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
+        return f"{self._done} of {self._of} graded, {self._without} without a grade, {left}"
+
+    def end(self) -> None:
+        """End the line."""
+        if self._live and self._new:
+            print("\r\x1b[K", end="", file=sys.stderr)

@@ -1,0 +1,53 @@
+"""Write everything that is computed from stored results. Starts no process and reads no clock."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
+from .late import Course
+from .pages import class_page, feedback
+from .points import Rubric
+from .results import as_json, write
+
+_PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
+
+
+def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust) -> Mapping[int, Sequence[Row]]:
+    """Write the tables and pages of each folder, and return the rows of each lab."""
+    found = rows_of(outs, course, rubric, adjust)
+    for out in outs:
+        _forget(out)
+        rows = found[out.lab]
+        wrong = problems(rows, out, course)
+        if out.run["ungraded"]:
+            (out.folder / "gradebook.csv").unlink(missing_ok=True)
+        else:
+            _write(out.folder / "gradebook.csv", gradebook(rows))
+        _write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
+        _write(out.folder / "changes.csv", changes(rows, out, rubric))
+        for row in rows:
+            if row.id in out.newest:
+                _write(out.folder / "submissions" / row.id / "feedback.html", feedback(row, out, rubric))
+        _write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_bytes() != text.encode("utf-8", "surrogateescape"):
+        write(path, text)
+
+
+def _forget(out: Out) -> None:
+    """Remove what is known of students whose folder in submissions/ has been deleted."""
+    gone = set(out.run["submissions"]) - set(out.newest)
+    for id in gone:
+        del out.run["submissions"][id]
+        out.run["lowered"].pop(id, None)
+    if gone:
+        write(out.folder / RUN, as_json(out.run))
+    for place in (out.folder / "sources").glob("*"):
+        if place.name not in out.newest:
+            shutil.rmtree(place)
