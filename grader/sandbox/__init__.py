@@ -2,20 +2,22 @@
 
 `tiers` chooses the best tier that works on this machine. `walls` is tier 1 (bubblewrap), `locked` is tier 2 (Landlock),
 and `plain` is tier 3 (resource limits only). `launch`, `lock`, `hold` and `enter` are small separate programs,
-`programs` builds the PATH of a submission, and `tree` finds and kills all processes of a service. The small programs
+`programs` builds the PATH of a submission, `tree` finds and kills all processes of a service, and `uids` gives each
+submission of a lab a uid of its own. The small programs
 cannot import this package, so three of them repeat a few lines about limits.
 """
 
 from .locked import Locked, landlock
 from .plain import Command, Plain
-from .programs import Programs, search_path
-from .tiers import Tier, choose
+from .programs import LAB, Programs, search_path
+from .tiers import Tier, choose, make, no_grades
 from .tree import Tree, adopt_orphans
 from .walls import Walls
 
 Sandbox = Plain | Walls
 
 __all__ = [
+    "LAB",
     "Command",
     "Locked",
     "Plain",
@@ -27,5 +29,7 @@ __all__ = [
     "Walls",
     "choose",
     "landlock",
+    "make",
+    "no_grades",
     "search_path",
 ]

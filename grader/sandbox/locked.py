@@ -15,13 +15,14 @@ import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import Command, Plain, limits
+from .plain import Command, Plain, as_asked
 from .programs import ONLY_THE_GRADERS, Programs, settings
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _UNPRIVILEGED = 65_534
-"""The uid of the commands if the grader runs as root. Linux has a user name for it, which databases require."""
+"""The uid of the commands if the grader runs as root, except in labs. Linux has a user name for it, which databases
+require."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime")
 _FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
@@ -47,24 +48,20 @@ class Locked(Plain):
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock; use Linux 5.13 or later, booted with lsm=landlock")
         self._submission, self._network = submission, network
-        self.uid = _UNPRIVILEGED if os.geteuid() == 0 else -1
-        """The uid of the commands; -1: the uid of the grader."""
+        if self.uid < 0 and os.geteuid() == 0:
+            self.uid = _UNPRIVILEGED
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
-        if self.uid >= 0:
-            for path in writable:
-                os.chown(path, self.uid, self.uid)
-        python = [str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)]
         etc = _for_all() if self._network else _ETC
         more = [str(path) for path in (self._submission, *self._programs.readable) if path is not None]
         asked = {
             "abi": self.abi,
-            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *python, *more],
+            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *self._programs.prefixes, *more],
             "writable": writable,
             "ports": None if self._network else command.ports,
             "uid": self.uid,
-            "limits": limits(),
+            "limits": as_asked(command.limits),
             "env": env,
             "command": command.words,
         }

@@ -1,5 +1,7 @@
 """Tier 3: resource limits, a new session, an empty environment and an empty home. All processes are killed at the end.
 
+If the grader is root, the code of a lab also runs under a uid of its own.
+
 This tier stops accidents such as endless output, a fork bomb or a memory leak. It does not hide any files, ports or
 processes of the same user. Its verdicts are therefore for self-checks only, and no gradebook is written.
 """
@@ -8,13 +10,16 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .programs import ONLY_THE_GRADERS, Programs
 from .tree import MARK, Tree, keep
+from .uids import clear, reserve
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
 _GIB = 1 << 30
@@ -35,9 +40,9 @@ _AT_WILL = {"STACK"}
 """Limits that a program can raise again. A compiler, for example, needs a larger stack."""
 
 
-def limits(*without: str) -> dict[str, tuple[int, bool]]:
-    """Return the limits, except ``without``: for each name the value, and whether it is also the hard limit."""
-    return {name: (value, name not in _AT_WILL) for name, value in LIMITS.items() if name not in without}
+def as_asked(limits: Mapping[str, int]) -> dict[str, tuple[int, bool]]:
+    """Return for each name of a limit its value, and whether it is also the hard limit."""
+    return {name: (value, name not in _AT_WILL) for name, value in limits.items()}
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Command:
     """The ports that the command can connect to."""
     input: int = subprocess.DEVNULL
     """A descriptor for standard input."""
+    limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
+    """The limits of each process. FSIZE also limits /tmp and /dev/shm in tier 1."""
 
 
 class Plain:
@@ -68,13 +75,31 @@ class Plain:
     def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
         """``run``: a unique id; ``programs``: what commands can use."""
         self._run, self._starts, self._programs = run, 0, programs
+        self.uid = -1
+        """The uid of the commands; -1: the uid of the grader."""
+        self._lock: socket.socket | None = None
+        if programs.lab and os.geteuid() == 0:
+            self.uid, self._lock = reserve()
+
+    def renew(self) -> None:
+        """For a lab, if the grader is root: remove what the commands have left behind, and take another uid."""
+        if self._lock is not None:
+            self.close()
+            self.uid, self._lock = reserve()
 
     def close(self) -> None:
-        """Do nothing."""
+        """For a lab, if the grader is root: remove what the commands have left behind, and give the uid back."""
+        if self._lock is not None:
+            clear(self.uid)
+            self._lock.close()
+            self._lock = None
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         """Return the command line of the program that sets the limits and becomes the command."""
-        asked = {"limits": limits(*["NPROC"] * (os.geteuid() == 0)), "env": env, "command": command.words}
+        chosen = as_asked(command.limits)
+        if self.uid < 0 and os.geteuid() == 0:
+            del chosen["NPROC"]  # all processes of root count
+        asked = {"uid": self.uid, "limits": chosen, "env": env, "command": command.words}
         return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
@@ -83,6 +108,9 @@ class Plain:
         The process exits with 127 if the program is missing.
         """
         self._starts += 1
+        if self.uid >= 0:
+            for path in dict.fromkeys((*command.writable, command.home)):
+                os.chown(path, self.uid, self.uid)
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {
             "PATH": self._programs.path,

@@ -7,7 +7,9 @@ tries them in this order, and reports why a better tier does not work.
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +64,33 @@ class Tier:
         """Return each threat, and whether this tier stops it."""
         stopped = stops(self.number, self.abi)
         return [(threat, threat in stopped) for threat in THREATS]
+
+
+def make(
+    tier: int, run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS
+) -> Plain | Walls:
+    """Return a sandbox of this tier. Raises VoidError if the machine does not allow it. `choose` has the arguments."""
+    if tier == 1:
+        return Walls(run, scratch, submission, programs)
+    return Locked(run, submission, programs=programs) if tier == 2 else Plain(run, programs)
+
+
+def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
+    """Return why labs cannot be graded in this tier, and what to do; "" if they can.
+
+    ``secret``: folders that a submission must not read, such as the hidden checks. They matter in tier 3 only.
+    """
+    mend = "install bubblewrap, or start the grader as root"
+    if tier.number == 1 or (tier.number == 2 and (os.geteuid() == 0 or tier.abi >= 6)):
+        return ""
+    if tier.number == 2:
+        return f"Landlock of this kernel (ABI {tier.abi}) does not keep a submission from signalling the grader; {mend}"
+    if os.geteuid() != 0:
+        return f"a submission could read all of your files ({tier.why}); {mend}"
+    for path in secret:
+        if all(place.stat().st_mode & stat.S_IXOTH for place in path.resolve().parents) and path.stat().st_mode & 0o005:
+            return f"every user of this machine, and so every submission, can read {path}; run: chmod 700 {path}"
+    return ""
 
 
 def choose(

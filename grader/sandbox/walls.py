@@ -10,19 +10,20 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import Command, limits
+from .plain import Command, as_asked
 from .programs import ONLY_THE_GRADERS, Programs, settings
 from .tree import Tree, keep
+from .uids import reserve
 
 _HERE = Path(__file__).resolve().parent
-_FIRST_UID, _UIDS = 200_000, 100_000
 _TMP = 512 << 20
-"""The size of /tmp and of /dev/shm in bytes."""
+"""The size of /tmp and of /dev/shm in bytes, if a file may be as large."""
 _BURN = 'n=$0; while [ "$n" -gt 0 ]; do ( : ); n=$((n-1)); done; exec "$@"'
 """A shell command that uses up some pids, so that the pid in a stale pid file does not belong to a new process."""
 _ETC = {
@@ -45,7 +46,10 @@ class Walls:
         if bwrap is None:
             raise VoidError("bwrap is missing; install the Debian package bubblewrap")
         self._bwrap, self._run, self._starts = bwrap, run, 0
-        self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
+        self._uid = -1
+        self._lock: socket.socket | None = None
+        if os.geteuid() == 0:
+            self._uid, self._lock = reserve()
         self._scratch = scratch
         self._submission, self._programs = submission, programs
         # This folder is only used as a mount point in a private mount namespace.
@@ -77,10 +81,11 @@ class Walls:
         return tuple(f"/proc/{self._holder.pid}/ns/{name}" for name in ("user", "net"))
 
     def _binds(self, writable: list[str]) -> list[tuple[str, str, bool]]:
-        python = {str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)}
         more = (self._submission, *self._programs.readable)
         readable = sorted(
-            path for path in python | {str(path) for path in more if path is not None} if not path.startswith("/usr/")
+            path
+            for path in {*self._programs.prefixes, *(str(path) for path in more if path is not None)}
+            if not path.startswith("/usr/")
         )
         return [
             ("/usr", "/usr", False),
@@ -110,7 +115,7 @@ class Walls:
         words += ["--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
         words += ["--proc", "/proc", "--dev", "/dev"]
         for place in ("/tmp", "/dev/shm"):
-            words += ["--size", str(_TMP), "--tmpfs", place]
+            words += ["--size", str(min(_TMP, command.limits["FSIZE"])), "--tmpfs", place]
         for name in ("bin", "sbin", "lib", "lib64"):
             words += ["--symlink", f"usr/{name}", f"/{name}"]
         words.append("--clearenv")
@@ -124,7 +129,7 @@ class Walls:
             "binds": self._binds([str(path) for path in command.writable]),
             "user": user,
             "net": net,
-            "limits": limits(),
+            "limits": as_asked(command.limits),
             "bwrap": words,
             "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],
         }
@@ -140,10 +145,15 @@ class Walls:
         keep(process.pid)
         return process, Tree(process.pid, f"{self._run}/{command.name}/{self._starts}")
 
+    def renew(self) -> None:
+        """Do nothing, because each command has namespaces of its own."""
+
     def close(self) -> None:
-        """Kill the holder. The namespaces end when their last process ends."""
+        """Kill the holder, and give the uid back. The namespaces end when their last process ends."""
         self._holder.send_signal(signal.SIGKILL)
         self._holder.wait()
         for pipe in (self._holder.stdin, self._holder.stdout, self._holder.stderr):
             if pipe is not None:
                 pipe.close()
+        if self._lock is not None:
+            self._lock.close()

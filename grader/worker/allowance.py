@@ -37,11 +37,14 @@ class Allowance:
         """Call this when the answer has arrived."""
         self._waited += time.monotonic() - self._asked
 
-    def look(self) -> None:
-        """Raise LateError if the time is up. Call this often while waiting for the answer."""
+    def look(self) -> bool:
+        """Raise LateError if the time is up. Call this often while waiting for the answer.
+
+        Returns whether it has read the time, which it does a few times a second.
+        """
         now = time.monotonic()
         if now - self._looked < _LOOK:
-            return
+            return False
         self._looked, used = now, self._cpu()
         if used - self._from > self._most:
             raise LateError(f"more than {self._most:g} s of CPU time")
@@ -51,3 +54,4 @@ class Allowance:
             self._used, self._moved = used, now
         elif now - self._moved > self._idle:
             raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s")
+        return True

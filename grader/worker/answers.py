@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ VALUE, ERROR, CRASH, TIMEOUT, BAD = "value", "error", "crash", "timeout", "bad"
 """The kinds of answers: a value, an exception, a process that has exited, no answer in time, and an invalid answer."""
 ASK = "ask"
 """Not an answer: the student's code calls a function of the grader. The value is [name, arguments]."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+"""The address of an object, which differs from run to run."""
 _DEEPEST = 50
 """The maximum nesting depth of lists and objects."""
 
@@ -72,7 +75,7 @@ def read(raw: bytes, number: str) -> Answer:
     if set(said) not in ({"number", "value"}, {"number", "error"}):
         return Answer(BAD, why="not an answer to this question")
     if "error" in said:
-        return Answer(ERROR, why=str(said["error"])[:1000])
+        return Answer(ERROR, why=_ADDRESS.sub("0x...", str(said["error"])[:1000]))
     return Answer(VALUE, said.get("value"))
 
 

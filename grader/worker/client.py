@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import VoidError
+from ..processes.bounds import disk, memory
 from ..processes.logs import Logs
-from ..sandbox import Command, Sandbox, Tier, Tree
+from ..sandbox import Command, Sandbox, Tier, Tree, adopt_orphans
+from ..sandbox.plain import LIMITS
+from .allowance import IDLE, Allowance
 from .answers import BAD, CRASH, TIMEOUT, Answer
-from .protocol import MOST, Asks, LateError, ask, encode
+from .protocol import MOST, Asks, LateError, OverError, ask, encode
 
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
 START = 60.0
 """The time limit in seconds for a process to start in the sandbox. This time is not counted as the student's."""
-IDLE = 5.0
-"""Seconds without an answer after which a process that does not use the CPU is stopped."""
-_LOOK = 0.2
-"""The CPU time is read at most this often, in seconds."""
+_TICK, _RECENT = 200, 0.2
+"""Milliseconds between two looks at time and memory while there is no answer, and the maximum age in seconds of a list
+of processes."""
+MEMORY = 512 << 20
+"""The memory of a submission in bytes, unless the lab says otherwise."""
+_MOST_CPU = 60
+"""CPU seconds of a submission altogether."""
+_DISK, _FILES = 64 << 20, 500
+"""The maximum size and number of the files that a submission may write until it is restarted."""
+_LIMITS = {"FSIZE": _DISK, "NOFILE": 256, "STACK": 8 << 20, "CORE": 0, "CPU": _MOST_CPU, "MSGQUEUE": 0}
+"""The limits of each process. A message queue would survive a restart."""
+_PROCESSES = 64
+"""The maximum number of processes and threads, if the grader is root. Otherwise, all processes of the user count."""
 
 
 class Worker:
@@ -32,18 +44,25 @@ class Worker:
     The limits are CPU seconds, so that other programs on the machine do not change a grade.
     """
 
-    def __init__(self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path) -> None:
-        """``folder``: the folder with the module, which the process can read; ``scratch``: where it can write."""
+    def __init__(
+        self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path, memory: int = MEMORY
+    ) -> None:
+        """``folder``: the folder with the module, which the process can read; ``scratch``: where it can write.
+
+        ``memory``: the most bytes that all its processes may use together.
+        """
+        adopt_orphans()
         self._sandbox, self.tier, self._folder, self._module = sandbox, tier, folder, module
-        self._data = scratch / "worker"
-        self._data.mkdir(exist_ok=True)
+        self._data, self._scratch, self._starts, self._memory = scratch, scratch, 0, memory
+        self._limits = {**LIMITS, **_LIMITS, "DATA": memory}
+        if os.geteuid() == 0:
+            self._limits["NPROC"] = _PROCESSES
         self._logs = Logs()
         self._process: subprocess.Popen[bytes] | None = None
         self._tree: Tree | None = None
         self._line: socket.socket | None = None
         self._ended = 0.0
-        self._from, self._most, self._idle = 0.0, float("inf"), IDLE
-        self._looked = self._moved = self._used = 0.0
+        self._allowance = Allowance(self.cpu)
 
     def __enter__(self) -> Worker:
         return self
@@ -63,7 +82,7 @@ class Worker:
 
     def limit(self, seconds: float, idle: float = IDLE) -> None:
         """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
-        self._from, self._most, self._idle = self.cpu(), seconds, idle
+        self._allowance.limit(seconds, idle)
 
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
         """Call a function with ``args``. Returns an Answer within ``seconds`` of CPU time, or of idle time."""
@@ -75,15 +94,15 @@ class Worker:
         """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""
         if self._line is None:
             self._start()
-        self._looked = self._moved = time.monotonic()
-        self._used = -1.0
+        self._allowance.asked()
         answer = ask(self, steps, asks or {})
+        self._allowance.answered()
         if answer.kind in (BAD, CRASH, TIMEOUT):
             self.restart()  # a late answer must not be read as the answer to a later question
         return answer
 
     def restart(self) -> None:
-        """Kill the process. The next question starts a new one."""
+        """Kill the process, and remove what it has written. The next question starts a new one."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -92,15 +111,20 @@ class Worker:
             self._tree.kill()
             self._process.wait()
             self._tree = self._process = None
+            self._sandbox.renew()
+            shutil.rmtree(self._data, ignore_errors=True)  # the next process has another folder
 
     def _start(self) -> None:
+        self._starts += 1
+        self._data = self._scratch / f"worker-{self._starts}"
+        self._data.mkdir()
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
         # -u: a killed process loses its buffered output. -s -S: only the standard library can be imported.
         words = ("python3", "-P", "-s", "-S", "-u", "-B", "-c", _CHILD, str(self._folder), self._module, str(MOST))
         env = {"PYTHONHASHSEED": "0"}  # so that answers do not depend on the order of a set
         command = Command(
-            self._module, words, self._data, output, env, self._data, (self._data,), input=theirs.fileno()
+            self._module, words, self._data, output, env, self._data, (self._data,), (), theirs.fileno(), self._limits
         )
         try:
             self._process, self._tree = self._sandbox.start(command)
@@ -120,21 +144,21 @@ class Worker:
         poll = select.poll()
         poll.register(self._line, event)
         while True:
-            ready = poll.poll(_LOOK * 1000)
-            if (now := time.monotonic()) - self._looked >= _LOOK:
-                self._look(now)
-            if ready:
+            if self._allowance.look():
+                self._measure()
+            if poll.poll(_TICK):
                 return self._line
 
-    def _look(self, now: float) -> None:
-        """Raise LateError if the process has used its CPU time, or has not used the CPU for too long."""
-        self._looked, used = now, self.cpu()
-        if used - self._from > self._most:
-            raise LateError(f"more than {self._most:g} s of CPU time")
-        if used > self._used:
-            self._used, self._moved = used, now
-        elif now - self._moved > self._idle:
-            raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s")
+    def _measure(self) -> None:
+        """Raise OverError if the process uses too much memory or has written too much, LateError after 60 s of CPU."""
+        assert self._tree is not None
+        if self.cpu() > _MOST_CPU:
+            raise LateError(f"more than {_MOST_CPU} s of CPU time for all checks together")
+        if memory(self._tree.pids(_RECENT)) > self._memory:
+            raise OverError(f"more than {self._memory >> 20} MiB of memory")
+        size, files = disk(self._data)
+        if size > _DISK or files > _FILES:
+            raise OverError(f"more than {_DISK >> 20} MiB or {_FILES} files written")
 
     def write(self, data: bytes) -> None:
         """Send bytes."""

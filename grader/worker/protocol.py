@@ -16,6 +16,8 @@ from .answers import ASK, BAD, CRASH, TIMEOUT, Answer, read
 
 MOST = 1 << 20
 """The maximum number of bytes in an answer."""
+MOST_ASKED = 10_000
+"""The maximum number of times that the student's code may call functions of the grader in one question."""
 Asks = Mapping[str, Callable[..., Any]]
 """The functions of the grader that the student's code can call, by name."""
 
@@ -28,14 +30,18 @@ class LateError(Exception):
     """No answer has arrived in time. The message says which limit was reached."""
 
 
+class OverError(Exception):
+    """The process uses too much memory or disk. The message says how much."""
+
+
 class Channel(Protocol):
     """Carries bytes to and from a process that runs `child.py`."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes. Raises LateError, EOFError or OSError."""
+        """Send bytes. Raises LateError, OverError, EOFError or OSError."""
 
     def read(self, size: int) -> bytes:
-        """Receive exactly ``size`` bytes. Raises LateError, EOFError or OSError."""
+        """Receive exactly ``size`` bytes. Raises LateError, OverError, EOFError or OSError."""
 
 
 def encode(value: Any) -> Any:
@@ -58,7 +64,7 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
     number = secrets.token_hex(16)
     try:
         _send(channel, {"number": number, "steps": steps})
-        while True:
+        for _ in range(MOST_ASKED):
             (size,) = struct.unpack("!I", channel.read(4))
             if size > MOST:
                 return Answer(BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
@@ -72,9 +78,14 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
                 told = {"told": encode(asks[name](*args))}
             except RefusedError as error:
                 told = {"refused": str(error)}
+            except (TypeError, ValueError, LookupError, AttributeError) as error:
+                told = {"refused": f"{name} does not take these arguments ({type(error).__name__})"}
             _send(channel, told)
+        return Answer(BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
     except LateError as error:
         return Answer(TIMEOUT, why=str(error))
+    except OverError as error:
+        return Answer(CRASH, why=str(error))
     except (EOFError, OSError):
         return Answer(CRASH, why="the process exited")
 
