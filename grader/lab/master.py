@@ -261,10 +261,10 @@ def where(error: BaseException, path: Path) -> str:
 
 def _read_notebook(path: Path) -> Any:
     try:
-        notebook = json.loads(_text(path))
-        if notebook.get("nbformat") != 4:
+        text = _text(path)
+        if json.loads(text).get("nbformat") != 4:
             raise MasterError("lab.ipynb: the notebook must have format 4; open it in JupyterLab and save it")
-        node = nbformat.from_dict(notebook)
+        node = nbformat.reads(text, as_version=nbformat.NO_CONVERT)
         nbformat.validate(node)
         return node
     except json.JSONDecodeError as error:

@@ -122,7 +122,7 @@ name = "shop"
 command = %s
 """
 TCP = 'ready = { tcp = "{port}", timeout_s = 3 }\n'
-COMMAND = 'ready = { command = ["sh", "-c", "echo no quorum; exit 3"], timeout_s = 1 }\n'
+COMMAND = 'ready = { command = ["sh", "-c", "echo no quorum; exit 3"], timeout_s = 8 }\n'
 HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }\n'
 
 
