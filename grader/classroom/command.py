@@ -19,7 +19,7 @@ from typing import NoReturn
 from ..errors import UsageError, VoidError
 from ..lab.bundle import read_bundle
 from ..report.words import counted
-from ..sandbox import Tier, adopt_orphans, choose
+from ..sandbox import LAB, Tier, adopt_orphans, choose, no_grades
 from .collect import collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out
@@ -32,10 +32,6 @@ from .run import Grading, chosen, good, run_of, same_lab, scratch_folder
 from .tables import write_all
 
 OK, SOME, VOID_EXIT, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
-_WEAK = (
-    "no sandbox that is good enough for grades works here ({}); install bubblewrap, or use Linux 6.12 or later with "
-    "Landlock"
-)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -149,7 +145,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             unpacked.mkdir(mode=0o700)
             found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
-            tier = _tier(scratch, given.ungraded)
+            tier = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
             names = ", ".join(found.left_out)
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {tier.name}", file=sys.stderr)
             if names:
@@ -171,13 +167,16 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     return _told(rows, outs[0])
 
 
-def _tier(scratch: Path, ungraded: bool) -> Tier:
+def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> Tier:
     place = scratch / "choose"
     place.mkdir()
-    tier, sandbox = choose(uuid.uuid4().hex, place, None)
+    tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
     sandbox.close()
-    if not good(tier) and not ungraded:
-        raise VoidError(f"{_WEAK.format(tier.why)}. With --ungraded, submissions run without a gradebook")
+    if (why := no_grades(tier, secret)) and not ungraded:
+        raise VoidError(
+            f"no sandbox that is good enough for grades works here: {why}. With --ungraded, submissions run "
+            "without a gradebook"
+        )
     return tier
 
 
@@ -212,7 +211,7 @@ def _one(given: argparse.Namespace, words: list[str]) -> int:
     key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
     adopt_orphans()
     with scratch_folder({}) as scratch:
-        tier = _tier(scratch, False)
+        tier = _tier(scratch, False, (given.lab,))
         place = scratch / uuid.uuid4().hex
         place.mkdir()
         found = one(files, bundle, key, tier, place)

@@ -6,7 +6,7 @@ import difflib
 import os
 import stat
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +14,7 @@ from ..errors import SubmissionError, VoidError
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
 from ..lab.judge import PASS, TIMEOUT, Result, judge
-from ..sandbox import Locked, Plain, Sandbox, Tier, Walls
+from ..sandbox import LAB, Tier, make
 from ..submission.archive import unpack
 from ..worker import NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
@@ -71,9 +71,9 @@ def _judged(
     module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path
 ) -> tuple[list[Result], str, list[str]]:
     checks = load(bundle.checks)
-    box = _sandbox(tier, scratch, folder)
+    box = make(tier.number, uuid.uuid4().hex, scratch, folder, LAB)
     try:
-        with Worker(box, tier, folder, module, scratch) as worker:
+        with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
             worker.limit(_IMPORT)
             try:
                 Student(worker).load()
@@ -87,16 +87,6 @@ def _judged(
 
 def _failed(check: Check, kind: str, why: str) -> Result:
     return Result(check.id, check.task, check.rule, check.hidden, kind, check.number, got=why)
-
-
-def _sandbox(tier: Tier, scratch: Path, folder: Path) -> Sandbox:
-    run = uuid.uuid4().hex
-    make: dict[int, Callable[[], Sandbox]] = {
-        1: lambda: Walls(run, scratch, folder),
-        2: lambda: Locked(run, folder),
-        3: lambda: Plain(run),
-    }
-    return make[tier.number]()
 
 
 def _scrubbed(result: Result, scratch: Path) -> Result:

@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 
 from ..errors import UsageError
+from ..student.files import files as copied
 from .bundle import digest
 from .master import HAND_IN, PUBLIC, TOTAL, Master, disagreements, read
 from .notebook import run
@@ -27,16 +28,6 @@ from .regions import MasterError
 from .strip import leaks, solved, student_checks, student_notebook
 
 GRADER = Path(__file__).resolve().parents[1]
-COPIED = (
-    "__init__.py",
-    "__main__.py",
-    "errors.py",
-    "py.typed",
-    "student/*.py",
-    *(f"lab/{name}.py" for name in ("__init__", "checks", "draw", "judge", "small")),
-    *(f"worker/{name}.py" for name in ("__init__", "answers", "child", "objects", "protocol")),
-)
-"""The modules in student/grader. They need Python's standard library only."""
 PROOF = "proof.json"
 
 
@@ -60,12 +51,11 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         if proof.problems:
             raise MasterError(*proof.problems)
         with _whole(out) as made:
-            _write(made / "student", files)
-            for pattern in COPIED:
-                for path in sorted(GRADER.glob(pattern)):
-                    target = made / "student" / "grader" / path.relative_to(GRADER)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(path.read_bytes())
+            _write(made / "student", student(master, proof.known))
+            for name in copied():
+                target = made / "student" / "grader" / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes((GRADER / name).read_bytes())
             say("notebook")
             _try_notebook(master, made / "student", Path(work))
             teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
@@ -83,8 +73,8 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
     return proof
 
 
-def student(master: Master) -> dict[str, str]:
-    """Return the files of student/, without grader/."""
+def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> dict[str, str]:
+    """Return the files of student/, without grader/. ``known``: what is wrong with wrong solutions, by fingerprint."""
     hidden = [one.id for one in master.checks if one.hidden]
     lab = {
         "version": 1,
@@ -95,6 +85,7 @@ def student(master: Master) -> dict[str, str]:
         "tasks": {str(task): title for task, title in master.tasks.items()},
         "points": {one.id: master.points[one.id] for one in master.checks if not one.hidden},
         "hidden": {"checks": len(hidden), "points": sum(master.points[id] for id in hidden)},
+        "known": {id: says for id, says in (known or {}).items() if id not in hidden and says},
     }
     return {
         HAND_IN: master.stub,

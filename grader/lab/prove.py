@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import GraderError
-from ..sandbox import choose
+from ..sandbox import LAB, choose
 from ..worker import Worker
 from .judge import PASS, Judged, judging
 from .master import HAND_IN, Master, Mutant, where
@@ -74,7 +74,7 @@ def _workers(texts: list[str]) -> Iterator[Iterator[Worker]]:
         for path in (code, scratch):
             path.mkdir()
         tmp.chmod(0o755)
-        tier, sandbox = choose(uuid.uuid4().hex, scratch, code)
+        tier, sandbox = choose(uuid.uuid4().hex, scratch, code, LAB)
 
         def each() -> Generator[Worker, None, None]:
             for number, text in enumerate(texts):
