@@ -1,0 +1,304 @@
+"""`lab build`: what it writes, what it refuses, and that a refused or interrupted build writes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lab_master
+import pytest
+from lab_master import CELLS, CHECKS, LAB, MUTANTS, SOLUTION
+
+from grader.errors import UsageError
+from grader.lab import Result, drawn
+from grader.lab.build import build, student
+from grader.lab.bundle import read_bundle
+from grader.lab.command import main
+from grader.lab.judge import PASS, Judged
+from grader.lab.master import disagreements, read
+from grader.lab.prove import Proof, _right
+from grader.lab.regions import MasterError, stub
+from grader.lab.strip import leaks
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lab, built once."""
+    tmp = tmp_path_factory.mktemp("labs")
+    build(lab_master.write(tmp / "9-sums"), tmp / "out")
+    return tmp / "out"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def refused(folder: Path, work: Path, **texts: Any) -> str:
+    """Why a master is refused before any of its code runs."""
+    work.mkdir()
+    with pytest.raises(MasterError) as error:
+        master = read(lab_master.write(folder, **texts), work)
+        if problems := disagreements(master):
+            raise MasterError(*problems)
+        student(master)
+    return str(error.value)
+
+
+def test_what_a_build_writes(built: Path) -> None:
+    """The stub raises, the visible checks are there with what they use, and the bundle has the fingerprints."""
+    assert {path.name for path in built.iterdir()} == {"student", "solution", "bundle", "proof.json"}
+    assert (built / "student" / "solution.py").read_text().count("raise NotImplementedError(") == 4
+    assert (built / "solution" / "solution.py").read_text() == "".join(
+        line for line in SOLUTION.splitlines(keepends=True) if "###" not in line
+    )
+    kept = (built / "student" / "checks.py").read_text()
+    assert "def sums(" in kept and "def signs(" in kept
+    assert not any(word in kept for word in ("SECRET", "drawn", "reduce", "chosen", "restart", "Only hidden"))
+    hidden = json.loads((built / "student" / "lab.json").read_text())["hidden"]
+    assert hidden == {"checks": 2, "points": 40}
+    assert "Most students" not in (built / "student" / "lab.ipynb").read_text()
+    assert "Most students" in (built / "solution" / "lab.ipynb").read_text()
+    bundle = read_bundle(built)
+    assert list(bundle.points) == [one["id"] for one in bundle.lab["checks"]]
+    assert list(bundle.known["sum.signs"].values()) == ["The sum never becomes smaller."]
+    proof = json.loads((built / "proof.json").read_text())
+    assert proof["bundle"] == bundle.hash
+    assert [(one["check"], one["right"], one["got"]) for one in proof["mutants"]] == [
+        ("add", "1", "10"),
+        ("add.drawn", "112", "103"),
+        ("sum.signs", "[1, 0]", "[1, 1]"),
+        ("sum.restart", "3", "2"),
+    ]
+
+
+def test_the_same_bytes_and_a_secret(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same master gives the same bytes. A secret changes nothing but checks.py in the bundle, and what follows."""
+    lab, out, secret = lab_master.write(tmp_path / "9-sums"), tmp_path / "out", tmp_path / "secret"
+    secret.write_text("twelve different words of the teacher")
+    assert main(["build", str(lab), "--out", str(out)]) == 0
+    assert "4 wrong solutions fail as they should" in capsys.readouterr().out
+    assert files(out) == files(built)
+    assert main(["build", str(lab), "--out", str(out), "--secret", str(secret)]) == 0
+    drawn_again = files(out)
+    changed = {name for name, data in files(built).items() if drawn_again[name] != data}
+    assert changed == {"bundle/checks.py", "bundle/lab.json", "bundle/hash", "proof.json"}
+    assert b"twelve" not in b"".join(drawn_again.values())
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"mutants": MUTANTS.replace('check = "sum.restart"', 'check = "sum.signs"')}, "fails first at sum.restart"),
+        ({"mutants": MUTANTS.replace("| [2]", "| [3]")}, 'found: trace = "[1] | restart | [2]"'),
+        ({"mutants": MUTANTS.replace('"        pass"', '"        self.total = int(saved)"')}, "passes all checks"),
+        ({"mutants": MUTANTS.replace("rule = 3", "rule = 4")}, "sum.signs checks rule 3, not rule 4"),
+        ({"mutants": MUTANTS.replace("max(self.total, add(self.total, change))", "__import__('os')._exit(0)")},
+         "its process ends in sum.signs"),
+        ({"mutants": MUTANTS + MUTANTS.partition("\n\n")[2].partition("\n\n")[0].replace("[c", "[also-c").replace(
+            "The digits", "Numbers")}, "gives the answers of [concatenates] in add, but says something else"),
+        ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]")}, "[only-grows]: passes all checks"),
+        ({"checks": CHECKS.replace("in chosen()", "in chosen()[:0]")}, "add.drawn: the stub passes it"),
+        ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")}, "raised ZeroDivision"),
+        ({"solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
+          "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")}, "add: the stub passes it"),
+        ({"solution": SOLUTION.replace("self.total = 0", "self.total = 1")},
+         "sum.signs: the solution fails it (wrong): trace '[[1]]', right '[1]', got '[2]'"),
+    ],
+)  # fmt: skip
+def test_what_the_proof_refuses(texts: dict[str, str], said: str, tmp_path: Path) -> None:
+    """A wrong solution with another check, trace, text or rule, a weaker check, and a solved stub are refused."""
+    lab = lab_master.write(tmp_path / "9-sums", **texts)
+    with pytest.raises(MasterError) as error:
+        build(lab, tmp_path / "out")
+    assert said in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_solution_that_takes_too_long_is_refused(tmp_path: Path) -> None:
+    """The solution takes at most a tenth of a check's limit, so that slower right solutions pass, too."""
+    proof = Proof()
+    master = read(lab_master.write(tmp_path / "9-sums"), tmp_path)
+    passed = Result("add", 1, "add(a, b) adds two numbers.", False, PASS)
+    _right(Judged(passed, cpu=0.2), master, proof)
+    assert proof.problems == []
+    _right(Judged(passed, cpu=0.5), master, proof)
+    (problem,) = proof.problems
+    assert "takes 0.50 s of CPU time; it may take 10% of the check's 2 s\n  example: @check(..., cpu=10)" in problem
+    _right(Judged(Result("add", 1, "", False, PASS, flags=("two different answers",))), master, proof)
+    assert "with the solution, two different answers" in proof.problems[1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"lab": LAB.replace("number = 9", "number = 0")},
+         "lab.toml, line 1: number: must be a whole number from 1 to 99\n  example: number = 1"),
+        ({"lab": LAB.replace("minutes = 5\n", "")}, "lab.toml, line 1: minutes: is missing"),
+        ({"lab": LAB.replace("minutes", "hours")}, "lab.toml, line 3: hours: is not known"),
+        ({"lab": LAB.replace("40", "50")}, "lab.toml, line 11: [points]: must be positive numbers that add up to 100"),
+        ({"lab": LAB.replace("2 = ", "3 = ")}, "lab.toml, line 7: [tasks]: must name the tasks 1, 2, 3, ..."),
+        ({"lab": LAB.replace("number = 9", "number")}, "lab.toml: Expected '=' after a key"),
+        ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "[points] sum.sign: there is no such check in checks.py"),
+        ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "checks.py, line 36: sum.signs: has no points in lab.toml"),
+        ({"mutants": ""}, "mutants.toml, line 1: there is no wrong solution"),
+        ({"mutants": "says = 1\n"}, "mutants.toml, line 1: says: each wrong solution is a table"),
+        ({"mutants": MUTANTS.replace("a + b\"", "b + a\"", 1)}, "mutants.toml, line 4: [concatenates] replace: each "
+         "old text must occur exactly once in solution.py; this one occurs 0 times: 'return b + a'"),
+        ({"mutants": MUTANTS.replace("        pass", "        (")},
+         "mutants.toml, line 23: [forgets] replace: the wrong solution is not valid Python"),
+        ({"mutants": MUTANTS.replace('"add.drawn"', '"add.draw"')},
+         "mutants.toml, line 11: [loses-the-tens] check: there is no check 'add.draw' in checks.py"),
+        ({"mutants": MUTANTS.replace("rule = 3", 'rule = "3"')}, "mutants.toml, line 20: [only-grows] rule: must be"),
+        ({"checks": CHECKS.replace("import itertools", "import numpy, itertools", 1)},
+         "checks.py, line 3: imports numpy; checks use only the standard library and grader.lab"),
+        ({"checks": CHECKS.replace("import itertools", "import grader.cli", 1)}, "line 3: imports grader.cli"),
+        ({"checks": CHECKS + "    yield (\n"}, "checks.py, line 57: '(' was never closed"),
+        ({"checks": CHECKS + "\n\nNONE = {}[1]\n"}, "checks.py, line 59: KeyError: 1"),
+        ({"checks": CHECKS + "\n\nprint('loaded')\n"}, "checks.py, line 59: outside of functions there may only be"),
+        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "NUMBERS, repeat=2")}, "a visible check uses SECRET"),
+        ({"checks": CHECKS.replace("rule=3)", 'rule=3, needs=("add.drawn",))')},
+         "sum.signs is visible, but needs the hidden check add.drawn"),
+        ({"checks": CHECKS.replace('"sum.restart", task=2', '"sum.restart", task=1')},
+         "sum.restart (task 1) stands after sum.signs (task 2)"),
+        ({"checks": CHECKS.replace('SECRET = "public"', 'SECRET = "mine"')}, 'SECRET must be set once, to "public"'),
+        ({"solution": SOLUTION.replace("task 1: add", "task 4: add")}, "solution.py, line 6: task 4 is not in [tasks]"),
+        ({"cells": [("markdown", "# Lab 9: Sums\n## Task 1: add (20 points)\n## Task 2: The sum (70 points)", [])]},
+         "must have the heading of lab.toml\n  example: ## Task 1: add (30 points)"),
+        ({"cells": [("markdown", CELLS[5][1], []), *CELLS[:5]]}, "in the order of lab.toml; found: ## Task 2: The sum"),
+        ({"cells": [*CELLS, ("markdown", "## Task 3: more (1 points)", [])]}, "found: ## Task 3: more (1 points)"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_any_code_runs(texts: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """A message names the file, the line, the rule and, where it helps, an example."""
+    assert said in refused(tmp_path / "9-sums", tmp_path / "work", **texts)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    return 1\n", "line 1: there is no region"),
+        ("    ### BEGIN SOLUTION task 1: x\n    return 1\n", "line 2: this region has no END"),
+        ("    ### BEGIN SOLUTION: x\n    return 1\n", "line 2: this marker is neither a BEGIN nor an END"),
+        ("    return 1\n    ### END SOLUTION\n", "line 3: a region ends here, but none has begun"),
+        ("    ### BEGIN SOLUTION task 1: x\n    ### BEGIN SOLUTION task 1: y\n", "line 3: a region begins inside"),
+        ("    ### BEGIN SOLUTION task 1: x\n    # nothing\n    ### END SOLUTION\n    pass\n", "line 2: the region has"),
+        ("    for a in x:\n        ### BEGIN SOLUTION task 1: x\n        pass\n    else:\n        pass\n"
+         "        ### END SOLUTION\n", "line 5: a region must hold whole statements"),
+        ("    ### BEGIN SOLUTION task 1: x\n    if x:\n    ### END SOLUTION\n        pass\n", "line 3: a region must"),
+        ("    if x:\n        ### BEGIN SOLUTION task 1: x\n        pass\n    pass\n    ### END SOLUTION\n",
+         "line 3: the statements of a region must be in one block"),
+        ("    pass\n### BEGIN SOLUTION task 1: x\ny = 1\n### END SOLUTION\n", "line 3: a region must be in a function"),
+        ("    pass\nclass A:\n    def __init__(self):\n        ### BEGIN SOLUTION task 1: x\n        pass\n"
+         "        ### END SOLUTION\n", "line 5: a region must not be in __init__"),
+        ("    ### BEGIN SOLUTION task 1: x\n    (\n    ### END SOLUTION\n", "line 3: '(' was never closed"),
+    ],
+)  # fmt: skip
+def test_regions_that_are_refused(body: str, said: str) -> None:
+    """A region holds whole statements of one block in one function."""
+    with pytest.raises(MasterError) as error:
+        stub("def f(x):\n" + body)
+    assert said in str(error.value)
+
+
+def test_a_region_keeps_what_is_around_it() -> None:
+    """The indentation is that of the region's first statement; a nested function and its decorator are statements."""
+    begin, end = "        ### BEGIN SOLUTION task 2: 'é'\n", "        ### END SOLUTION\n"
+    text = "def f(x):\n    if x:\n        y = 1\n{}    else:\n        return 2\n"
+    inside = (
+        begin
+        + "        @wraps(f)\n        def g():\n            return y\n\n        # a comment\n        return g\n"
+        + end
+    )
+    assert stub(text.format(inside)) == text.format("        raise NotImplementedError(\"task 2: 'é'\")\n")
+
+
+def test_leaks(tmp_path: Path) -> None:
+    """A hidden check, a line of a region and a cell for teachers are found in the student's files."""
+    master = read(lab_master.write(tmp_path / "9-sums"), tmp_path)
+    made = student(master)
+    assert leaks(master, made) == []
+    line = "self.total = add(self.total, change)"
+    found = leaks(master, {**made, "lab.ipynb": f"see `add.drawn`, or\n  {line}\nMost students forget the sign."})
+    assert [one.partition("; ")[0] for one in found] == [
+        "lab.ipynb (student's copy): contains the hidden check add.drawn",
+        "lab.ipynb (student's copy): contains a line of the solution",
+        "lab.ipynb (student's copy): contains a cell for teachers",
+    ]
+    assert leaks(master, {"checks.py": f"{made['checks.py']}\n{line}\n"}) == []
+
+
+def test_a_notebook_that_fails_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The notebook runs beside the solution, as students run it: with the student's files and checks."""
+    cells = [*CELLS, ("code", "import os; sorted(os.listdir()), solution.add(1, 'x')", [])]
+    lab = lab_master.write(tmp_path / "9-sums", cells, mutants=MUTANTS.partition("\n\n[loses")[0])
+    assert main(["build", str(lab), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "9-sums is not built:" in said and "a cell fails:" in said and "TypeError: unsupported operand" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["9-sums"]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No master, a folder that is no build, an unusable secret and an unknown option give 64."""
+    lab = lab_master.write(tmp_path / "9-sums")
+    (tmp_path / "short").write_text("1234")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    for args, said in (
+        ([], "the following arguments are required"),
+        (["build", str(tmp_path)], "is no master of a lab, which is a folder with lab.toml"),
+        (["build", str(lab), "--out", str(tmp_path / "mine")], "is not an earlier build, and is not overwritten"),
+        (["build", str(lab), "--secret", str(tmp_path / "none")], "cannot be read (No such file or directory)"),
+        (["build", str(lab), "--secret", str(tmp_path / "short")], "a secret has at least 16 bytes"),
+    ):
+        assert main(args) == 64
+        assert said in capsys.readouterr().err
+    (lab / "lab.ipynb").unlink()
+    assert main(["build", str(lab), "--out", str(tmp_path / "out")]) == 1
+    assert "has no lab.ipynb; a master has the files" in capsys.readouterr().err
+    (tmp_path / "secret").write_text("twelve different words of the teacher")
+    lab_master.write(lab, checks=CHECKS.replace("SECRET", "PUBLIC"))
+    assert main(["build", str(lab), "--out", str(tmp_path / "out"), "--secret", str(tmp_path / "secret")]) == 1
+    assert "no check depends on the secret; build this lab without --secret" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("step", ["master", "solution", "notebook"])
+def test_ctrl_c_leaves_the_earlier_build(step: str, built: Path, tmp_path: Path) -> None:
+    """An interrupted build leaves no file, and an earlier build as it was."""
+    lab, out = lab_master.write(tmp_path / "9-sums"), tmp_path / "out"
+    (out / "bundle").mkdir(parents=True)
+    (out / "proof.json").write_text("{}")
+
+    def say(now: str) -> None:
+        if now == step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(lab, out, say=say)
+    assert files(out) == {"proof.json": b"{}"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["9-sums", "out"]
+
+
+def test_a_bundle_that_was_changed_is_refused(built: Path, tmp_path: Path) -> None:
+    """The hash covers the checks, not the points: new points need no new results."""
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    for name, data in files(built / "bundle").items():
+        (bundle / name).write_bytes(data)
+    (bundle / "points.toml").write_text((bundle / "points.toml").read_text().replace("20", "25"))
+    assert read_bundle(bundle).points["add"] == 25
+    (bundle / "checks.py").write_text(CHECKS.replace("repeat=2", "repeat=1"))
+    with pytest.raises(UsageError, match="has been changed; build it again"):
+        read_bundle(bundle)
+    with pytest.raises(UsageError, match="is no bundle of a lab; build it: python -m grader lab build"):
+        read_bundle(lab_master.write(tmp_path / "9-sums"))
+
+
+def test_drawn_numbers() -> None:
+    """They differ from one another, stay in their range, and depend on the seed alone."""
+    assert sorted(drawn("a", 5, 1, 5)) == [1, 2, 3, 4, 5]
+    assert drawn("public keys", 3, 10, 99) == [38, 45, 43]
+    assert drawn("other keys", 3, 10, 99) != [38, 45, 43]
+    with pytest.raises(ValueError, match="there are 2 numbers from 1 to 2; 3 different ones were asked for"):
+        drawn("a", 3, 1, 2)
