@@ -75,7 +75,7 @@ def _like_bag(changes: Any) -> Any:
 def _like_emitted(told: Any) -> Any:
     for one in _list(told, 'a list of rows such as ("+I", (key, value))'):
         if type(one) is not list or len(one) != 2 or type(one[1]) is not list or not one[1]:
-            raise UnlikeError('a row is told as ("+I", (key, value))')
+            raise UnlikeError('each row must be a pair such as ("+I", (key, value))')
     return sorted(told, key=lambda one: repr(one[1][0]))  # stable: the order within a key stays
 
 
