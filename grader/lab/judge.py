@@ -135,17 +135,20 @@ def replay(check: Check, number: int, runner: Limited) -> Result:
 def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
     """Return the outcome of a case, the answer as text, and the answer as it goes into the fingerprint."""
     student.forget()
+    value = None
     try:
         value = jsonable(case.ask())
+        like, seen = case.shape.like(value), case.shape.show(value)
     except NoValueError as failed:
         kind, _, why = failed.answer.kind, "", failed.answer.why
         return kind, why, [kind, why.partition(":")[0]]
-    try:
-        like = case.shape.like(value)
     except UnlikeError as unlike:
         return WRONG, f"{python(value)}; {unlike}", ["unlike", value]
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        said = f"an answer that the check cannot use ({type(error).__name__}: {error})"
+        return WRONG, said if value is None else f"{python(value)}; {said}", ["unlike", value]
     right = case.shape.like(jsonable(case.right))
-    return (PASS if same(like, right) else WRONG), case.shape.show(value), ["value", like]
+    return (PASS if same(like, right) else WRONG), seen, ["value", like]
 
 
 def fingerprint(answers: Sequence[Any]) -> str:

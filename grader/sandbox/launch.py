@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import warnings  # noqa: F401, os.execvpe imports it, when another uid may be unable to read it
 
 NICE, PR_SET_PDEATHSIG = 10, 1
 

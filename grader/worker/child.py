@@ -7,22 +7,29 @@ it, the process can only send answers or stay silent.
 
 A question is {number, steps}. A step is one of these lists:
 
+    ["cells"]                         reads the notebook that was handed in in place of the module, and runs nothing
     ["import"]                        imports the student's module, if it is not imported yet
     ["forget"]                        drops all objects
     ["new", HANDLE, CLASS, ARGS]      makes an object
     ["call", HANDLE, NAME, ARGS]      calls a method; if HANDLE is "", a function of the module
     ["get", HANDLE, NAME]             reads an attribute
 
-The answer is {number, value}, where ``value`` lists the results of "call" and "get", or {number, error}. In ARGS,
+The answer is {number, value}, where ``value`` lists the results of "call" and "get", or {number, error}. The result of
+"cells" and "import" is a list of what was left out of a notebook; it is empty if there is a module. In ARGS,
 {"(": [...]} is a tuple, and {"?": NAME} is a function of the grader. To call it, the program sends {number, ask, args},
 and reads {told} or {refused}.
 """
 
+import __future__
+
+import ast
 import importlib
 import json
 import os
+import re
 import struct
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +37,16 @@ FOLDER, MODULE, MOST = sys.argv[1], sys.argv[2], int(sys.argv[3])
 LINE_IN = os.dup(0)
 LINE_OUT = os.dup(0 if len(sys.argv) < 5 else 1)
 OBJECTS: dict[str, Any] = {}
+NOTEBOOK = os.path.join(FOLDER, f"{MODULE}.ipynb")
+KEEP = (
+    *(ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign),
+)
+"""What is kept of a notebook, of the statements at the top of a cell."""
+KEPT: list[tuple[int, str, ast.stmt]] = []
+"""These statements, each with the number of its cell and its first line."""
+NOTES: list[str] = []
+"""What was left out of the notebook, and which of several definitions counts."""
 
 
 def take(size: int) -> bytes:
@@ -82,8 +99,14 @@ def do(step: list[Any], results: list[Any]) -> None:
     if kind == "forget":
         OBJECTS.clear()
         return
-    module = importlib.import_module(MODULE)
-    if kind == "new":
+    if kind == "cells":
+        read_notebook()
+        results.append(list(NOTES))
+        return
+    module = load()
+    if kind == "import":
+        results.append(list(NOTES))
+    elif kind == "new":
         handle, name, args = given
         OBJECTS[handle] = getattr(module, name)(*plain(args))
     elif kind == "call":
@@ -93,6 +116,75 @@ def do(step: list[Any], results: list[Any]) -> None:
     elif kind == "get":
         handle, name = given
         results.append(getattr(OBJECTS[handle], name))
+
+
+def load() -> Any:
+    """Return the student's module. It is imported, or made of what is kept of the notebook, when it is first needed."""
+    if MODULE in sys.modules or not os.path.isfile(NOTEBOOK):
+        return importlib.import_module(MODULE)
+    read_notebook()
+    module = sys.modules[MODULE] = types.ModuleType(MODULE)
+    flags = 0
+    for number, line, node in KEPT:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                flags |= getattr(__future__, alias.name).compiler_flag
+        try:
+            name = os.path.join(FOLDER, f"cell {number}")
+            exec(compile(ast.Module([node], []), name, "exec", flags, True), module.__dict__)
+        except Exception as error:  # the definitions of other cells still count
+            note(number, f"{line}  ({type(error).__name__}: {error})")
+    return module
+
+
+def read_notebook() -> None:
+    """Fill KEPT and NOTES from the notebook, once. Raises ValueError if the file is no notebook of format 4."""
+    if KEPT or NOTES:
+        return
+    with open(NOTEBOOK, encoding="utf-8-sig") as file:
+        notebook = json.load(file)
+    if type(notebook) is not dict or notebook.get("nbformat") != 4 or type(notebook.get("cells")) is not list:
+        raise ValueError("not a notebook of format 4; open it in JupyterLab, save it, and hand it in again")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "code":
+            source = cell["source"]
+            read_cell(number, source if type(source) is str else "".join(source))
+    cells: dict[str, list[int]] = {}
+    for number, _, node in KEPT:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            cells.setdefault(node.name, []).append(number)
+    for name, numbers in cells.items():
+        if len(numbers) > 1:
+            NOTES.append(f"{name} is defined {len(numbers)} times; cell {numbers[-1]} counts")
+
+
+def read_cell(number: int, text: str) -> None:
+    """Add the statements of a cell to KEPT or to NOTES."""
+    lines = text.splitlines()
+    if text.lstrip().startswith("%%"):
+        return note(number, text.lstrip().splitlines()[0])
+    try:
+        tree = ast.parse(text)
+    except Exception:  # perhaps because of lines that are not Python, such as %time and !ls
+        others = [line for line in lines if re.match(r"\s*[%!?]|[^#]*\?\s*$", line)]
+        for line in others:
+            note(number, line)
+        lines = ["" if line in others else line for line in lines]
+        try:
+            tree = ast.parse("\n".join(lines))
+        except Exception as error:
+            return note(number, f"the whole cell  ({type(error).__name__}: {error})")
+    for node in tree.body:
+        if isinstance(node, KEEP):
+            KEPT.append((number, lines[node.lineno - 1], node))
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            note(number, lines[node.lineno - 1])
+
+
+def note(number: int, what: str) -> None:
+    """Note what is left out of a cell."""
+    if len(NOTES) < 100:
+        NOTES.append(f"cell {number}: left out: {what.strip()[:200]}")
 
 
 class Only:
@@ -121,15 +213,16 @@ def answer(asked: Any) -> bytes:
 
 
 def where(error: BaseException) -> str:
-    """Return the last line of the student's module in the traceback, such as " (line 12)"."""
-    line, trace = None, error.__traceback__
+    """Return the last line of the student's code in the traceback, such as " (line 12)" or " (cell 3, line 12)"."""
+    line, cell, trace = None, "", error.__traceback__
     while trace is not None:
-        if os.path.dirname(trace.tb_frame.f_code.co_filename) == FOLDER:
-            line = trace.tb_lineno
+        folder, name = os.path.split(trace.tb_frame.f_code.co_filename)
+        if folder == FOLDER:
+            line, cell = trace.tb_lineno, f"{name}, " if name.startswith("cell ") else ""
         trace = trace.tb_next
     if line is None and isinstance(error, SyntaxError):
         line = error.lineno
-    return "" if line is None else f" (line {line})"
+    return "" if line is None else f" ({cell}line {line})"
 
 
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 from .answers import VALUE, Answer
 from .protocol import Asks, encode
 
+_ANSWERED = ("call", "get", "cells", "import")
+"""The steps that have a result."""
+
 
 class Runner(Protocol):
     """A process that runs a student's module: `client.Worker`, or a plain process on the student's machine."""
@@ -43,7 +46,7 @@ class Student:
         answer = self._runner.run(steps, asks)
         if answer.kind != VALUE:
             raise NoValueError(answer)
-        if type(answer.value) is not list:
+        if type(answer.value) is not list or len(answer.value) != sum(step[0] in _ANSWERED for step in steps):
             raise NoValueError(Answer("bad", why="not an answer to this question"))
         return answer.value
 
@@ -51,9 +54,23 @@ class Student:
         """Drop all objects before the next question."""
         self._fresh = True
 
-    def load(self) -> None:
-        """Import the student's module. Raises NoValueError if that fails."""
-        self._run([["import"]])
+    def cells(self) -> list[str]:
+        """Read the notebook that was handed in in place of the module, without running it.
+
+        Returns what is left out, and which of several definitions counts. Raises NoValueError if it cannot be read.
+        """
+        return self._notes("cells")
+
+    def load(self) -> list[str]:
+        """Import the student's module. Raises NoValueError if that fails.
+
+        Returns what is left out of a notebook, as `cells` does, with the statements that fail.
+        """
+        return self._notes("import")
+
+    def _notes(self, step: str) -> list[str]:
+        (notes,) = self._run([[step]])
+        return [note for note in notes if type(note) is str] if type(notes) is list else []
 
     def restart(self) -> None:
         """Kill the process, so that only what `save` has returned survives."""
