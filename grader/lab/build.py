@@ -119,7 +119,7 @@ def _try_notebook(master: Master, student: Path, work: Path) -> None:
     folder = work / "notebook"
     shutil.copytree(student, folder)
     (folder / HAND_IN).write_text(master.solution, encoding="utf-8")
-    if said := run(student_notebook(master.notebook), folder):
+    if said := run(folder / "lab.ipynb"):
         raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
 
 

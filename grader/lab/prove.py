@@ -45,7 +45,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
     """Run the solution, the stub and all wrong solutions. ``checks`` is the file that the checks were loaded from."""
     proof = Proof()
     texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
-    with _workers(texts) as workers:
+    with _workers(texts, master.memory_mib) as workers:
         try:
             say("solution")
             for judged in judging(master.checks, next(workers), {}):
@@ -67,7 +67,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
 
 
 @contextmanager
-def _workers(texts: list[str]) -> Iterator[Iterator[Worker]]:
+def _workers(texts: list[str], memory_mib: int) -> Iterator[Iterator[Worker]]:
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as made:
         tmp = Path(made)
         code, scratch = tmp / "code", tmp / "scratch"
@@ -81,7 +81,7 @@ def _workers(texts: list[str]) -> Iterator[Iterator[Worker]]:
                 folder = code / str(number)
                 folder.mkdir()
                 (folder / HAND_IN).write_text(text, encoding="utf-8")
-                with Worker(sandbox, tier, folder, Path(HAND_IN).stem, scratch) as worker:
+                with Worker(sandbox, tier, folder, Path(HAND_IN).stem, scratch, memory_mib << 20) as worker:
                     yield worker
 
         workers = each()
