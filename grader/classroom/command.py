@@ -19,7 +19,7 @@ from typing import NoReturn
 from ..errors import UsageError, VoidError
 from ..lab.bundle import read_bundle
 from ..report.words import counted
-from ..sandbox import LAB, Tier, adopt_orphans, choose, no_grades
+from ..sandbox import LAB, Tier, choose, no_grades
 from .collect import collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out
@@ -28,7 +28,7 @@ from .one import as_handed, one
 from .points import read_adjust, read_rubric
 from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
 from .roster import read_roster
-from .run import Grading, chosen, good, run_of, same_lab, scratch_folder
+from .run import Grading, chosen, run_of, same_lab, scratch_folder
 from .tables import write_all
 
 OK, SOME, VOID_EXIT, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
@@ -145,16 +145,16 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             unpacked.mkdir(mode=0o700)
             found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
-            tier = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
+            tier, weak = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
             names = ", ".join(found.left_out)
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {tier.name}", file=sys.stderr)
             if names:
                 print(f"left out: {names} (neither a folder, .zip, .py nor .ipynb)", file=sys.stderr)
             command = shlex.join(["python", "-m", "grader", *words])
-            about = run_of(run, bundle, tier, command, found.submissions)
+            about = run_of(run, bundle, tier, weak, command, found.submissions)
             if given.roster:
                 about["roster"] = {one.id: one.lms_id for one in roster.values()}
-            if run.get("ungraded") and good(tier):
+            if run.get("ungraded") and not weak:
                 about["regrading"], given.regrade = "", "all"
             grading = Grading(given.out, bundle, tier, given.jobs, about, scratch)
             grading.grade(found, only, given.regrade or "")
@@ -167,7 +167,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     return _told(rows, outs[0])
 
 
-def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> Tier:
+def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:
+    """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
     place = scratch / "choose"
     place.mkdir()
     tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
@@ -177,7 +178,7 @@ def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> Tier:
             f"no sandbox that is good enough for grades works here: {why}. With --ungraded, submissions run "
             "without a gradebook"
         )
-    return tier
+    return tier, bool(why)
 
 
 def _lowered(out: Out, allow: bool) -> Out:
@@ -209,9 +210,8 @@ def _one(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError(f"{given.submission} is missing; give a folder, .zip, .py or .ipynb")
     files = as_handed(given.submission.absolute(), bundle.lab["hand_in"])
     key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
-    adopt_orphans()
     with scratch_folder({}) as scratch:
-        tier = _tier(scratch, False, (given.lab,))
+        tier, _ = _tier(scratch, False, (given.lab,))
         place = scratch / uuid.uuid4().hex
         place.mkdir()
         found = one(files, bundle, key, tier, place)

@@ -149,7 +149,8 @@ def gradebook(rows: Sequence[Row]) -> str:
     lines = [
         (
             *(row.id, row.lab, row.status, number(row.points), number(row.of)),
-            *("" if row.late_days is None else row.late_days, number(row.penalty), number(row.score)),
+            *(("", "") if row.late_days is None else (row.late_days, number(row.penalty))),
+            number(row.score),
             *(row.found["tier"] or "", row.found["submission"][:12], row.found["bundle"][:12]),
         )
         for row in rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import stat
 import uuid
@@ -62,9 +63,8 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
 
 def waited(found: Found) -> bool:
     """Return whether a result could be due to a busy machine, so that the submission is tried once more, alone."""
-    return found["status"] == VOID or any(
-        check["outcome"] == TIMEOUT and "CPU, for" in check["got"] for check in found["checks"]
-    )
+    late = [check["got"] for check in found["checks"] if check["outcome"] == TIMEOUT]
+    return found["status"] == VOID or any("CPU time" not in why and "not run" not in why for why in late)
 
 
 def _judged(
@@ -76,11 +76,11 @@ def _judged(
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
             worker.limit(_IMPORT)
             try:
-                Student(worker).load()
+                notes = Student(worker).load()
             except NoValueError as failed:
                 kind, why = failed.answer.kind, failed.answer.why
                 return [_failed(check, kind, why) for check in checks], f"the module cannot be imported: {why}", []
-            return judge(checks, worker, bundle.known), "", []
+            return judge(checks, worker, bundle.known), "", notes
     finally:
         box.close()
 
@@ -102,10 +102,31 @@ def _handed_in(files: Files, hand_in: Sequence[str], folder: Path, scratch: Path
     packed = [(name, path) for name, path in there if path.suffix in ARCHIVES]
     if len(packed) == 1 and not any(name.name in hand_in for name, _ in there):
         there = _all([(packed[0][0].name, packed[0][1])], scratch / "unpacked-again")
+    names, module = [name.name for name, _ in there], hand_in[0].removesuffix(".py")
+    notebooks = [path for name, path in there if name.suffix == ".ipynb"]
+    if len(notebooks) == 1 and len(hand_in) == 1 and hand_in[0] not in names:
+        (folder / f"{module}.ipynb").write_bytes(_notebook(notebooks[0]))
+        return module
     for wanted in hand_in:
-        content = _content(wanted, there)
-        (folder / wanted).write_bytes(content)
-    return hand_in[0].removesuffix(".py")
+        (folder / wanted).write_bytes(_content(wanted, there))
+    return module
+
+
+def _notebook(path: Path) -> bytes:
+    """Return a notebook of format 4. Raises SubmissionError if it is none."""
+    content = path.read_bytes()
+    try:
+        found = json.loads(content.decode("utf-8-sig"))
+        cells, version = found.get("cells"), found.get("nbformat")
+    except json.JSONDecodeError as error:
+        said = f"line {error.lineno}: {error.msg}"
+        raise SubmissionError(f"{path.name} is not a notebook: {said}; save it again and hand in that") from None
+    except (ValueError, RecursionError, AttributeError) as error:
+        said = str(error) or type(error).__name__
+        raise SubmissionError(f"{path.name} is not a notebook: {said}; save it again and hand in that") from None
+    if version != 4 or type(cells) is not list:
+        raise SubmissionError(f"{path.name} has format {version}; open it in JupyterLab and save it in format 4")
+    return content
 
 
 def _content(wanted: str, there: list[tuple[PurePosixPath, Path]]) -> bytes:

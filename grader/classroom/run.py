@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..lab.bundle import Bundle
-from ..sandbox import Tier, no_grades
+from ..sandbox import Tier
 from .collect import Collection, Submission
 from .gradebook import RUN
 from .one import waited
@@ -42,11 +42,6 @@ _SCRATCH = "grader-class-"
 _EVERY = 5.0
 """Seconds between two lines of progress if the output is not a terminal."""
 ALL, CHANGED = "all", "changed"
-
-
-def good(tier: Tier) -> bool:
-    """Return whether the sandbox is good enough for a lab's grades."""
-    return not no_grades(tier)
 
 
 @contextmanager
@@ -78,7 +73,7 @@ def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) ->
 
 
 def run_of(
-    run: Mapping[str, Any], bundle: Bundle, tier: Tier, command: str, submissions: Iterable[Submission]
+    run: Mapping[str, Any], bundle: Bundle, tier: Tier, weak: bool, command: str, submissions: Iterable[Submission]
 ) -> dict[str, Any]:
     """Return the content of run.json. It keeps what earlier runs knew of other submissions."""
     about = {
@@ -92,7 +87,7 @@ def run_of(
         "points": {check: str(points) for check, points in bundle.points.items()},
         "command": command,
         "tier": asdict(tier),
-        "ungraded": not good(tier),
+        "ungraded": weak,
         "submissions": {**run.get("submissions", {}), **about},
         "roster": run.get("roster", {}),
         "lowered": run.get("lowered", {}),
