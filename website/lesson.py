@@ -65,6 +65,7 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
     exporter.register_filter("words", lambda text: adapted(words(formulas(text))))
     exporter.register_filter("title_first", title_first)
+    exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
     checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
@@ -96,6 +97,19 @@ def title_first(cells: list[Any]) -> list[Any]:
     """Return the cells with the first text before the code that prepares it."""
     first = next(at for at, cell in enumerate(cells) if cell.cell_type == "markdown")
     return [cells[first], *cells[:first], *cells[first + 1 :]]
+
+
+def together(cells: list[Any]) -> list[Any]:
+    """Return the cells with neighbouring collapsed cells as one, if the first of them shows nothing."""
+    made: list[Any] = []
+    for cell in cells:
+        folded = "collapsed" in cell.metadata.get("tags", [])
+        before = made[-1] if made else None
+        if folded and before and "collapsed" in before.metadata.get("tags", []) and not before.outputs:
+            made[-1] = nbformat.from_dict({**cell, "source": f"{before.source}\n\n\n{cell.source}"})
+        else:
+            made.append(cell)
+    return made
 
 
 def fenced(source: str) -> str:

@@ -101,7 +101,7 @@ def test_the_page_shows_what_a_reader_needs(page: str) -> None:
     assert text.index("<h1") < text.index("Code that prepares the next cell") < text.index('id="a-table"')
     assert "loud &lt;b&gt;" in text and 'class="dataframe"' in text and "A picture" in text
     assert "<summary>The answer</summary>" in text and "There is one more." in text
-    assert "show.predict" not in text and "4711" not in text and "1 of its cells check the text" in text
+    assert "show.predict" not in text and "4711" not in text and "Cells that check the text, not shown here: 1." in text
     assert 'href="../docs/rules.html"' in text and 'href="#the-end"' in text and 'href="77-made.ipynb"' in text
     assert "nb-place" not in text and "<msub><mi>x</mi><mn>1</mn></msub>" in text and "and $5." in text
 

@@ -1,8 +1,8 @@
 """Draws which operator sent which message to which operator, and when: a space-time diagram.
 
 Each operator is a vertical lane, time runs downwards, and each message is a line from the step in which it was sent to
-the step in which it was taken. A line stays at the height of its sending until the gap before its receiver. Two lines
-therefore cross in a gap exactly if the two messages pass its left and its right side in different orders: one message
+the step in which it was taken. A line stays at the height of its sending until the gap before its receiver. A lane that
+it only passes is interrupted there. Two lines therefore cross in a gap exactly if the two messages pass its left and its right side in different orders: one message
 overtakes the other, or they travel in opposite directions at the same time.
 
 >>> lanes = {"table": ("table", ""), "view": ("view", "")}
@@ -40,6 +40,8 @@ PITCH = 32.0
 GUTTER, MARGIN = 44.0, 14.0
 NEAREST, FARTHEST = 32.0, 240.0
 """The smallest and the largest distance between two lanes in px."""
+_PAST = 0.15
+"""Where a line bends behind a lane that it passes, as a fraction of the distance between two lanes."""
 CLEAR = 12.0
 """The distance between a chip and a lane in px, which leaves room for an arrowhead."""
 HEADING, NOTE = 110.0, 130.0
@@ -180,7 +182,7 @@ class _Drawn:
         self.notes = [self._note(name, at) for name, at in what.notes if at in self.y]
 
     def _path(self, number_: int, each: MessageLine) -> list[Point]:
-        """Return the points of a line: level from the sender to the lane before the receiver, then down to it."""
+        """Return the points of a line: level from the sender past the lane before the receiver, then down to it."""
         xs, names = list(self.x.values()), list(self.x)
         source, target = names.index(each.source), names.index(each.target)
         before = target - 1 if source < target else target + 1
@@ -190,7 +192,16 @@ class _Drawn:
             end = (0.88 * xs[target] + 0.12 * xs[before], self.end + 10 + 8 * self.open.index(number_))
         else:
             end = (xs[target], self.y[each.taken])
-        return [(xs[source], y), *([(xs[before], y)] if before != source else []), end]
+        bend = (xs[before] + _PAST * (xs[target] - xs[before]), y)
+        return [(xs[source], y), *([bend] if before != source else []), end]
+
+    def _passed(self) -> Iterator[Point]:
+        """Yield where a line passes a lane that neither sends nor takes its message."""
+        for path in self.paths:
+            (start, y), (end, _) = path[0], path[-1]
+            yield from (
+                (x, y) for x in self.x.values() if len(path) > 2 and min(start, end) + 1 < x < max(start, end) - 1
+            )
 
     def _crossings(self) -> Iterator[Crossing]:
         for (one, a), (other, b) in combinations(enumerate(self.paths), 2):
@@ -205,6 +216,8 @@ class _Drawn:
         out = [text((MARGIN, 20), fit(self.title, self.wide - 2 * MARGIN, 14, bold=True), kind="b", size=14)]
         out += [rect(0, y - PITCH / 2, self.wide, PITCH, fill="panel") for at, y in self.y.items() if at == what.now]
         out += [self._lane(name) for name in what.lanes]
+        for x, y in self._passed():
+            out.append(line([(x, y - 7), (x, y + 7)], "panel" if (what.now, y) in self.y.items() else "page", wide=3))
         out.append(text((MARGIN, self.top - 8), what.unit, kind="m"))
         for at, y in self.y.items():
             out.append(text((MARGIN + 28, y + 4), str(at), kind="b" if at == what.now else "m", anchor="end"))
