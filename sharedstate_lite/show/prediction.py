@@ -38,6 +38,7 @@ class Prediction:
     def __init__(self, question: str, answer: Any, whys: Mapping[Any, str], guess: Any, factor: float) -> None:
         self.question, self.answer, self._factor = question, answer, factor
         self._whys = dict(whys)
+        self._because = self._whys.pop("right", "")
         self.guess = guess
         if not self.judge(answer):
             raise ViewError(
@@ -77,11 +78,16 @@ class Prediction:
     def verdict(self, guess: Any) -> dict[str, Any]:
         """Return what the reader is shown after a guess (None: skipped): right, text, why."""
         if guess is None:
-            whys = " ".join(f"Not {_text(wrong)}: {text}" for wrong, text in self._whys.items())
-            return {"right": None, "text": f"It was {self.shown}.", "why": whys}
+            whys = [f"Not {_text(wrong)}: {text}" for wrong, text in self._whys.items()]
+            return {
+                "right": None,
+                "text": f"It was {self.shown}.",
+                "why": " ".join(filter(None, [self._because, *whys])),
+            }
         right = self.judge(guess)
         said = f"You said {_text(guess)}." if right else f"You said {_text(guess)}. It was {self.shown}."
-        return {"right": right, "text": f"Right. {said}" if right else said, "why": "" if right else self.why(guess)}
+        whys = ["" if right else self.why(guess), self._because]
+        return {"right": right, "text": f"Right. {said}" if right else said, "why": " ".join(filter(None, whys))}
 
     def __repr__(self) -> str:
         if self.guess is None:
@@ -111,7 +117,8 @@ class Prediction:
         return f"<style>{style()}{_STYLE}</style><div class='ssl ssl-predict'>{inside}</div>"
 
     def _list(self) -> str:
-        return "".join(
+        because = f"<p>{escape(self._because)}</p>" if self._because else ""
+        return because + "".join(
             f"<p>Not <code>{escape(_text(wrong))}</code>: {escape(text)}</p>" for wrong, text in self._whys.items()
         )
 
@@ -121,7 +128,7 @@ def predict(
 ) -> Prediction:
     """Ask for a prediction of ``answer``, for a notebook to display.
 
-    ``whys`` maps wrong answers to explanations. ``guess`` is the reader's answer if it is typed into the cell. A number
+    ``whys`` maps wrong answers to explanations; its entry ``"right"`` explains the right answer. ``guess`` is the reader's answer if it is typed into the cell. A number
     is also right if the larger of the two numbers is at most ``factor`` times the smaller one. If ``answer`` is a
     range, every number in it is right. Raises ViewError if the answer is not judged right, or a wrong answer is.
     """

@@ -126,3 +126,12 @@ def test_written_code_is_checked_step_by_step() -> None:
     assert repr(check(Fails)) == "✗ +1 50: KeyError: 50. Hint: store it."
     assert repr(check(None)) == "✗ TypeError: 'NoneType' object is not callable"
     assert "✓" in check(Solution)._repr_html_()
+
+
+def test_the_right_answer_is_explained() -> None:
+    """The entry "right" is shown after every guess, and folded with the answer."""
+    asked = show.predict("How many?", 2, {1: "Both are stored.", "right": "One on each side."})
+    assert asked.verdict(2)["why"] == "One on each side."
+    assert asked.verdict(1)["why"] == "Both are stored. One on each side."
+    assert asked.verdict(None)["why"] == "One on each side. Not 1: Both are stored."
+    assert asked.html().index("One on each side.") < asked.html().index("Not <code>1</code>")
