@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import sys
 import tomllib
@@ -53,8 +54,8 @@ def _tasks(value: Any) -> bool:
 
 
 def _points(value: Any) -> bool:
-    numbers = isinstance(value, dict) and all(type(each) in (int, float) and each > 0 for each in value.values())
-    return numbers and sum(value.values()) == TOTAL
+    numbers = isinstance(value, dict) and all(type(each) in (int, float) and each >= 0 for each in value.values())
+    return numbers and math.isclose(sum(value.values()), TOTAL)
 
 
 def _replace(value: Any) -> bool:
@@ -69,7 +70,11 @@ _LAB: dict[str, Rule] = {
     "hand_in": (lambda value: value == [HAND_IN], "must be the one file that is handed in", f'hand_in = ["{HAND_IN}"]'),
     "memory_mib": (_number(64, 4096), "must be a whole number from 64 to 4096", "memory_mib = 512"),
     "tasks": (_tasks, "must name the tasks 1, 2, 3, ... in this order", '[tasks]\n  1 = "net"\n  2 = "The join"'),
-    "points": (_points, f"must be positive numbers that add up to {TOTAL}", '[points]\n  "net" = 4\n  "join.bag" = 8'),
+    "points": (
+        _points,
+        f"must be numbers, none below 0, that add up to {TOTAL}",
+        '[points]\n  "net" = 4\n  "join.bag" = 8',
+    ),
 }
 _MUTANT: dict[str, Rule] = {
     "replace": (_replace, "must be pairs of an old and a new text", 'replace = [["diff * count", "diff"]]'),
@@ -262,8 +267,10 @@ def where(error: BaseException, path: Path) -> str:
 def _read_notebook(path: Path) -> Any:
     try:
         text = _text(path)
-        if json.loads(text).get("nbformat") != 4:
-            raise MasterError("lab.ipynb: the notebook must have format 4; open it in JupyterLab and save it")
+        said = json.loads(text)
+        if said.get("nbformat") != 4 or not all("id" in cell for cell in said.get("cells", ())):
+            rule = "the notebook must have format 4, and each cell an id"  # nbformat would draw ids by chance
+            raise MasterError(f"lab.ipynb: {rule}; open it in JupyterLab and save it")
         node = nbformat.reads(text, as_version=nbformat.NO_CONVERT)
         nbformat.validate(node)
         return node

@@ -95,8 +95,8 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
             if check.task != task:
                 print(f"task {check.task}: {lab.tasks.get(check.task, '')}")
             broken = {result.check for result in results if result.outcome != PASS}.intersection(check.needs)
-            print("\n".join(_message(result, printed, broken)), flush=True)
-        task, failed = check.task, failed or result.outcome != PASS
+            print("\n".join(_message(result, printed, broken, check.id in lab.advice)), flush=True)
+        task, failed = check.task, failed or (result.outcome != PASS and check.id not in lab.advice)
     visible = [result for result in results if not result.hidden]
     last = lab.last(sum(result.outcome == PASS for result in visible), len(visible))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
@@ -114,10 +114,14 @@ def _printed(check: Check, result: Result, local: Local) -> str:
     return local.printed()
 
 
-def _message(result: Result, printed: str, broken: Collection[str] = ()) -> Iterator[str]:
-    """Yield the lines about a result. ``broken``: failed checks that make its details uninteresting."""
+def _message(result: Result, printed: str, broken: Collection[str] = (), advice: bool = False) -> Iterator[str]:
+    """Yield the lines about a result.
+
+    ``broken``: failed checks that make its details uninteresting. ``advice``: the check has no points.
+    """
     mend = f"  (mend {', '.join(sorted(broken))} first)" if broken and result.outcome != PASS else ""
-    yield f"  {result.outcome:7} {result.check}" + ("  (hidden)" if result.hidden else "") + mend
+    free = "  (advice, no points)" if advice and result.outcome != PASS else ""
+    yield f"  {result.outcome:7} {result.check}" + ("  (hidden)" if result.hidden else "") + free + mend
     if result.outcome == PASS or broken:
         return
     rule = "" if result.number is None else f" (rule {result.number})"

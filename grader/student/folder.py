@@ -32,6 +32,8 @@ class Lab:
     hidden_points: float
     points: float
     """The points of all checks."""
+    advice: frozenset[str] = frozenset()
+    """Checks without points. `check` goes on after them."""
 
     def last(self, passed: int, run: int) -> str:
         """Return the line that ends every output. ``passed`` and ``run``: numbers of visible checks.
@@ -69,6 +71,7 @@ def read(folder: Path) -> Lab:
     else:
         names = [check.id for check in checks if check.hidden]
         hidden, decided, total = len(names), sum(points.get(name, 0) for name in names), sum(points.values())
+    advice = frozenset(name for name, number in points.items() if not number)
     tasks = {int(number): name for number, name in said["tasks"].items()}
     module = Path(said["hand_in"][0]).stem
-    return Lab(said["title"], module, tasks, checks, said.get("known", {}), hidden, decided, total)
+    return Lab(said["title"], module, tasks, checks, said.get("known", {}), hidden, decided, total, advice)

@@ -63,6 +63,7 @@ def test_what_a_build_writes(built: Path) -> None:
     bundle = read_bundle(built)
     assert list(bundle.points) == [one["id"] for one in bundle.lab["checks"]]
     assert list(bundle.known["sum.signs"].values()) == ["The sum never becomes smaller."]
+    assert (built / "bundle").stat().st_mode & 0o077 == 0
     proof = json.loads((built / "proof.json").read_text())
     assert proof["bundle"] == bundle.hash
     assert [(one["check"], one["right"], one["got"]) for one in proof["mutants"]] == [
@@ -137,7 +138,7 @@ def test_a_solution_that_takes_too_long_is_refused(tmp_path: Path) -> None:
          "lab.toml, line 1: number: must be a whole number from 1 to 99\n  example: number = 1"),
         ({"lab": LAB.replace("minutes = 5\n", "")}, "lab.toml, line 1: minutes: is missing"),
         ({"lab": LAB.replace("minutes", "hours")}, "lab.toml, line 3: hours: is not known"),
-        ({"lab": LAB.replace("40", "50")}, "lab.toml, line 11: [points]: must be positive numbers that add up to 100"),
+        ({"lab": LAB.replace("40", "50")}, "lab.toml, line 11: [points]: must be numbers, none below 0, that"),
         ({"lab": LAB.replace("2 = ", "3 = ")}, "lab.toml, line 7: [tasks]: must name the tasks 1, 2, 3, ..."),
         ({"lab": LAB.replace("number = 9", "number")}, "lab.toml: Expected '=' after a key"),
         ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "[points] sum.sign: there is no such check in checks.py"),
@@ -237,6 +238,29 @@ def test_a_notebook_that_fails_is_refused(tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "9-sums is not built:" in said and "a cell fails:" in said and "TypeError: unsupported operand" in said
     assert [path.name for path in tmp_path.iterdir()] == ["9-sums"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda notebook: notebook.pop("cells"), "is missing an expected key: cells"),
+        (lambda notebook: notebook["cells"][1].pop("id"), "each cell an id; open it in JupyterLab and save it"),
+        (lambda notebook: notebook.update(nbformat=3), "the notebook must have format 4"),
+        (lambda notebook: notebook["cells"][1].pop("outputs"), "'outputs' is a required property"),
+    ],
+)
+def test_notebooks_that_cannot_be_read(change: Any, said: str, tmp_path: Path) -> None:
+    """A notebook without ids would get other ids in every build."""
+    lab = lab_master.write(tmp_path / "9-sums")
+    notebook = json.loads((lab / "lab.ipynb").read_text())
+    change(notebook)
+    (lab / "lab.ipynb").write_text(json.dumps(notebook))
+    with pytest.raises(MasterError) as error:
+        read(lab, tmp_path)
+    assert str(error.value).startswith("lab.ipynb") and said in str(error.value)
+    (lab / "lab.ipynb").write_text("{\n")
+    with pytest.raises(MasterError, match="lab.ipynb, line 2: "):
+        read(lab, tmp_path)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
