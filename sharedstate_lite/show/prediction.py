@@ -128,9 +128,10 @@ def predict(
 ) -> Prediction:
     """Ask for a prediction of ``answer``, for a notebook to display.
 
-    ``whys`` maps wrong answers to explanations; its entry ``"right"`` explains the right answer. ``guess`` is the reader's answer if it is typed into the cell. A number
-    is also right if the larger of the two numbers is at most ``factor`` times the smaller one. If ``answer`` is a
-    range, every number in it is right. Raises ViewError if the answer is not judged right, or a wrong answer is.
+    ``whys`` maps wrong answers to explanations; its entry ``"right"`` explains the right answer. ``guess`` is the
+    reader's answer if it is typed into the cell. A number is also right if the larger of the two numbers is at most
+    ``factor`` times the smaller one. If ``answer`` is a range, every number in it is right. Raises ViewError if the
+    answer is not judged right, or a wrong answer is.
     """
     return Prediction(question, answer, whys or {}, guess, factor)
 

@@ -2,8 +2,9 @@
 
 Each operator is a vertical lane, time runs downwards, and each message is a line from the step in which it was sent to
 the step in which it was taken. A line stays at the height of its sending until the gap before its receiver. A lane that
-it only passes is interrupted there. Two lines therefore cross in a gap exactly if the two messages pass its left and its right side in different orders: one message
-overtakes the other, or they travel in opposite directions at the same time.
+it only passes is interrupted there. Two lines therefore cross in a gap exactly if the two messages pass its left and
+its right side in different orders: one message overtakes the other, or they travel in opposite directions at the same
+time.
 
 >>> lanes = {"table": ("table", ""), "view": ("view", "")}
 >>> question, change = MessageLine("view", "table", 1, 4, "? Potato"), MessageLine("table", "view", 2, 3, "+1 Potato")
