@@ -62,6 +62,7 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
             _write(made / "solution", teachers)
             bundle = bundled(master, proof)
             _write(made / "bundle", bundle)
+            (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
             summary = {
                 "version": 1,
                 "lab": master.number,

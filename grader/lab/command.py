@@ -8,9 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from ..errors import GraderError, UsageError, VoidError
 from .build import build
 from .master import PUBLIC, Toml
@@ -21,33 +18,18 @@ _EXAMPLE = "python -m grader lab build labs/1-max-and-join"
 
 
 class Steps:
-    """Shows the steps of a build: one updating line in a terminal, otherwise one line per step."""
+    """Shows the steps of a build, one line for each."""
 
     def __init__(self, mutants: int) -> None:
         """``mutants``: the number of wrong solutions. The build has four more steps."""
-        self._all, self._at, self._began = mutants + 4, -1, time.monotonic()
-        self._bar: Progress | None = None
-        console = Console(stderr=True, highlight=False)
-        if console.is_terminal:
-            columns = (BarColumn(20), TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task("", total=self._all)
-            self._bar.start()
+        self._all, self._at, self._began = mutants + 4, 0, time.monotonic()
 
     def say(self, step: str) -> None:
-        """Show the step that starts now."""
-        self._at += 1
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._at, description=step)
-            return
+        """Show the step that starts now, and the time left if all steps take equally long."""
         past = time.monotonic() - self._began
         left = f"about {past / self._at * (self._all - self._at):.0f} s left" if self._at > 1 else "time left unknown"
-        print(f"[{self._at + 1} of {self._all}, {past:.1f} s, {left}] {step}", file=sys.stderr, flush=True)
-
-    def stop(self) -> None:
-        """Remove the line."""
-        if self._bar is not None:
-            self._bar.stop()
+        self._at += 1
+        print(f"[{self._at} of {self._all}, {past:.1f} s, {left}] {step}", file=sys.stderr, flush=True)
 
 
 def main(args: list[str]) -> int:
@@ -63,7 +45,6 @@ def main(args: list[str]) -> int:
         given = parser.parse_args(args)
     except SystemExit as left:
         return USAGE if left.code else 0
-    steps: Steps | None = None
     try:
         lab = given.lab.resolve()
         if not (lab / "lab.toml").is_file():
@@ -73,16 +54,15 @@ def main(args: list[str]) -> int:
         steps = Steps(len(Toml(lab / "mutants.toml").values) if (lab / "mutants.toml").is_file() else 0)
         proof = build(lab, out.absolute(), secret, steps.say)
     except MasterError as error:
-        return _end(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), 1, steps)
+        return _end(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), 1)
     except UsageError as error:
-        return _end(str(error), USAGE, steps)
+        return _end(str(error), USAGE)
     except (VoidError, OSError) as error:
-        return _end(f"this machine could not build it: {error}", 2, steps)
+        return _end(f"this machine could not build it: {error}", 2)
     except GraderError as error:
-        return _end(str(error), 1, steps)
+        return _end(str(error), 1)
     except KeyboardInterrupt:
-        return _end("interrupted; nothing was written", 130, steps)
-    steps.stop()
+        return _end("interrupted; nothing was written", 130)
     id, cpu, limit = proof.slowest
     print(f"{out}: student/, solution/, bundle/, proof.json")
     print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
@@ -103,8 +83,6 @@ def _secret(path: Path) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _end(words: str, status: int, steps: Steps | None) -> int:
-    if steps is not None:
-        steps.stop()
+def _end(words: str, status: int) -> int:
     print(words, file=sys.stderr)
     return status
