@@ -22,7 +22,7 @@ from ..report.words import counted
 from ..sandbox import LAB, Tier, choose, no_grades
 from .collect import collect
 from .fill import feedback_zip, fill
-from .gradebook import RUN, Out, Row, read_out
+from .gradebook import RUN, TIMINGS, Out, Row, read_out
 from .late import read_course
 from .one import as_handed, one
 from .points import read_adjust, read_rubric
@@ -160,8 +160,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             grading.grade(found, only, given.regrade or "")
         about["scratch"] = ""
         write(given.out / RUN, as_json(about))
-        timings = read(given.out / "timings.json") or {}
-        write(given.out / "timings.json", as_json(timings | grading.seconds))
+        timings = read(given.out / TIMINGS) or {}
+        write(given.out / TIMINGS, as_json(timings | grading.seconds))
         outs = [_lowered(read_out(given.out), given.allow_lower)]
         rows = write_all(outs, course, rubric, adjust)[bundle.number]
     return _told(rows, outs[0])

@@ -16,7 +16,7 @@ from .late import Course
 from .points import Rubric, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNREADABLE, Found, earlier, fresh, read
 
-RUN = "run.json"
+RUN, TIMINGS = "run.json", "timings.json"
 Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
 _COLUMNS = ("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle")
 _MEND = {

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
+from .gradebook import RUN, TIMINGS, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
 from .points import Rubric
-from .results import as_json, write
+from .results import as_json, read, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 
@@ -42,12 +42,12 @@ def _write(path: Path, text: str) -> None:
 
 def _forget(out: Out) -> None:
     """Remove what is known of students whose folder in submissions/ has been deleted."""
-    gone = set(out.run["submissions"]) - set(out.newest)
-    for id in gone:
-        del out.run["submissions"][id]
-        out.run["lowered"].pop(id, None)
-    if gone:
-        write(out.folder / RUN, as_json(out.run))
+    timings = read(out.folder / TIMINGS) or {}
+    for known in (out.run["submissions"], out.run["lowered"], timings):
+        for id in set(known) - set(out.newest):
+            del known[id]
+    write(out.folder / RUN, as_json(out.run))
+    write(out.folder / TIMINGS, as_json(timings))
     for place in (out.folder / "sources").glob("*"):
         if place.name not in out.newest:
             shutil.rmtree(place)

@@ -1,0 +1,260 @@
+"""`class` as a run: it resumes after any end, repeats little, and gives the same bytes for any number of jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
+
+from grader.classroom.pool import Pool
+
+ROOT = Path(__file__).resolve().parents[2]
+MANY = {
+    "s01": RIGHT,
+    "s02": SMALL,
+    "s03": WRONG,
+    "s04": "def double(x):\n    while True: pass\n",
+    "s05": "import os\nos._exit(0)\n",
+    "s06": "def double(x):\n    raise ValueError(f'{object()} <script>')\n",
+    "s07": "import time\ndef double(x):\n    if x == 0: time.sleep(600)\n    return x + x\n",
+    "s08": RIGHT,
+}
+
+
+@pytest.fixture
+def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+    """A teacher with the tiny lab."""
+    return Teacher(tmp_path, capsys)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, bytes]]:
+    """Submissions, a bundle, and what a run with one job has written."""
+    tmp = tmp_path_factory.mktemp("undisturbed")
+    lab, subs = bundle(tmp / "bundle"), handed_in(tmp / "subs", **MANY)
+    process = started(subs, lab, tmp / "out", jobs=1)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    return subs, lab, contents(tmp / "out")
+
+
+def started(subs: Path, lab: Path, out: Path, jobs: int = 2) -> subprocess.Popen[str]:
+    """Start `class` as a process."""
+    words = [sys.executable, "-m", "grader", "class", subs, "--lab", lab, "--out", out, "--jobs", jobs]
+    return subprocess.Popen(
+        list(map(str, words)), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that judge submissions for this one."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            words = Path("/proc", name, "cmdline").read_text() if name.isdigit() else ""
+        except OSError:
+            continue
+        if "grader.classroom.pool" in words and words.endswith(f"\0{process.pid}\0"):
+            found.append(int(name))
+    return found
+
+
+def results(out: Path) -> set[str]:
+    """Return the ids that have a result."""
+    return {path.parent.name for path in out.glob("submissions/*/result.json")}
+
+
+def test_what_is_found(undisturbed: tuple[Path, Path, dict[str, bytes]]) -> None:
+    """Right, wrong, endless, leaving, raising and sleeping code: each has a result and a grade."""
+    files = undisturbed[2]
+    found = {id: json.loads(files[f"submissions/{id}/result.json"]) for id in MANY}
+    outcomes = {id: [check["outcome"] for check in one["checks"]] for id, one in found.items()}
+    assert outcomes == {
+        "s01": ["pass", "pass", "pass"],
+        "s02": ["pass", "pass", "wrong"],
+        "s03": ["wrong", "error", "wrong"],
+        "s04": ["timeout", "timeout", "timeout"],
+        "s05": ["crash", "crash", "crash"],
+        "s06": ["error", "error", "error"],
+        "s07": ["timeout", "pass", "pass"],
+        "s08": ["pass", "pass", "pass"],
+    }
+    lines = files["gradebook.csv"].decode().splitlines()
+    assert [line.split(",")[7] for line in lines[1:]] == ["100", "70", "0", "0", "0", "0", "50", "100"]
+    assert re.search("0x[0-9a-f]{6}", json.dumps(found["s06"])) is None
+    assert "not run, because two checks before it have timed out" in json.dumps(found["s04"])
+    assert files["sources/s02/solution.py"].decode() == SMALL
+    assert not [name for name in files if "first" in name or name.endswith(".new")]
+
+
+def test_same_bytes_with_two_jobs_and_twice(
+    undisturbed: tuple[Path, Path, dict[str, bytes]], tmp_path: Path, teacher: Teacher
+) -> None:
+    """Two jobs give the same files as one. The same command again judges nothing and changes nothing."""
+    subs, teacher.lab, files = undisturbed
+    assert teacher.grade(subs, "--jobs", 2) == 0
+    assert contents(teacher.out) == files
+    times = {path: path.stat().st_mtime_ns for path in teacher.out.glob("submissions/*/*")}
+    assert teacher.grade(subs, "--jobs", 2) == 0
+    assert contents(teacher.out) == files
+    assert {path: path.stat().st_mtime_ns for path in teacher.out.glob("submissions/*/*")} == times
+
+
+def test_kill_9_loses_what_was_running(undisturbed: tuple[Path, Path, dict[str, bytes]], tmp_path: Path) -> None:
+    """Killed when 1, 3 and 5 results are there: no process is left, no result is repeated, the files are equal."""
+    subs, lab, files = undisturbed
+    out = tmp_path / "out"
+    for at in (1, 3, 5):
+        process = started(subs, lab, out)
+        until = time.monotonic() + 300
+        while len(results(out)) < at and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        those = children(process)
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+        kept = {id: (out / "submissions" / id / "result.json").stat().st_mtime_ns for id in results(out)}
+        assert at <= len(kept) < len(MANY)
+        while any(Path("/proc", str(pid)).exists() for pid in those) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not children(process)
+        scratch = json.loads((out / "run.json").read_text())["scratch"]
+        while any(scratch in _words(pid) for pid in os.listdir("/proc")) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not [pid for pid in os.listdir("/proc") if scratch in _words(pid)]
+    process = started(subs, lab, out)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert {id: (out / "submissions" / id / "result.json").stat().st_mtime_ns for id in kept} == kept
+    assert contents(out) == files
+    assert not Path(scratch).exists()
+
+
+def _words(pid: str) -> str:
+    try:
+        return Path("/proc", pid, "cmdline").read_text() if pid.isdigit() else ""
+    except OSError:
+        return ""
+
+
+def test_ctrl_c_and_a_killed_child(undisturbed: tuple[Path, Path, dict[str, bytes]], tmp_path: Path) -> None:
+    """Ctrl-C: 130, and the same command continues. A child that was killed is void at first, then tried again."""
+    subs, lab, files = undisturbed
+    out = tmp_path / "out"
+    process = started(subs, lab, out)
+    until = time.monotonic() + 300
+    while not results(out) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert "the same command continues where this one has stopped" in said
+    assert "Traceback" not in said
+    assert not children(process)
+    assert 0 < len(results(out)) < len(MANY)
+    process = started(subs, lab, out)
+    while not children(process) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    for pid in children(process)[:1]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert contents(out) == files
+
+
+def test_new_submissions_and_only(teacher: Teacher, tmp_path: Path) -> None:
+    """A changed submission is judged again, and its earlier result is kept. --only leaves the others alone."""
+    subs = handed_in(tmp_path / "subs", s0001=WRONG, s0002=WRONG)
+    assert teacher.grade(subs, "--only", "s0001") == 0
+    assert teacher.column("score") == {"s0001": "0"}
+    (subs / "s0001" / "solution.py").write_text(RIGHT)
+    assert teacher.grade(subs) == 0
+    assert teacher.column("score") == {"s0001": "100", "s0002": "0"}
+    before = json.loads((teacher.out / "submissions" / "s0001" / "result-1.json").read_text())
+    assert before["checks"][0]["outcome"] == "wrong"
+    (change,) = teacher.table("changes.csv")
+    assert (change["why"], change["points_before"], change["points_now"]) == ("another submission", "0", "100")
+    assert change["checks"] == "double: wrong -> pass, words: error -> pass, large: wrong -> pass"
+
+
+def test_regrade_never_lowers(teacher: Teacher, tmp_path: Path) -> None:
+    """A regrade with a stricter check keeps the earlier points. With --allow-lower, the newest counts for good."""
+    subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
+    assert teacher.grade(subs) == 0
+    teacher.lab = bundle(tmp_path / "strict", checks=CHECKS.replace("range(3)", "(0, 2000)"))
+    assert teacher.grade(subs, "--regrade", "changed") == 0
+    assert teacher.column("score") == {"s0001": "70", "s0002": "100"}
+    assert teacher.column("counts", "changes.csv") == {"s0001": "earlier", "s0002": "newest"}
+    assert "the earlier result counts" in (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    assert teacher.run("grades", teacher.out, "--allow-lower") == 0
+    assert teacher.column("score") == {"s0001": "20", "s0002": "100"}
+    assert teacher.run("grades", teacher.out) == 0
+    assert teacher.column("score") == {"s0001": "20", "s0002": "100"}
+
+
+def test_one(teacher: Teacher, tmp_path: Path) -> None:
+    """`one` judges one submission as `class` does: 0 graded, 1 unreadable, 64 for wrong usage."""
+    subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
+    (subs / "s0002" / "solution.py").rename(subs / "s0002" / "solutoin.py")
+    assert teacher.grade(subs) == 1
+    for id, status in (("s0001", 0), ("s0002", 1)):
+        told = tmp_path / f"{id}.json"
+        assert teacher.run("one", subs / id, "--lab", teacher.lab, "--results", told) == status
+        same = json.loads(told.read_text())
+        assert {**same, "submission": ""} == {**teacher.result(id), "submission": ""}
+    assert teacher.run("one", subs / "s0003", "--lab", teacher.lab) == 64
+    assert teacher.run("one", subs / "s0001", "--lab", subs) == 64
+
+
+def test_a_notebook_is_read_and_not_run(teacher: Teacher, tmp_path: Path) -> None:
+    """Definitions of a notebook are judged; calls and magics are dropped and named in the feedback."""
+    sources = ["%matplotlib inline\n", "def double(x):\n    return 0\n", f"{RIGHT}\nprint(double(2))\n", "%%bash\nls\n"]
+    cells = [{"cell_type": "code", "source": source, "outputs": [{"text": "100"}]} for source in sources]
+    place = tmp_path / "subs" / "s0001" / "mine.ipynb"
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    assert teacher.grade(tmp_path / "subs") == 0
+    assert teacher.column("score") == {"s0001": "100"}
+    page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    for said in ("%matplotlib inline", "double is defined 2 times; cell 3 counts", "print(double(2))", "%%bash"):
+        assert said in page
+
+
+def test_a_check_that_fails_is_void(teacher: Teacher, tmp_path: Path) -> None:
+    """A mistake in checks.py gives no grade and stops nobody: status void, exit 2. It is tried again next time."""
+    teacher.lab = bundle(tmp_path / "broken", checks=CHECKS.replace("for x in range(3):", "for x in range(3 // 0):"))
+    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=WRONG)) == 2
+    assert teacher.column("status") == {"s0001": "void", "s0002": "void"}
+    assert "ZeroDivisionError" in teacher.column("problem", "problems.csv")["s0001"]
+    assert not list(teacher.out.rglob("result-1.json"))
+
+
+def test_forgetting_a_student(teacher: Teacher, tmp_path: Path) -> None:
+    """Deleting submissions/ID and running `grades` removes all that is known of a student."""
+    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=RIGHT)) == 0
+    for path in (teacher.out / "submissions" / "s0001").iterdir():
+        path.unlink()
+    (teacher.out / "submissions" / "s0001").rmdir()
+    assert teacher.run("grades", teacher.out) == 0
+    assert not list(teacher.out.rglob("*s0001*"))
+    assert not [path for path in teacher.out.rglob("*") if path.is_file() and b"s0001" in path.read_bytes()]
+
+
+def test_the_pool_reports_a_process_that_dies(tmp_path: Path) -> None:
+    """A task whose process is killed has no result; the next task gets a new process."""
+    task: dict[str, Any] = {"id": "s1", "files": [], "bundle": str(tmp_path), "key": {}, "tier": {}}
+    with Pool(2, tmp_path) as pool:
+        assert [(one["id"], found) for one, found, _ in pool.run([task, {**task, "id": "s2"}], 1)] == [
+            ("s1", None),
+            ("s2", None),
+        ]
