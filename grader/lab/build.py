@@ -21,7 +21,8 @@ import nbformat
 from ..errors import UsageError
 from ..student.files import files as copied
 from .bundle import digest
-from .master import HAND_IN, PUBLIC, TOTAL, Master, disagreements, read
+from .fields import HAND_IN, TOTAL
+from .master import PUBLIC, Master, disagreements, read
 from .notebook import run
 from .prove import Proof, Say, prove
 from .regions import MasterError

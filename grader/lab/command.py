@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..errors import GraderError, UsageError, VoidError
 from .build import build
-from .master import PUBLIC, Toml
+from .fields import Toml
+from .master import PUBLIC
 from .regions import MasterError
 
 USAGE = 64

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 import sys
-import tomllib
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,62 +25,13 @@ import nbformat
 
 from ..errors import UsageError
 from .checks import Check, load
+from .fields import HAND_IN, LAB, MUTANT, Toml, read_text
 from .regions import MasterError, regions, stub
 
-HAND_IN = "solution.py"
 PUBLIC = "public"
 """The value of SECRET in a checks.py, unless the teacher gives a secret."""
 FILES = ("lab.toml", "lab.ipynb", HAND_IN, "checks.py", "mutants.toml")
-TOTAL = 100
-"""The sum of all points of a lab."""
 _SECRET = re.compile(r'^SECRET = "(.*)"$', re.MULTILINE)
-Rule = tuple[Callable[[Any], bool], str, str]
-"""Whether a value is valid, the rule in words, and an example."""
-
-
-def _number(least: int, most: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and least <= value <= most
-
-
-def _words(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
-
-
-def _tasks(value: Any) -> bool:
-    numbered = isinstance(value, dict) and list(value) == [str(number) for number in range(1, len(value) + 1)]
-    return numbered and bool(value) and all(map(_words, value.values()))
-
-
-def _points(value: Any) -> bool:
-    numbers = isinstance(value, dict) and all(type(each) in (int, float) and each >= 0 for each in value.values())
-    return numbers and math.isclose(sum(value.values()), TOTAL)
-
-
-def _replace(value: Any) -> bool:
-    pairs = isinstance(value, list) and bool(value) and all(isinstance(pair, list) for pair in value)
-    return pairs and all(len(pair) == 2 and all(isinstance(text, str) for text in pair) and pair[0] for pair in value)
-
-
-_LAB: dict[str, Rule] = {
-    "number": (_number(1, 99), "must be a whole number from 1 to 99", "number = 1"),
-    "title": (_words, "must be one line of text", 'title = "A retractable MAX and a symmetric join"'),
-    "minutes": (_number(1, 600), "must be a whole number from 1 to 600", "minutes = 150"),
-    "hand_in": (lambda value: value == [HAND_IN], "must be the one file that is handed in", f'hand_in = ["{HAND_IN}"]'),
-    "memory_mib": (_number(64, 4096), "must be a whole number from 64 to 4096", "memory_mib = 512"),
-    "tasks": (_tasks, "must name the tasks 1, 2, 3, ... in this order", '[tasks]\n  1 = "net"\n  2 = "The join"'),
-    "points": (
-        _points,
-        f"must be numbers, none below 0, that add up to {TOTAL}",
-        '[points]\n  "net" = 4\n  "join.bag" = 8',
-    ),
-}
-_MUTANT: dict[str, Rule] = {
-    "replace": (_replace, "must be pairs of an old and a new text", 'replace = [["diff * count", "diff"]]'),
-    "check": (_words, "must be the check that fails first", 'check = "join.bag"'),
-    "trace": (_words, "must be the trace that the student sees", 'trace = "+info, +info | +visit"'),
-    "says": (_words, "must say what is wrong, in one line", 'says = "The join stores whether a row is there."'),
-    "rule": (_number(1, 99), "must be the number of the rule that its check checks", "rule = 8"),
-}
 
 
 @dataclass(frozen=True)
@@ -121,56 +70,6 @@ class Master:
     mutants: list[Mutant]
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise MasterError(f"{path.name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-
-
-class Toml:
-    """A TOML file that knows the lines of its keys."""
-
-    def __init__(self, path: Path) -> None:
-        self.file, self.lines = path.name, _text(path).splitlines()
-        try:
-            self.values = tomllib.loads("\n".join(self.lines))
-        except tomllib.TOMLDecodeError as error:
-            raise MasterError(f"{self.file}: {error}; the file must be valid TOML") from None
-
-    def line(self, table: str, key: str = "") -> int:
-        """Return the line of a key, or of its table if the key or ``key`` is missing. 1 if both are missing."""
-        inside, found = table == "", 1
-        for number, text in enumerate(self.lines, 1):
-            if header := re.fullmatch(r"\[\s*[\"']?([^\"'\]]+?)[\"']?\s*\]\s*(#.*)?", text):
-                inside = header[1] == table
-                found = number if inside else found
-                if inside and not key:
-                    return number
-            elif inside and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", text):
-                return number
-        return found
-
-    def wrong(self, rule: str, table: str, key: str = "", example: str = "") -> str:
-        """Return a problem: file, line, rule, example."""
-        where = " ".join(filter(None, [f"[{table}]" if table else "", key]))
-        shown = f"\n  example: {example}" if example else ""
-        return f"{self.file}, line {self.line(table, key)}: {where}: {rule}{shown}"
-
-    def problems(self, values: dict[str, Any], rules: dict[str, Rule], table: str, may: set[str]) -> list[str]:
-        """Return what is wrong with the keys of a table. Keys in ``may`` can be missing."""
-        found = []
-        for key, (valid, rule, example) in rules.items():
-            if key not in values and key not in may:
-                found.append(self.wrong("is missing", table, key, example))
-            elif key in values and not valid(values[key]):
-                at = (key, "") if isinstance(values[key], dict) else (table, key)
-                found.append(self.wrong(rule, *at, example))
-        for key in sorted(values.keys() - rules.keys()):
-            found.append(self.wrong(f"is not known; known are {', '.join(rules)}", table, key))
-        return found
-
-
 def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
     """Read a master. ``work`` is an empty folder for a copy of checks.py. Raises MasterError with all problems."""
     if missing := [name for name in FILES if not (folder / name).is_file()]:
@@ -184,22 +83,18 @@ def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
         except MasterError as error:
             problems.extend(error.problems)
 
-    solution = _text(folder / HAND_IN)
+    solution = read_text(folder / HAND_IN)
     lab = part(_read_lab, folder / "lab.toml")
     started = part(stub, solution)
-    text = part(_with_secret, _text(folder / "checks.py"), secret)
+    text = part(_with_secret, read_text(folder / "checks.py"), secret)
     checks = part(_read_checks, text, work) if text else []
     notebook = part(_read_notebook, folder / "lab.ipynb")
     mutants = part(_read_mutants, folder / "mutants.toml", solution, [one.id for one in checks or []])
     if problems:
         raise MasterError(*problems)
     return Master(
-        number=lab["number"],
-        title=lab["title"],
-        minutes=lab["minutes"],
-        memory_mib=lab["memory_mib"],
+        **{name: lab[name] for name in ("number", "title", "minutes", "memory_mib", "points")},
         tasks={int(number): title for number, title in lab["tasks"].items()},
-        points=lab["points"],
         solution=solution,
         stub=started,
         checks_text=text,
@@ -212,7 +107,7 @@ def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
 
 def _read_lab(path: Path) -> dict[str, Any]:
     toml = Toml(path)
-    if problems := toml.problems(toml.values, _LAB, "", set()):
+    if problems := toml.problems(toml.values, LAB, "", set()):
         raise MasterError(*problems)
     return toml.values
 
@@ -266,7 +161,7 @@ def where(error: BaseException, path: Path) -> str:
 
 def _read_notebook(path: Path) -> Any:
     try:
-        text = _text(path)
+        text = read_text(path)
         said = json.loads(text)
         if said.get("nbformat") != 4 or not all("id" in cell for cell in said.get("cells", ())):
             rule = "the notebook must have format 4, and each cell an id"  # nbformat would draw ids by chance
@@ -288,7 +183,7 @@ def _read_mutants(path: Path, solution: str, ids: list[str]) -> list[Mutant]:
             problems.append(toml.wrong("each wrong solution is a table", "", name, f"[{name}]"))
             continue
         # A missing trace is reported by the proof, which knows it.
-        found = toml.problems(values, _MUTANT, name, {"trace", "rule"})
+        found = toml.problems(values, MUTANT, name, {"trace", "rule"})
         text = solution
         for old, new in values["replace"] if not found else []:
             if (many := text.count(old)) != 1:

@@ -17,8 +17,9 @@ from typing import Any
 from ..errors import GraderError
 from ..sandbox import LAB, choose
 from ..worker import Worker
+from .fields import HAND_IN
 from .judge import PASS, Judged, judging
-from .master import HAND_IN, Master, Mutant, where
+from .master import Master, Mutant, where
 from .regions import MasterError
 
 SHARE = 0.1
