@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from grader.lab.bundle import read_bundle
 from grader.lab.command import main
 from grader.lab.judge import PASS, Judged
 from grader.lab.master import disagreements, read
-from grader.lab.prove import Proof, _right
+from grader.lab.prove import Proof, _right, prove
 from grader.lab.regions import MasterError, stub
 from grader.lab.strip import leaks
 
@@ -326,3 +327,15 @@ def test_drawn_numbers() -> None:
     assert drawn("other keys", 3, 10, 99) != [38, 45, 43]
     with pytest.raises(ValueError, match="there are 2 numbers from 1 to 2; 3 different ones were asked for"):
         drawn("a", 3, 1, 2)
+
+
+def test_the_example_of_the_page(tmp_path: Path) -> None:
+    """The files in docs/labs.md are a master, and its proof finds no problem."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "labs.md").read_text().partition("## Write a lab")[2]
+    lab, solution, checks, mutants = re.findall(r"^```(?:toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[:4]
+    headings = "\n".join(re.findall(r"^    (#+ (?:Lab|Task) .*)$", page, re.MULTILINE))
+    texts = {"lab": lab, "solution": solution, "checks": checks, "mutants": mutants}
+    master = read(lab_master.write(tmp_path / "9-sums", [("markdown", headings, [])], **texts), tmp_path)
+    assert disagreements(master) == []
+    proof = prove(master, tmp_path / "checks.py", lambda step: None)
+    assert (proof.problems, proof.untested) == ([], ["add"])
