@@ -71,11 +71,14 @@ class Judged:
 
 
 def judge(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
-    """Return a result for each check.
+    """Return a result for each check, in the order of ``checks``.
 
+    Hidden checks run last, so that no message of a visible check can contain what the code has seen in a hidden one.
     ``known`` maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong with them.
     """
-    return [judged.result for judged in judging(checks, runner, known)]
+    order = sorted(checks, key=lambda check: check.hidden)
+    found = {judged.result.check: judged.result for judged in judging(order, runner, known)}
+    return [found[check.id] for check in checks]
 
 
 def judging(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:

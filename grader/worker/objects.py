@@ -91,6 +91,14 @@ class Student:
             steps.append(["call", "it", method, encode(list(item) if isinstance(item, tuple) else [item])])
         return self._run(steps)
 
+    def calls(self, cls: str, history: Iterable[Sequence[Any]]) -> list[Any]:
+        """Make an object, call its methods as (name, argument, ...) in turn, and return all results.
+
+        For example, ``calls("Count", [("answer", "Nut", 2), ("question", "Nut")])``.
+        """
+        steps: list[list[Any]] = [["new", "it", cls, []]]
+        return self._run(steps + [["call", "it", name, encode(args)] for name, *args in history])
+
     def new(self, cls: str, *args: Any, **asks: Callable[..., Any]) -> Thing:
         """Make an object. Functions in ``asks`` are its last arguments, in this order; each method may call them."""
         self._made += 1
