@@ -189,7 +189,7 @@ def epoch(student):
     yield from maxima(student, histories(VALUES, most=4))
 
 
-@check("state.restart", task=4, hidden=True)
+@check("state.restart", task=4, hidden=True, cpu=5)
 def restart(student):
     """What save() returns is enough to continue in another process."""
     nut = ("Nut", 5)
