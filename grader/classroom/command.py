@@ -201,7 +201,7 @@ def _told(rows: Sequence[Row], out: Out) -> int:
         print("  no gradebook, because the sandbox is not good enough for grades")
     if states[VOID]:
         return VOID_EXIT
-    return OK if set(states) <= {GRADED} else SOME
+    return SOME if any(row.score is None for row in rows) else OK
 
 
 def _one(given: argparse.Namespace, words: list[str]) -> int:

@@ -30,9 +30,10 @@ _WORDS = {
 _STYLE = """
 .lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
 .checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
-.checks .word,.class .word{white-space:nowrap}.case{margin-top:26px}.case dl{margin:8px 0;display:grid;
+.checks .word,.class .word,.checks thead th,.class thead th,.checks .id{white-space:nowrap}
+.case{margin-top:26px}.case dl{margin:8px 0;display:grid;
  grid-template-columns:max-content 1fr;gap:4px 18px}.case dt{color:var(--soft)}.case dd{margin:0;min-width:0}
-.rate{display:block;height:12px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
+.rate{display:block;height:12px;margin-top:5px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
  background:var(--bar)}
 @media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
  .class .bar{display:none}}
@@ -84,8 +85,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
     if not row.found["why"] and (failed := [check for check in shown if check["outcome"] != PASS]):
-        cases = "".join(_case(check) for check in failed)
-        body.append(f"<section><h2>What failed</h2><p>Each check shows its smallest failing case.</p>{cases}</section>")
+        told = "<p>Each check shows its smallest failing case. Start with the first one.</p>"
+        body.append(f"<section><h2>What failed</h2>{told}{_cases(failed)}</section>")
     return _page(title, body)
 
 
@@ -96,7 +97,7 @@ def _verdict(row: Row) -> str:
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
     else:
         whole = row.points == row.of
-        stamp, mark = f"{number(row.score)} of {number(row.of)}", "pass" if whole else "void"
+        stamp, mark = number(row.score), "pass" if whole else "void"
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
         if row.found["why"]:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
@@ -109,7 +110,7 @@ def _verdict(row: Row) -> str:
         if row.kept:
             lead.append("<p>The same submission was graded again with fewer points; the earlier result counts.</p>")
     lead += [f"<p>{_signed(points)} points: {safe(reason)}</p>" for points, reason in row.adjusted]
-    unit = "<span>points</span>" if row.status == GRADED else ""
+    unit = f"<span>of {number(row.of)} points</span>" if row.status == GRADED else ""
     left = f'<div class="stamp {mark}"><b>{stamp}</b>{unit}</div>'
     return f'<div class="verdict">{left}<div class="lead">{"".join(lead)}</div></div>'
 
@@ -140,18 +141,34 @@ def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str)
         got = sum((points.get(check["check"], Decimal(0)) for check in passed), Decimal(0))
         return f"<p>{_passed(checks)}: {number(got)} of {number(of)} points.</p>"
     head = [("Check", ""), ("What it checks", ""), ("Result", "word"), ("Points", "num")]
-    rows = [[f"hidden {at}", safe(check["rule"]), *_marks(check, points)] for at, check in enumerate(checks, 1)]
+    rows = [
+        [f'<span class="id">hidden {at}</span>', safe(check["rule"]), *_marks(check, points)]
+        for at, check in enumerate(checks, 1)
+    ]
     return _table("checks", _passed(checks), head, rows)
 
 
-def _case(check: Check) -> str:
+def _cases(checks: Sequence[Check]) -> str:
+    """Return the failing cases. A case that an earlier check has shown is named only."""
+    shown: dict[tuple[str, str], str] = {}
+    cases = []
+    for check in checks:
+        first = shown.setdefault((check["trace"], check["got"]), check["check"])
+        cases.append(_case(check, "" if first == check["check"] else first))
+    return "".join(cases)
+
+
+def _case(check: Check, first: str) -> str:
     parts = [("rule", safe(check["rule"]) + (f" (rule {check['number']})" if check["number"] is not None else ""))]
     if check["says"]:
         parts.append(("the mistake", safe(check["says"], _LONG)))
-    if check["trace"]:
+    if first:
+        parts.append(("what happens", f"the same as in {code(first)}"))
+    elif check["trace"]:
         parts.append(("what happens", code(check["trace"], _LONG)))
         parts.append(("right answer", code(check["right"], _LONG)))
-    parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
+    if not first:
+        parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
     if check["case"] and not check["hidden"]:
         parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
     told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)

@@ -1,0 +1,346 @@
+"""`grades`: points, late days, tables, the LMS's export and pages, as pure functions of stored results."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import subprocess
+import zipfile
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from classes import POINTS, Teacher, contents
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.classroom.fill import fill
+from grader.classroom.late import Course, read_course
+from grader.classroom.points import cents
+from grader.classroom.results import as_json
+from grader.errors import UsageError
+
+COURSE = """
+[due]
+1 = 2027-02-12T23:59:00+01:00
+2 = 2027-03-12T23:59:00+01:00
+[late]
+per_day = 0.1
+grace_minutes = 15
+most_days = 3
+[extensions]
+s0005 = { 1 = "48h" }
+"""
+DUE = datetime.fromisoformat("2027-02-12T23:59:00+01:00")
+TEXT = "<script>alert(1)</script> \u202e =cmd"
+
+
+def check(id: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
+    """A check in a result."""
+    texts = {"number": None, "case": 0, "trace": "", "right": "", "got": "", "says": "", "flags": []}
+    return {
+        "check": id,
+        "task": 1,
+        "rule": f"rule of {id}",
+        "hidden": id == "large",
+        "outcome": outcome,
+        **texts,
+        **more,
+    }
+
+
+def out_of(folder: Path, lab: int = 1, roster: dict[str, str] | None = None, **submissions: Any) -> Path:
+    """Write an OUT as `class` does. A submission is (late, *outcomes): hours after the due date, None if unknown."""
+    times: dict[str, Any] = {}
+    for id, (late, *outcomes) in submissions.items():
+        due = DUE if lab == 1 else DUE + timedelta(days=28)
+        times[id] = {"entry": id, "time": None if late is None else (due + timedelta(hours=late)).isoformat()}
+        checks = [
+            one if isinstance(one, dict) else check(name, one) for name, one in zip(POINTS, outcomes, strict=False)
+        ]
+        about = {"version": 1, "lab": lab, "submission": f"{id}-hash", "bundle": "b" * 64, "grader": "g", "tier": 1}
+        state = {"status": "graded", "why": "", "notes": [], "checks": checks}
+        if not outcomes:
+            state |= {"status": "unreadable", "why": "solution.py is missing; found: nothing; hand in solution.py"}
+        (folder / "submissions" / id).mkdir(parents=True)
+        (folder / "submissions" / id / "result.json").write_text(as_json({**about, **state}))
+    points = {id: str(number) for id, number in POINTS.items()}
+    lab_json = {"number": lab, "title": f"Doubles {TEXT}", "hand_in": ["solution.py"], "tasks": {"1": "double"}}
+    run = {"version": 1, "lab": lab_json, "bundle": "b" * 64, "points": points, "ungraded": False, "lowered": {}}
+    folder.mkdir(exist_ok=True)
+    (folder / "run.json").write_text(as_json({**run, "submissions": times, "roster": roster or {}}))
+    return folder
+
+
+@pytest.fixture
+def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Teacher:
+    """A teacher whose commands cannot start a process."""
+
+    def none(*args: Any, **more: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", none)
+    (tmp_path / "course.toml").write_text(COURSE)
+    return Teacher(tmp_path, capsys)
+
+
+ALL = ("pass", "pass", "pass")
+
+
+def test_points_and_late_days(teacher: Teacher, tmp_path: Path) -> None:
+    """Started days after the grace period cost a share of the points earned, and all after most_days."""
+    late = {"s0001": 0, "s0002": 0.25, "s0003": 0.27, "s0004": 24.25, "s0005": 24.3, "s0006": 24.3, "s0007": 73}
+    some = {id: (hours, "pass", "wrong", "pass") for id, hours in late.items()}
+    out_of(teacher.out, **some, s0008=(None, *ALL), s0009=(0,), roster={"s0010": ""})
+    assert teacher.run("grades", teacher.out, "--course", tmp_path / "course.toml") == 1
+    rows = {row["id"]: (row["points"], row["late_days"], row["penalty"], row["score"]) for row in teacher.table()}
+    assert rows == {
+        "s0001": ("80", "0", "0", "80"),
+        "s0002": ("80", "0", "0", "80"),
+        "s0003": ("80", "1", "8", "72"),
+        "s0004": ("80", "1", "8", "72"),
+        "s0005": ("80", "0", "0", "80"),
+        "s0006": ("80", "2", "16", "64"),
+        "s0007": ("80", "4", "80", "0"),
+        "s0008": ("100", "", "", "100"),
+        "s0009": ("", "", "", ""),
+        "s0010": ("", "", "", ""),
+    }
+    problems = {(row["id"], row["problem"]) for row in teacher.table("problems.csv")}
+    assert ("s0008", "the time is not known: not late") in problems
+    assert ("s0009", "solution.py is missing; found: nothing") in problems
+    assert ("s0010", "no submission") in problems
+
+
+def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp_path: Path) -> None:
+    """Over all folders, in any order of the command line; a missing lab is refused; days that do not help are kept."""
+    (tmp_path / "course.toml").write_text(COURSE.replace("most_days = 3", "most_days = 3\nfree_days = 4"))
+    one = out_of(tmp_path / "one", 1, s0001=(70, *ALL), s0002=(200, *ALL), s0003=(0,))
+    two = out_of(tmp_path / "two", 2, s0001=(70, *ALL), s0002=(30, *ALL), s0003=(100, *ALL))
+    assert teacher.run("grades", two, "--course", tmp_path / "course.toml") == 64
+    assert "there is no result of lab 1" in teacher.said
+    assert teacher.run("grades", two, one, "--course", tmp_path / "course.toml") == 1
+    scores = []
+    for teacher.out in (one, two):
+        scores.append(teacher.column("score"))
+    assert scores == [{"s0001": "100", "s0002": "0", "s0003": ""}, {"s0001": "80", "s0002": "100", "s0003": "90"}]
+    assert "of which 1 day" in (two / "submissions" / "s0001" / "feedback.html").read_text()
+
+
+def test_class_says_how_to_grade_with_free_days(teacher: Teacher, tmp_path: Path) -> None:
+    """`class` sees one lab, so it refuses a course whose free days depend on another, before it runs anything."""
+    (tmp_path / "course.toml").write_text(
+        COURSE.replace("1 = 2027-02", "7 = 2026-02").replace(
+            "[late]", "1 = 2027-02-12T23:59:00+01:00\n[late]\nfree_days = 1"
+        )
+    )
+    assert teacher.grade(tmp_path, "--course", tmp_path / "course.toml") == 64
+    assert "depend on lab 7" in teacher.said
+    assert "python -m grader grades OUT1 OUT2 --course" in teacher.said
+
+
+@given(st.decimals(0, 100, places=2), st.integers(0, 9), st.decimals(0, 1, places=3))
+def test_a_penalty_is_at_most_the_points(points: Decimal, days: int, per_day: Decimal) -> None:
+    """It grows with the days, has two decimals, and never exceeds the points earned."""
+    course = Course(per_day=per_day, most_days=3)
+    penalties = [course.penalty(points, day) for day in range(days + 1)]
+    assert penalties == sorted(penalties)
+    assert penalties[0] == 0
+    assert all(penalty <= points and penalty == cents(penalty) for penalty in penalties)
+    assert days <= 3 or penalties[-1] == points
+
+
+def test_halves_are_rounded_up() -> None:
+    """0.125 is 0.13, as in a spreadsheet, not 0.12."""
+    assert [str(cents(Decimal(text))) for text in ("0.125", "0.135", "2.675")] == ["0.13", "0.14", "2.68"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[due]\n1 = 2027-02-12\n", "line 2: 1 = 2027-02-12 is not a lab and a date with a time zone"),
+        ('[due]\none = "x"\n', "line 2: one = x"),
+        ("[late]\nper_week = 1\n", "line 2: per_week = 1"),
+        ("[late]\nper_day = 1.5\n", "line 2: per_day = 1.5"),
+        ('[extensions]\ns1 = { 1 = "two days" }\n', "line 2: s1: 1 = 'two days' is not a lab and a duration"),
+        ("[extensions]\ns1 = 3\n", "line 2: s1"),
+        ("[dew]\n", "line 1: 'dew' is not"),
+        ("[due\n", "line 1"),
+    ],
+)
+def test_a_wrong_course(tmp_path: Path, text: str, said: str) -> None:
+    """The line and an example."""
+    (tmp_path / "course.toml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_course(tmp_path / "course.toml")
+    assert said in str(caught.value)
+
+
+def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
+    """New points, policies and manual points change scores, starting no process; twice gives the same bytes."""
+    out_of(teacher.out, s0001=(0, "pass", "wrong", "pass"), s0002=(0,), s0003=(0, "wrong", "wrong", "pass"))
+    (tmp_path / "rubric.toml").write_text('[points]\nwords = 0\n"large" = 0.125\n[policy]\nunreadable = 0\n')
+    (tmp_path / "adjust.csv").write_text(
+        "id,lab,points,reason\ns0001,1,-0.5,<b>oral</b>\ns0003,1,-3,=late\ns0001,2,9,x\n"
+    )
+    words = ["grades", teacher.out, "--rubric", tmp_path / "rubric.toml", "--adjust", tmp_path / "adjust.csv"]
+    assert teacher.run(*words) == 1
+    rows = {row["id"]: (row["points"], row["of"], row["score"]) for row in teacher.table()}
+    assert rows == {"s0001": ("50.13", "50.13", "49.63"), "s0002": ("0", "50.13", "0"), "s0003": ("0.13", "50.13", "0")}
+    assert "−0.5 points: &lt;b&gt;oral&lt;/b&gt;" in (teacher.out / "submissions/s0001/feedback.html").read_text()
+    before = contents(teacher.out, ())
+    assert teacher.run(*words) == 1
+    assert contents(teacher.out, ()) == before
+    (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,many,x\n")
+    assert teacher.run(*words) == 64
+    assert "adjust.csv, line 2: lab '1', points 'many'; for example:" in teacher.said
+
+
+CANVAS = (
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Lab 1 (123),Lab 2 (124)\r\n"
+    "    Points Possible,,,,,100.00,100.00\r\n"
+    '"Student, 1",21,,s0001@example.org,"A ""x""",,7\r\n'
+    "Student 2,22,s0002,x,B,5,\r\n"
+    "=Student 3,23,,y,B,5,\r\n"
+)
+MOODLE = (
+    "Identifier;Full name;Email address;Grade;Maximum Grade;Last modified (grade)\n"
+    "Participant 1000001;Student 1;a@example.org;;100,00;-\n"
+    "Participant 1000002;Student 2;s0002;50,00;100,00;-\n"
+)
+
+
+def test_filling_the_exports_of_canvas_and_moodle(teacher: Teacher, tmp_path: Path) -> None:
+    """Only the cells of the column change: delimiter, quotes, line ends, byte order mark and other cells stay."""
+    out_of(teacher.out, s0001=(0, "pass", "wrong", "pass"), s0002=(0, *ALL), s0004=(0, *ALL), s0005=(0,))
+    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,S0001@example.org\ns0002,\ns0004,\ns0005,23\n")
+    (tmp_path / "canvas.csv").write_bytes(CANVAS.encode())
+    words = ["grades", teacher.out, "--roster", tmp_path / "roster.csv", "--fill"]
+    assert teacher.run(*words, tmp_path / "canvas.csv", "--column", "Lab 1 (123)") == 1
+    assert "2 scores filled in" in teacher.said
+    assert "without a row in it: s0004" in teacher.said
+    filled = CANVAS.replace('x""",,7', 'x""",80,7').replace("s0002,x,B,5", "s0002,x,B,100")
+    assert (tmp_path / "canvas-filled.csv").read_bytes() == filled.encode()
+    assert (tmp_path / "canvas.csv").read_bytes() == CANVAS.encode()
+    (tmp_path / "rubric.toml").write_text("[points]\ndouble = 49.5\nlarge = 30.5\n")
+    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,1000001\ns0002,\n")
+    (tmp_path / "moodle.csv").write_bytes(MOODLE.encode("utf-16"))
+    assert teacher.run(*words, tmp_path / "moodle.csv", "--rubric", tmp_path / "rubric.toml") == 1
+    filled = MOODLE.replace("a@example.org;;", "a@example.org;80;").replace(";50,00;", ";100;")
+    assert (tmp_path / "moodle-filled.csv").read_bytes() == filled.encode("utf-16")
+    (tmp_path / "rubric.toml").write_text("[points]\ndouble = 49.25\nlarge = 30.75\n[policy]\nunreadable = 0\n")
+    (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,-0.25,\n")
+    more = ["--rubric", tmp_path / "rubric.toml", "--adjust", tmp_path / "adjust.csv"]
+    assert teacher.run(*words, tmp_path / "moodle.csv", *more) == 0
+    assert "a@example.org;79,75;" in (tmp_path / "moodle-filled.csv").read_text("utf-16")
+
+
+@pytest.mark.parametrize(
+    ("content", "column", "said"),
+    [
+        ("Name,Grade\nx,\n", "Grade", "has none of the columns"),
+        ("ID,Mark\n1,\n", "Grade", "has no column 'Grade'; its columns are 'ID', 'Mark'"),
+        ("ID,Grade,Grade\n1,,\n", "Grade", "has 2 column 'Grade'"),
+        ("Student,ID,Lab\n    Points Possible,,10\nx,1,\n", "Lab", "'Lab' has a maximum of 10, and the lab has 100"),
+        ("Identifier,Grade,Maximum Grade\nParticipant 1,,10.00\n", "Grade", "'Grade' has a maximum of 10"),
+        ("", "Grade", "has none of the columns"),
+    ],
+)
+def test_an_export_that_cannot_be_filled(content: str, column: str, said: str) -> None:
+    """Refused, with what is there."""
+    with pytest.raises(UsageError) as caught:
+        fill(content.encode(), column, {"1": Decimal(1)}, Decimal(100), {})
+    assert said in str(caught.value)
+
+
+_CELLS = st.one_of(st.text(st.characters(exclude_characters='",;\t\r\n'), max_size=5), st.just('"a ""b"", c;\n"'))
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS), max_size=4), st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]))
+def test_filling_nothing_changes_nothing(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
+    """Whatever the cells, quotes and ends of lines: without a score, the bytes stay as they are."""
+    lines = [delimiter.join(("ID", "Grade", "x")), *(delimiter.join((a, "", b)) for a, b in rows)]
+    for content in (end.join(lines).encode(), (end.join(lines) + end).encode()):
+        assert fill(content, "Grade", {}, Decimal(100), {}).content == content
+
+
+def test_the_feedback_zip_keeps_the_names_of_moodle(teacher: Teacher, tmp_path: Path) -> None:
+    """One folder for each student, as in Moodle's own zip; equal bytes each time."""
+    out_of(teacher.out, s0001=(0, *ALL), s0002=(0, *ALL))
+    run = json.loads((teacher.out / "run.json").read_text())
+    run["submissions"]["s0001"]["entry"] = "Student 1_1000001_assignsubmission_file_solution.py"
+    (teacher.out / "run.json").write_text(json.dumps(run))
+    packed = [tmp_path / "a.zip", tmp_path / "b.zip"]
+    for path in packed:
+        assert teacher.run("grades", teacher.out, "--feedback-zip", path) == 0
+    with zipfile.ZipFile(packed[0]) as one:
+        assert one.namelist() == [
+            "Student 1_1000001_assignsubmission_file_/feedback.html",
+            "s0002/feedback.html",
+        ]
+    assert packed[0].read_bytes() == packed[1].read_bytes()
+
+
+class _Page(html.parser.HTMLParser):
+    """Counts tags, and checks what a screen reader needs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.levels: list[int] = []
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag in ("h1", "h2", "h3"):
+            self.levels.append(int(tag[1]))
+        if tag == "th":
+            assert dict(attrs).get("scope") in ("col", "row")
+
+
+def test_pages(teacher: Teacher) -> None:
+    """One file each, without script or links out; headings in order; every text from outside is escaped."""
+    failed = check("double", "wrong", trace=TEXT, right=TEXT, got=TEXT, says=TEXT, case=2, flags=[TEXT])
+    secret = check("large", "wrong", trace="SECRET", right="SECRET", got="SECRET", says="SECRET", case=1)
+    out_of(teacher.out, s0001=(0, failed, "pass", secret), s0002=(0, "pass", "pass", secret), s0003=(0,))
+    assert teacher.run("grades", teacher.out) == 1
+    pages = {path.parent.name: path.read_text() for path in teacher.out.rglob("*.html")}
+    assert sorted(pages) == ["out", "s0001", "s0002", "s0003"]
+    for text in pages.values():
+        page = _Page(text)
+        assert page.levels[0] == 1
+        assert all(b - a <= 1 for a, b in zip(page.levels, page.levels[1:], strict=False))
+        assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
+        assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "href")}
+        assert "\u202e" not in text
+        assert "&lt;script&gt;" in text
+    student = pages["s0001"]
+    assert "Visible: 1 of 2 checks pass; hidden: 0 of 1 checks pass" in student
+    assert "python -m grader check --case double:2" in student
+    assert "rule of large" in student
+    assert "large</code>" not in student
+    assert not [id for id in ("s0001", "s0002", "s0003") if "SECRET" in pages[id]]
+    assert "s0002" not in student
+    assert "Visible: 2 of 2 checks pass; hidden: 0 of 1 checks pass" in pages["s0002"]
+    assert "pass</b>" not in pages["s0002"]
+    assert "solution.py is missing; found: nothing; hand in solution.py" in pages["s0003"]
+    assert "1 of 2 (50%)" in pages["out"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule", "trace"), [("nothing", False, False), ("rule", True, False), ("trace", True, True)]
+)
+def test_what_feedback_shows_of_hidden_checks(
+    teacher: Teacher, tmp_path: Path, policy: str, rule: bool, trace: bool
+) -> None:
+    """Nothing but a count, the rule, or the rule and the trace."""
+    out_of(teacher.out, s0001=(0, "pass", "pass", check("large", "wrong", trace="SECRET", case=1)))
+    (tmp_path / "rubric.toml").write_text(f'[policy]\nhidden = "{policy}"\n')
+    assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "rubric.toml") == 0
+    page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    assert ("rule of large" in page, "SECRET" in page) == (rule, trace)
+    assert "hidden: 0 of 1 checks pass" in page
