@@ -137,6 +137,10 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError(
             f"{said}; run `class` without --course, and then: python -m grader grades OUT1 OUT2 --course ..."
         )
+    if given.submissions.resolve() in given.out.resolve().parents:
+        raise UsageError(
+            f"--out {given.out} is inside {given.submissions}; give a folder outside, or it is a submission"
+        )
     with _locked(given.out):
         run = read(given.out / RUN) or {}
         same_lab(run, bundle, given.regrade or "", given.out)

@@ -38,17 +38,16 @@ def grader_hash() -> str:
     return digest.hexdigest()
 
 
-def hash_of(files: Sequence[tuple[str, Path]]) -> str:
+def hash_of(handed: Sequence[tuple[str, Path]]) -> str:
     """Return a hash of what was handed in: the names and contents of all files."""
     digest = hashlib.sha256()
-    for name, top in sorted(files):
-        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            inside = path.relative_to(top).as_posix() if path != top else ""
-            digest.update(f"{name}/{inside}\0".encode("utf-8", "surrogateescape"))
-            if path.is_symlink() or not path.is_file():
-                continue
-            with open(path, "rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+    for name, top in sorted(handed):
+        inside = (os.path.join(folder, file) for folder, _, files in os.walk(top) for file in files)
+        for path in sorted(inside) if top.is_dir() else [str(top)]:
+            digest.update(f"{name}/{os.path.relpath(path, top)}\0".encode("utf-8", "surrogateescape"))
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 
@@ -90,9 +89,14 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
+def encoded(text: str) -> bytes:
+    """Return a text as UTF-8. Half a surrogate pair, which an answer may contain, becomes its escape."""
+    return text.encode("utf-8", "backslashreplace")
+
+
 def write(path: Path, content: str | bytes) -> None:
     """Write a whole file or nothing. Raises VoidError if that is not possible."""
-    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    data = content if isinstance(content, bytes) else encoded(content)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

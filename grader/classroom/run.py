@@ -128,7 +128,7 @@ class Grading:
                 ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier)
                 first = read(place / FIRST)
                 (again if first is not None and self._has(first, key, VOID) else tasks).append(ask)
-        self._judge(tasks, again, len(collection.submissions if not only else only))
+        self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
 
     def _place(self, id: str) -> Path:

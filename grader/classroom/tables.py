@@ -10,7 +10,7 @@ from .gradebook import RUN, TIMINGS, Adjust, Out, Row, changes, gradebook, probl
 from .late import Course
 from .pages import class_page, feedback
 from .points import Rubric
-from .results import as_json, read, write
+from .results import as_json, encoded, read, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 
@@ -36,7 +36,7 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
 
 
 def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_bytes() != text.encode("utf-8", "surrogateescape"):
+    if not path.exists() or path.read_bytes() != encoded(text):
         write(path, text)
 
 

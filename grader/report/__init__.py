@@ -5,9 +5,25 @@
 
 The HTML page uses these modules: `words` (escapes every value), `style` (the CSS), `timeline` (one order), `groups`
 (violations by pattern), `causes` (the usual cause of each violation), `charts` and `powercut`.
+
+The names below are loaded when they are first used, because `style` and `words` do not need numpy.
 """
 
-from .terminal import summary
-from .write import write, write_void
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .terminal import summary
+    from .write import write, write_void
 
 __all__ = ["summary", "write", "write_void"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .terminal import summary
+    from .write import write, write_void
+
+    # The function replaces the module of the same name.
+    globals().update(summary=summary, write=write, write_void=write_void)
+    return globals()[name]

@@ -356,6 +356,14 @@ def test_rules_for_names(tmp_path: Path) -> None:
     )
 
 
+def test_out_inside_submissions(teacher: Teacher, tmp_path: Path) -> None:
+    """64: the results would be a submission of the next run."""
+    teacher.out = handed_in(tmp_path / "subs", s0001=RIGHT) / "out"
+    assert teacher.grade(tmp_path / "subs") == 64
+    assert "is inside" in teacher.said
+    assert not teacher.out.exists()
+
+
 def test_the_zip_of_an_lms(teacher: Teacher, tmp_path: Path) -> None:
     """A zip is unpacked first; one folder around all submissions does not matter."""
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as packed:

@@ -24,7 +24,7 @@ MANY = {
     "s03": WRONG,
     "s04": "def double(x):\n    while True: pass\n",
     "s05": "import os\nos._exit(0)\n",
-    "s06": "def double(x):\n    raise ValueError(f'{object()} <script>')\n",
+    "s06": "def double(x):\n    raise ValueError(f'{object()} <script> \\ud800')\n",
     "s07": "import time\ndef double(x):\n    if x == 0: time.sleep(600)\n    return x + x\n",
     "s08": RIGHT,
 }
