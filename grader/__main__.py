@@ -4,13 +4,14 @@ The current folder could be a submission that contains, for example, its own jso
 needs: `check` runs on systems and Pythons that lack what the others need.
 """
 
-import importlib
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if not sys.flags.safe_path and sys.path and sys.path[0] != _HERE:
     del sys.path[0]
+
+import importlib  # noqa: E402
 
 _COMMANDS = {"check": "student", "lab": "lab", "class": "classroom", "one": "classroom", "grades": "classroom"}
 """The room of each command of the labs. Its module ``command`` has ``main(args) -> int``."""

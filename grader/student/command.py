@@ -16,6 +16,8 @@ from .folder import Lab, read
 from .local import Local
 
 _OK, _FAILED, _VOID, _USAGE, _INTERRUPTED = 0, 1, 2, 64, 130
+_TODO = "NotImplementedError: "
+"""The code of a task that is not written yet raises this."""
 _LINES = 20
 """At most this many lines of the student's output are shown."""
 
@@ -119,6 +121,9 @@ def _message(result: Result, printed: str, broken: Collection[str] = (), advice:
 
     ``broken``: failed checks that make its details uninteresting. ``advice``: the check has no points.
     """
+    if result.got.startswith(_TODO):
+        yield f"  to do   {result.check}: {result.got.removeprefix(_TODO)}"
+        return
     mend = f"  (mend {', '.join(sorted(broken))} first)" if broken and result.outcome != PASS else ""
     free = "  (advice, no points)" if advice and result.outcome != PASS else ""
     yield f"  {result.outcome:7} {result.check}" + ("  (hidden)" if result.hidden else "") + free + mend

@@ -137,10 +137,15 @@ def test_a_known_mistake_is_named(lab: Lab, capsys: pytest.CaptureFixture[str]) 
     assert "    says    That is tripling." in lines
 
 
+def test_what_is_not_written_yet(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """A task whose code is still the stub has one line for each check."""
+    status, lines = ran(lab(("return 2 * x", "raise NotImplementedError('task 1: twice the number')")), capsys)
+    assert status == 1 and lines[:2] == ["task 1: double", "  to do   double.small: task 1: twice the number (line 2)"]
+
+
 @pytest.mark.parametrize(
     ("replaced", "outcome", "got"),
     [
-        (("return 2 * x", "raise NotImplementedError('task 1: double')"), "error", "task 1: double (line 2)"),
         (("return 2 * x", "return"), "wrong", "None"),
         (("return 2 * x", "import os; os._exit(3)"), "crash", "the process exited"),
         (("def double(x)", "def double(x"), "error", "SyntaxError: '(' was never closed (solution.py, line 1)"),
