@@ -1,0 +1,537 @@
+"""The checks of lab 2. The right answers are recomputed from all changes so far.
+
+A history of an arrangement is a list of steps, such as [("insert", changes), ("handle", "a", 1), ("compact",)].
+"""
+
+import itertools
+import json
+import random
+from collections import Counter
+
+from grader.lab import BAG, Case, NoValueError, RefusedError, Shape, UnlikeError, check, each, histories, text
+
+SECRET = "public"
+NUT = ("Nut", 5)
+PUT, TAKE, NOTHING = ("insert", [(NUT, 1)]), ("insert", [(NUT, -1)]), ("insert", [])
+COMPACT = ("compact",)
+TABLES = ("info", "visit", "price")
+
+
+class Model:
+    """What an arrangement has to answer after some steps."""
+
+    def __init__(self, steps=()):
+        self.entries, self.upper, self.handles = [], 1, {}
+        for step in steps:
+            self.take(*step)
+
+    def take(self, kind, *given):
+        if kind == "insert":
+            self.entries += [(row, self.upper, diff) for row, diff in given[0]]
+            self.upper += 1
+        elif kind in ("handle", "advance"):
+            self.handles[given[0]] = given[1]
+        elif kind == "close":
+            del self.handles[given[0]]
+        elif kind == "restart":
+            self.handles = {}
+
+    @property
+    def since(self):
+        return min(self.handles.values(), default=self.upper - 1)
+
+    def at(self, key, time):
+        """The rows with this key after this epoch, each with its count."""
+        total = Counter()
+        for row, when, diff in self.entries:
+            if row[0] == key and when <= time:
+                total[row] += diff
+        return [(row, count) for row, count in total.items() if count]
+
+    def fewest(self):
+        """The entries after compact()."""
+        total = Counter()
+        for row, when, diff in self.entries:
+            total[row, max(when, self.since)] += diff
+        return [(row, when, diff) for (row, when), diff in total.items() if diff]
+
+
+def words(step):
+    """A step as the student reads it."""
+    kind, *given = step
+    if kind == "insert":
+        return text(given)
+    if kind == "handle":
+        return f"{given[0]} = handle({given[1]})"
+    if kind == "restart":
+        return "save, restart, load"
+    return f"{kind}({', '.join(map(str, given))})"
+
+
+def trace(steps, *last):
+    return " | ".join([*map(words, steps), *last])
+
+
+def played(student, steps):
+    """Make an arrangement that takes the steps. Returns it and its handles by name."""
+    made, handles = student.new("Arrangement"), {}
+    for kind, *given in steps:
+        if kind == "insert":
+            made.insert(given[0])
+        elif kind == "handle":
+            handles[given[0]] = made.handle(given[1])
+        elif kind == "advance":
+            made.advance(handles[given[0]], given[1])
+        elif kind == "close":
+            made.close(handles.pop(given[0]))
+        elif kind == "compact":
+            made.compact()
+        else:
+            saved = made.save()
+            student.restart()
+            made, handles = student.new("Arrangement"), {}
+            made.load(saved)
+    return made, handles
+
+
+def rows_of(answer):
+    BAG.like(answer)  # raises UnlikeError if the answer is no list of pairs
+    return sorted(answer, key=repr)
+
+
+def show_rows(rows):
+    shown = [" ".join(map(str, row)) + (f" (x {count})" if count != 1 else "") for row, count in rows]
+    return ", ".join(shown) or "no row"
+
+
+ROWS = Shape(rows_of, show_rows)
+
+
+def reading(student, steps, key, *time):
+    """The case of one read after some steps."""
+    right = Model(steps)
+    call = f"at({', '.join(map(json.dumps, (key, *time)))})"
+
+    def ask():
+        return played(student, steps)[0].at(key, *time)
+
+    return Case(trace(steps, call), right.at(key, *time or [right.upper - 1]), ask, ROWS)
+
+
+def epochs_of(most):
+    """Short histories of one row: it is inserted, deleted, or nothing happens."""
+    for length in range(1, most + 1):
+        for steps in itertools.product((PUT, TAKE, NOTHING), repeat=length):
+            counts = itertools.accumulate(sum(diff for _, diff in changes) for _, changes in steps)
+            if PUT in steps and all(count >= 0 for count in counts):
+                yield list(steps)
+
+
+def watched(most):
+    """The same with a reader: a handle at the last complete epoch, before the first insert or after any other."""
+    for steps in epochs_of(most):
+        for place in range(len(steps)):
+            yield [*steps[:place], ("handle", "a", place), *steps[place:]]
+
+
+def readable(steps):
+    """The epochs that can be read after some steps."""
+    return range(Model(steps).since, Model(steps).upper)
+
+
+@check("read", task=1)
+def read(student):
+    """at(key) returns the rows with this key, each once with its count, and no row whose diffs add up to 0."""
+    other, pea = (("Nut", 7), 1), (("Pea", 5), 1)
+    for changes, most in (([(NUT, 1), (NUT, -1), pea], 2), ([(NUT, 1), other, (NUT, -1)], 3)):
+        for history in histories(changes, most):
+            yield reading(student, [("insert", epoch) for epoch in history], "Nut")
+    yield reading(student, [PUT, ("insert", [pea, other])], "Pea")
+    yield reading(student, [PUT], "Pea")
+
+
+@check("past", task=2, rule=12)
+def past(student):
+    """A reader with a handle can read every epoch from the time of its handle on, whatever is inserted later."""
+    for steps in watched(3):
+        yield from (reading(student, steps, "Nut", time) for time in readable(steps))
+
+
+def moves(model):
+    """What can happen next to an arrangement with up to two readers."""
+    now, free = model.upper - 1, "b" if "a" in model.handles else "a"
+    yield PUT
+    if len(model.handles) < 2:
+        yield from (("handle", free, time) for time in sorted({model.since, now}))
+    for name, time in model.handles.items():
+        if time < now:
+            yield ("advance", name, now)
+        yield ("close", name)
+
+
+def readers(most):
+    """Short histories of up to two readers."""
+    found = [[]]
+    for _ in range(most):
+        found = [[*steps, step] for steps in found for step in moves(Model(steps))]
+        yield from found
+    yield [("handle", "a", 0), ("handle", "b", 0), ("close", "a"), PUT, ("handle", "a", 1)]
+
+
+@check("handles", task=2, rule=13)
+def handles(student):
+    """since is the time of the slowest open handle, or the last complete epoch if no handle is open."""
+    for steps in readers(4):
+
+        def ask(steps=steps):
+            return played(student, steps)[0].get("since")
+
+        yield Case(trace(steps, "since"), Model(steps).since, ask)
+
+
+def refused(ask):
+    """What ask() returns, or that it raised ValueError."""
+    try:
+        answer = ask()
+    except NoValueError as failed:
+        if failed.answer.why.startswith("ValueError"):
+            return "ValueError"
+        raise
+    return f"no error; it returned {answer!r}"
+
+
+def calling(student, steps, method, *args):
+    """The case of a call that must be refused."""
+    call = f"{method}({', '.join(arg if arg == 'a' else json.dumps(arg) for arg in args)})"
+
+    def ask():
+        made, handles = played(student, steps)
+        return refused(lambda: getattr(made, method)(*(handles.get(arg, arg) for arg in args)))
+
+    return Case(trace(steps, call), "ValueError", ask, PLAIN)
+
+
+PLAIN = Shape(lambda value: value, str)
+
+
+@check("refusals", task=2, rule=12)
+def refusals(student):
+    """A read, a handle or a move outside of the allowed epochs raises ValueError, and changes nothing."""
+    hold = ("handle", "a", 0)
+    yield calling(student, [], "at", "Nut", 1)
+    for time in (0, 2):
+        yield calling(student, [PUT], "at", "Nut", time)
+    for time in (0, 2):
+        yield calling(student, [PUT], "handle", time)
+    yield calling(student, [hold, PUT], "advance", "a", 2)
+    yield calling(student, [hold, PUT, ("advance", "a", 1)], "advance", "a", 0)
+    yield calling(student, [hold, PUT, ("advance", "a", 1)], "at", "Nut", 0)
+    yield calling(student, [hold, PUT, ("close", "a")], "at", "Nut", 0)
+    yield calling(student, [hold, PUT, PUT, ("advance", "a", 1)], "handle", 0)
+    yield calling(student, [hold, PUT, TAKE, ("close", "a")], "at", "Nut", 1)
+    for steps, call, args in (
+        ([PUT], "handle", (0,)),
+        ([hold, PUT, ("advance", "a", 1)], "advance", ("a", 0)),
+        ([hold, PUT], "advance", ("a", 2)),
+    ):
+
+        def ask(steps=steps, call=call, args=args):
+            made, handles = played(student, steps)
+            refused(lambda: getattr(made, call)(*(handles.get(arg, arg) for arg in args)))
+            return made.get("since")
+
+        shown = f"{call}({', '.join(map(str, args))}), ValueError"
+        yield Case(trace(steps, shown, "since"), Model(steps).since, ask)
+
+
+@check("compacted", task=3, rule=12)
+def compacted(student):
+    """compact() changes no answer: every epoch from since on returns the same rows as before."""
+    for steps in watched(3):
+        yield from (reading(student, [*steps, COMPACT], "Nut", time) for time in readable(steps))
+    for steps in watched(2):
+        yield from (reading(student, [*steps, COMPACT, PUT], "Nut", time) for time in readable([*steps, PUT]))
+
+
+def batches_of(saved):
+    """The batches as (lower, upper, entries), checked."""
+    if type(saved) is not list:
+        raise UnlikeError("save() returns a list of batches")
+    for batch in saved:
+        if type(batch) is not list or [type(part) for part in batch] != [int, int, list]:
+            raise UnlikeError("a batch is (lower, upper, entries)")
+        for entry in batch[2]:
+            if type(entry) is not list or [type(part) for part in entry] != [list, int, int]:
+                raise UnlikeError("an entry is (row, time, diff)")
+    return saved
+
+
+def joined_epochs(saved):
+    """The epochs that the batches cover, where adjacent batches count as one."""
+    found = []
+    for lower, upper, _ in batches_of(saved):
+        if found and found[-1][1] == lower:
+            found[-1][1] = upper
+        else:
+            found.append([lower, upper])
+    return found
+
+
+def show_epochs(saved):
+    return "epochs " + ", ".join(f"[{lower}, {upper})" for lower, upper in joined_epochs(saved)) if saved else "nothing"
+
+
+@check("contiguous", task=3, rule=11)
+def contiguous(student):
+    """The batches cover all epochs from 1 up to upper, without a gap or an overlap, and also epochs without changes."""
+    for steps in epochs_of(3):
+        for made in (steps, [*steps[:-1], COMPACT, *steps[-1:]], [("handle", "a", 0), *steps]):
+            if made[0] != COMPACT:
+
+                def ask(made=made):
+                    return played(student, made)[0].save()
+
+                right = [(1, Model(made).upper, [])]
+                yield Case(trace(made, "save()"), right, ask, Shape(joined_epochs, show_epochs))
+
+
+def most_batches(epochs):
+    return 2 * epochs.bit_length()
+
+
+@check("few", task=3, rule=11)
+def few(student):
+    """The number of batches grows like the logarithm of the number of entries. This is advice, without points."""
+    for epochs in (16, 32, 64, 128):
+
+        def ask(epochs=epochs):
+            changes = [("insert", [(("Nut", n), 1)]) for n in range(epochs)]
+            return len(batches_of(played(student, changes)[0].save()))
+
+        def like(many, epochs=epochs):
+            return many if type(many) is int and many > most_batches(epochs) else 0
+
+        right = f"at most {most_batches(epochs)}"
+        yield Case(f"{epochs} epochs, one new row in each | save(), number of batches", right, ask, Shape(like, str))
+
+
+def folded(since):
+    """The shape of what save() returns after compact(). Every epoch up to since counts as since."""
+
+    def like(saved):
+        return [
+            [lower, upper, sorted(([row, max(time, since), diff] for row, time, diff in entries), key=repr)]
+            for lower, upper, entries in batches_of(saved)
+        ]
+
+    return Shape(like, show_batches)
+
+
+def show_batches(saved):
+    shown = []
+    for lower, upper, entries in saved:
+        listed = [f"{text([[(tuple(row), diff)]])} at {time}" for row, time, diff in entries]
+        shown.append(f"[{lower}, {upper}): " + (", ".join(listed) or "no entry"))
+    return " | ".join(shown) or "no batch"
+
+
+@check("cancelled", task=3, rule=3)
+def cancelled(student):
+    """compact() leaves one batch, with one entry for each row and epoch that a reader can tell apart, and no zeros."""
+    for steps in itertools.chain(epochs_of(3), watched(3)):
+        for end in ([], [("advance", "a", Model(steps).upper - 1)]):
+            if not end or ("handle", "a", 0) in steps:
+                made = [*steps, *end, COMPACT]
+                model = Model(made)
+
+                def ask(made=made):
+                    return played(student, made)[0].save()
+
+                right = [(1, model.upper, model.fewest())]
+                yield Case(trace(made, "save()"), right, ask, folded(model.since))
+
+
+RESTART = ("restart",)
+
+
+@check("load", task=3, cpu=4)
+def load(student):
+    """After load(), the arrangement answers and goes on as the saved one would, without its handles."""
+    yield reading(student, [PUT, RESTART], "Nut")
+    yield reading(student, [("insert", [(("Nut", n), 1) for n in range(1, 6)]), PUT, RESTART, PUT], "Nut")
+    steps = [("handle", "a", 0), PUT, TAKE, COMPACT, RESTART]
+    yield Case(trace(steps, "since"), 2, lambda: played(student, steps)[0].get("since"))
+    yield reading(student, [*steps, PUT], "Nut")
+
+
+@check("drawn", task=3, rule=12, hidden=True, cpu=4)
+def drawn(student):
+    """After any history, every epoch from since on returns the rows that were there."""
+    for n in range(8):
+        draw, steps, there = random.Random(f"arrangement {SECRET} {n}"), [], []
+        for _ in range(12):
+            model, kind = Model(steps), draw.choice(["insert"] * 5 + ["handle", "advance", "compact"])
+            if kind == "insert":
+                steps.append(
+                    ("insert", drawn_epoch(draw, there, lambda draw=draw: (draw.choice("ABC"), draw.randrange(3))))
+                )
+            elif kind == "handle" and len(model.handles) < 2:
+                steps.append((kind, "b" if "a" in model.handles else "a", draw.randrange(model.since, model.upper)))
+            elif kind == "advance" and model.handles:
+                name = draw.choice(sorted(model.handles))
+                steps.append((kind, name, draw.randrange(model.handles[name], model.upper)))
+            elif kind == "compact" and steps:
+                steps.append(COMPACT)
+        if n % 4 == 3:
+            steps.insert(8, RESTART)
+            steps = [step for at, step in enumerate(steps) if at < 8 or step[0] in ("insert", "restart", "compact")]
+        model = Model(steps)
+        reads = [(key, time) for key in "ABC" for time in range(model.since, model.upper)]
+
+        def ask(steps=steps, reads=reads):
+            made = played(student, steps)[0]
+            return [made.at(*one) for one in reads]
+
+        calls = ", ".join(f"at({json.dumps(key)}, {time})" for key, time in reads)
+        yield Case(trace(steps, calls), [model.at(*one) for one in reads], ask, each(ROWS))
+
+
+def drawn_epoch(draw, there, row):
+    """Up to three changes: rows that come, and rows that are there and go."""
+    epoch = []
+    for _ in range(draw.randrange(4)):
+        if there and draw.random() < 0.4:
+            epoch.append((there.pop(draw.randrange(len(there))), -1))
+        else:
+            there.append(row())
+            epoch.append((there[-1], 1))
+    return epoch
+
+
+class Tables:
+    """The three tables, and look() as DeltaJoin is given it."""
+
+    def __init__(self):
+        self.entries, self.now = [], 0
+
+    def insert(self, epoch):
+        self.now += 1
+        self.entries += [(table, row, self.now, diff) for table in TABLES for row, diff in epoch[table]]
+
+    def look(self, table, key, time):
+        if table not in TABLES:
+            raise RefusedError(f"there is no table {table!r}; the tables are info, visit and price")
+        if type(time) is not int or not self.now - 1 <= time <= self.now:
+            raise RefusedError(
+                f"{table}: epoch {time!r} cannot be read: since is {self.now - 1}, upper is {self.now + 1}"
+            )
+        total = Counter()
+        for name, row, when, diff in self.entries:
+            if name == table and row[0] == key and when <= time:
+                total[row] += diff
+        return [(row, count) for row, count in total.items() if count]
+
+
+def joins(student, history, again=False):
+    """The case of a history of three tables. `again`: the process is restarted before every epoch but the first."""
+
+    def ask():
+        tables = Tables()
+        join, answers = student.new("DeltaJoin", look=tables.look), []
+        for time, epoch in enumerate(history, 1):
+            if again and time > 1:
+                student.restart()
+                join = student.new("DeltaJoin", look=tables.look)
+            tables.insert(epoch)
+            answers.append(join.step(time, epoch))
+        return answers
+
+    shown = [text([[((table, *row), diff) for table in TABLES for row, diff in epoch[table]]]) for epoch in history]
+    return Case((" | restart | " if again else " | ").join(shown), results(history), ask, each(BAG))
+
+
+def results(history):
+    """The changes of the join in each epoch."""
+    before, answers = Counter(), []
+    for n in range(1, len(history) + 1):
+        info, visit, price = ([change for epoch in history[:n] for change in epoch[table]] for table in TABLES)
+        after = Counter()
+        for (a, left), (b, middle), (c, right) in itertools.product(info, visit, price):
+            if a[0] == b[0] == c[0]:
+                after[a[0], a[1], b[1], c[1]] += left * middle * right
+        answers.append([(row, after[row] - before[row]) for row in {**before, **after} if after[row] != before[row]])
+        before = after
+    return answers
+
+
+INFO, VISIT, PRICE = ("info", ("Nut", "Fruit")), ("visit", ("Nut", 5)), ("price", ("Nut", 60))
+ALL = (INFO, VISIT, PRICE)
+
+
+def epoch_of(*changes):
+    """An epoch of changes such as ((table, row), diff)."""
+    return {table: [(row, diff) for (name, row), diff in changes if name == table] for table in TABLES}
+
+
+@check("half-join", task=4, rule=1)
+def half_join(student):
+    """If one table changes, each change meets the rows of its product in the other two tables."""
+    for order in itertools.permutations(ALL):
+        yield joins(student, [epoch_of((one, 1)) for one in order])
+    for order in ((INFO, INFO, VISIT, PRICE), (PRICE, VISIT, VISIT, INFO), (PRICE, PRICE, INFO, VISIT)):
+        yield joins(student, [epoch_of((one, 1)) for one in order])
+    coming = [epoch_of((one, 1)) for one in ALL]
+    for one in ALL:
+        yield joins(student, [*coming, epoch_of((one, -1))])
+    for one in ALL:
+        yield joins(student, [*coming, epoch_of((one, 1))])
+    for one, other in itertools.product(ALL, repeat=2):
+        yield joins(student, [*coming, epoch_of((one, 1)), epoch_of((other, -1))])
+    for one in (("info", ("Nut", "Food")), ("visit", ("Nut", 7)), ("visit", ("Pea", 5)), ("price", ("Nut", 80))):
+        yield joins(student, [*coming, epoch_of((one, 1))])
+        yield joins(student, [epoch_of((one, 1)), *coming])
+    yield joins(student, [*coming, epoch_of((PRICE, -1), (("price", ("Nut", 80)), 1))])
+
+
+def groupings(changes):
+    """All ways to distribute changes over fewer epochs than there are changes, with the fewest epochs first."""
+    for count in range(1, len(changes)):
+        for places in itertools.product(range(count), repeat=len(changes)):
+            if len(set(places)) == count:
+                yield [[one for one, at in zip(changes, places, strict=True) if at == n] for n in range(count)]
+
+
+@check("delta", task=4, rule=14)
+def delta(student):
+    """If several tables change in one epoch, each joined row is counted once."""
+    for groups in groupings(ALL):
+        yield joins(student, [epoch_of(*((one, 1) for one in group)) for group in groups])
+    first = epoch_of(*((one, 1) for one in ALL))
+    for size in (2, 3):
+        for some in itertools.combinations(ALL, size):
+            yield joins(student, [first, epoch_of(*((one, -1) for one in some))])
+            yield joins(student, [first, epoch_of(*((one, 1) for one in some))])
+    food, again, dear = ("info", ("Nut", "Food")), ("visit", ("Nut", 7)), ("price", ("Nut", 80))
+    yield joins(student, [first, epoch_of((food, 1), (again, 1))])
+    yield joins(student, [first, epoch_of((VISIT, -1), (dear, 1))])
+    yield joins(student, [first, epoch_of((INFO, -1), (food, 1), (PRICE, -1), (dear, 1))])
+    yield joins(student, [epoch_of((INFO, 1), (VISIT, 1), (VISIT, -1), (PRICE, 1)), epoch_of((VISIT, 1), (again, 1))])
+
+
+@check("no-state", task=4, rule=10, hidden=True, cpu=4)
+def no_state(student):
+    """A delta join stores no row, so it goes on in another process."""
+    yield joins(student, [epoch_of((INFO, 1)), epoch_of((VISIT, 1), (PRICE, 1))], again=True)
+    for n in range(3):
+        draw, there, history = random.Random(f"delta {SECRET} {n}"), {table: [] for table in TABLES}, []
+        for _ in range(3):
+            kinds = {"info": ("x", "y"), "visit": (1, 2, 3), "price": (10, 20)}
+            history.append(
+                {
+                    table: drawn_epoch(
+                        draw, there[table], lambda draw=draw, some=some: (draw.choice("AB"), draw.choice(some))
+                    )
+                    for table, some in kinds.items()
+                }
+            )
+        yield joins(student, history, again=n == 0)
