@@ -1,0 +1,609 @@
+"""The checks of lab 3.
+
+Some checks call the methods of one operator in turn, and compare the messages that it returns. The others connect
+operators with lines, choose which message is delivered next, and compare what the view shows in the end with the rows
+of the tables, counted from scratch. A trace such as "Count: change Nut +1" says who is called, with which message.
+"""
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from grader.lab import Case, Shape, check, drawn
+from grader.lab.checks import UnlikeError
+from grader.worker import NoValueError
+
+SECRET = "public"
+MOST = 1000  # orders that a check tries at most
+KEYS = [f"item {n}" for n in drawn(f"{SECRET} keys", 2, 10, 99)]  # of hidden checks
+LENGTHS = drawn(f"{SECRET} lengths", 3, 10, 99)
+LONGEST = 60  # steps of an order
+FORMS = {"question": 1, "answer": 2, "change": 2, "evict": 1}  # kind -> how many values follow at least
+
+
+def words(call):
+    """A call or a message as text, such as "change Nut +1"."""
+    *first, last = call
+    signed = call[0] in ("change", "write") and type(last) is int
+    return " ".join(map(str, [*first, f"{last:+}" if signed else last]))
+
+
+def like_messages(told):
+    """What a method has returned: what goes up and what goes down. Changes in a row have no order, and may cancel."""
+    if type(told) is not list:
+        raise UnlikeError("a method returns a list of messages; if there are none, []")
+    up, down = [], []
+    for message in told:
+        if type(message) is not list or not message or message[0] not in FORMS or len(message) <= FORMS[message[0]]:
+            raise UnlikeError('a message is a tuple such as ("change", key, diff)')
+        kind, *_, last = message
+        if kind == "change" and type(last) is not int:
+            raise UnlikeError("the last value of a change is its diff, +1 or -1")
+        (up if kind == "question" else down).append(message)
+    runs = []
+    for kind, group in itertools.groupby(down, key=lambda message: message[0]):
+        if kind == "change":
+            total = {}
+            for *row, diff in group:
+                total[repr(row)] = [*row, total.get(repr(row), [0])[-1] + diff]
+            runs += [total[row] for row in sorted(total) if total[row][-1]]
+        else:
+            runs += group
+    return [sorted(up, key=repr), runs]
+
+
+MESSAGES = Shape(
+    lambda calls: [like_messages(told) for told in calls],
+    lambda calls: " | ".join(", ".join(map(words, told)) or "nothing" for told in calls),
+)
+
+
+def methods(student, cls, *cases):
+    """Cases of one operator. Each is a list of (call, the messages that it returns)."""
+    for case in cases:
+        calls = [call for call, _ in case]
+        right = [list(told) for _, told in case]
+        trace = " | ".join(f"{cls}: {words(call)}" for call in calls)
+        yield Case(trace, right, partial(student.calls, cls, calls), MESSAGES)
+
+
+READ, ASKED = ("question", "Nut"), [("question", "Nut")]
+MORE, LESS = ("change", "Nut", +1), ("change", "Nut", -1)
+
+
+def told(n, key="Nut"):
+    """An answer to Count, and what it returns."""
+    return ("answer", key, n), [("answer", key, n)]
+
+
+@check("table", task=1)
+def table(student):
+    """The table sends every change down, and its answer is the number of rows."""
+    write, delete = (("write", "Nut", +1), [MORE]), (("write", "Nut", -1), [LESS])
+    yield from methods(
+        student,
+        "Table",
+        [write],
+        [(("question", "Nut", 0), [("answer", "Nut", 0)])],
+        [write, delete],
+        [write, (("question", "Nut", 1), [("answer", "Nut", 1)])],
+        [write, (("question", "Pea", 0), [("answer", "Pea", 0)])],
+        [write, write, delete, (("question", "Nut", 1), [("answer", "Nut", 1)])],
+    )
+
+
+@check("hole.drops", task=1, rule=17)
+def drops(student):
+    """A change of a hole is dropped: it is not stored and not sent down."""
+    pea = [(("question", "Pea"), [("question", "Pea")]), told(2, "Pea")]
+    yield from methods(
+        student,
+        "Count",
+        [(MORE, [])],
+        [(LESS, [])],
+        [(MORE, []), (MORE, [])],
+        [(MORE, []), (READ, ASKED)],
+        [(READ, ASKED), (MORE, [])],
+        [*pea, (MORE, [])],
+    )
+
+
+@check("miss", task=1, rule=16)
+def miss(student):
+    """A question for a hole goes up. Its answer fills the key, which is then kept up to date and answered from here."""
+    filled = [(READ, ASKED), told(2)]
+    yield from methods(
+        student,
+        "Count",
+        [(READ, ASKED)],
+        filled,
+        [*filled, (MORE, [MORE])],
+        [*filled, (LESS, [LESS])],
+        [*filled, (READ, [("answer", "Nut", 2)])],
+        [*filled, (MORE, [MORE]), (READ, [("answer", "Nut", 3)])],
+        [*filled, (LESS, [LESS]), (MORE, [MORE]), (LESS, [LESS]), (READ, [("answer", "Nut", 1)])],
+        [*filled, (("question", "Pea"), [("question", "Pea")])],
+    )
+
+
+@check("empty", task=1, rule=16)
+def empty(student):
+    """A key with 0 rows is filled, too: it is not asked for again, and its changes are applied."""
+    filled = [(READ, ASKED), told(0)]
+    yield from methods(
+        student,
+        "Count",
+        filled,
+        [*filled, (READ, [("answer", "Nut", 0)])],
+        [*filled, (MORE, [MORE])],
+        [(READ, ASKED), told(1), (LESS, [LESS]), (READ, [("answer", "Nut", 0)])],
+        [(READ, ASKED), told(1), (LESS, [LESS]), (MORE, [MORE])],
+    )
+
+
+@check("once", task=1, rule=16)
+def once(student):
+    """If two readers ask for the same hole, one question goes up, and one answer goes down."""
+    pea = ("question", "Pea")
+    yield from methods(
+        student,
+        "Count",
+        [(READ, ASKED), (READ, [])],
+        [(READ, ASKED), (READ, []), (READ, [])],
+        [(READ, ASKED), (READ, []), told(2)],
+        [(READ, ASKED), (pea, [pea]), (READ, []), (pea, [])],
+        [(READ, ASKED), (pea, [pea]), told(2), (pea, []), told(1, "Pea")],
+    )
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator of a graph: its class, the operator below, and its side if that is a union."""
+
+    cls: str
+    below: str = "view"
+    side: str = ""
+
+
+def sided(name, cls, below):
+    """One operator for each side of a union."""
+    return {f"{side} {name}": Node(cls, below.format(side), side) for side in ("left", "right")}
+
+
+COUNT = {"Table": Node("Table", "Count"), "Count": Node("Count")}
+CHAIN = {"Table": Node("Table", "Count 1"), "Count 1": Node("Count", "Count 2"), "Count 2": Node("Count")}
+MAX = {"Table": Node("values", "Max"), "Max": Node("Max")}  # its table is not the student's: it has values
+UNION = {**sided("Table", "Table", "Union"), "Union": Node("Union")}
+DEEP = {**sided("Table", "Table", "{} Count"), **sided("Count", "Count", "Union"), "Union": Node("Union")}
+
+
+class BrokenError(Exception):
+    """An operator has returned something that cannot be delivered."""
+
+
+class World:
+    """The operators of a graph, and the messages that are on their way. A message to the view arrives at once."""
+
+    def __init__(self, student, graph):
+        self.student, self.graph = student, graph
+        self.known = {}  # (class, calls) -> what the last of these calls returns
+        self.calls = {}  # operator -> its calls so far
+        self.lines = {}  # (sender, receiver) -> calls on their way, oldest first
+        self.rows = Counter()  # (table, key) or (table, key, value) -> how many rows there are
+        self.view = {}  # filled key -> Counter of its values; a number of rows is the count of the value None
+        self.waits = {}  # key that a reader waits for -> the rows that there were when the first reader asked
+        self.log = ()
+
+    def copy(self):
+        other = World(self.student, self.graph)
+        other.known, other.calls, other.lines, other.log = self.known, dict(self.calls), dict(self.lines), self.log
+        other.rows, other.waits = self.rows.copy(), dict(self.waits)
+        other.view = {key: values.copy() for key, values in self.view.items()}
+        return other
+
+    def turns(self):
+        """The lines on which a message can be delivered."""
+        return [line for line, calls in self.lines.items() if calls]
+
+    def deliver(self, line):
+        """Deliver the oldest message of a line."""
+        call, *left = self.lines[line]
+        self.lines[line] = tuple(left)
+        self.act(line[1], call)
+
+    def act(self, name, call):
+        """An operator is called, or the view is read."""
+        kind, key, *rest = call
+        cls = "view" if name == "view" else self.graph[name].cls
+        if kind == "question" and cls == "Table":
+            call = (*call, self.waits.get(key, self.rows)[name, key])
+        self.log = (*self.log, f"{name}: {words(call)}")
+        if kind == "write":
+            self.rows[(name, key, *rest[:-1])] += rest[-1]
+        if cls == "view":
+            if key not in self.view:
+                self.waits.setdefault(key, self.rows.copy())
+                (above,) = (above for above, node in self.graph.items() if node.below == "view")
+                self.send("view", above, ("question", key))
+        elif cls == "values":
+            values = [value for (_, at, value), n in self.rows.items() if at == key for _ in range(n)]
+            self.route(name, [["change", *call[1:]] if kind == "write" else ["answer", key, values]])
+        else:
+            self.calls[name] = (*self.calls.get(name, ()), call)
+            self.route(name, self.told(cls, self.calls[name]))
+
+    def told(self, cls, calls):
+        """What the student's operator returns to the last of these calls. Each history is asked for once."""
+        asked = cls, repr(calls)
+        if asked not in self.known:
+            try:
+                self.known[asked] = self.student.calls(cls, calls)[-1]
+            except NoValueError as failed:
+                self.known[asked] = failed
+        if isinstance(self.known[asked], NoValueError):
+            raise self.known[asked]
+        return self.known[asked]
+
+    def route(self, name, told):
+        """Send on what an operator has returned."""
+        node = self.graph[name]
+        try:
+            like_messages(told)
+        except UnlikeError as unlike:
+            raise BrokenError(f"{name} has returned {told!r}; {unlike}") from None
+        for kind, *rest in told:
+            if kind == "question":
+                *side, key = rest
+                above = [n for n, up in self.graph.items() if up.below == name and side in ([], [up.side])]
+                if len(above) != 1:
+                    raise BrokenError(f"{name} has returned {told!r}; nobody is there to answer this question")
+                self.send(name, above[0], (kind, key))
+            elif node.below == "view":
+                self.show(kind, *rest)
+            else:
+                side = [node.side] if self.graph[node.below].cls == "Union" else []
+                self.send(name, node.below, (kind, *side, *rest))
+
+    def send(self, sender, receiver, call):
+        self.lines[sender, receiver] = (*self.lines.get((sender, receiver), ()), call)
+
+    def show(self, kind, key, *rest):
+        """A message arrives at the view."""
+        if kind == "evict":
+            self.view.pop(key, None)
+        elif kind == "change":
+            if key in self.view:
+                self.view[key][rest[0] if rest[1:] else None] += rest[-1]
+        else:
+            values = Counter(rest[0] if isinstance(rest[0], list) else {None: rest[0]})
+            self.view.setdefault(key, values)
+            self.waits.pop(key, None)
+
+    def settle(self):
+        """Deliver everything, the oldest line first."""
+        for _ in range(LONGEST):
+            if not self.turns():
+                return
+            self.deliver(self.turns()[0])
+        raise BrokenError(f"after {LONGEST} deliveries, messages are still sent")
+
+    def end(self, key):
+        """What the view shows in the end. A hole is read again."""
+        self.settle()
+        if key not in self.view and key not in self.waits:
+            self.act("view", ("read", key))
+            self.settle()
+        if key not in self.view:
+            return "no answer"
+        values = self.view[key]
+        return sorted(values.elements()) if self.graph is MAX else values[None]
+
+    def right(self, key):
+        """What the view must show in the end: the rows of all tables."""
+        found = Counter()
+        for (_, at, *value), n in self.rows.items():
+            if at == key:
+                found[value[0] if value else None] += n
+        return ([max(found.elements())] if +found else []) if self.graph is MAX else found[None]
+
+
+def orders(world, actions):
+    """Yield every order of the actions and of the deliveries: the world at the end, and what has ended it early."""
+    turns = world.turns() if len(world.log) < LONGEST else []
+    if not turns and not actions:
+        yield world, None
+    for line in [None] * bool(actions) + turns:
+        after = world.copy()
+        try:
+            after.act(*actions[0]) if line is None else after.deliver(line)
+        except (BrokenError, NoValueError) as error:
+            yield after, error
+        else:
+            yield from orders(after, actions[1:] if line is None else actions)
+
+
+def drawn_orders(most, world, actions):
+    """Yield so many orders, drawn at random."""
+    for n in range(most):
+        draw, after, left = random.Random(f"{n} {actions}"), world.copy(), list(actions)
+        try:
+            while (left or after.turns()) and len(after.log) < LONGEST:
+                line = draw.choice([*after.turns(), *[None] * bool(left)])
+                after.act(*left.pop(0)) if line is None else after.deliver(line)
+        except (BrokenError, NoValueError) as error:
+            yield after, error
+        else:
+            yield after, None
+
+
+DRAWN = partial(drawn_orders, 1)
+
+
+def one_by_one(world, actions):
+    """Yield the only order in which everything is delivered before the next action."""
+    try:
+        for action in actions:
+            world.act(*action)
+            world.settle()
+    except (BrokenError, NoValueError) as error:
+        yield world, error
+    else:
+        yield world, None
+
+
+def at_the_end(world, error, keys):
+    """What the view shows for each key, or what has ended the order early."""
+    try:
+        return error or [[key, world.end(key)] for key in keys]
+    except (BrokenError, NoValueError) as failed:
+        return failed
+
+
+def answer(shown):
+    """What was shown, as the answer to a case."""
+    if isinstance(shown, NoValueError):
+        raise shown
+    return str(shown) if isinstance(shown, BrokenError) else shown
+
+
+def show_ends(shown):
+    if isinstance(shown, str):
+        return shown
+    return "view: " + ", ".join(f"{key} {seen}" for key, seen in shown)
+
+
+ENDS = Shape(lambda shown: shown, show_ends)
+
+
+def races(student, graph, scripts, before=(), every=orders, shape=lambda right: ENDS):
+    """Cases for every order of each script, shortest first: what the view shows in the end, for each key.
+
+    The actions in ``before`` come first, one by one.
+    """
+    empty, left = World(student, graph), MOST
+    for script in scripts:
+        if not possible([*before, *script]):
+            continue
+        ((start, error),) = one_by_one(empty.copy(), before)
+        found = [(start, error)] if error else list(itertools.islice(every(start, script), left))
+        left -= len(found)
+        keys = sorted({key for _, (_, key, *_) in (*before, *script)})
+        shown = [(world, at_the_end(world, error, keys)) for world, error in found]
+        for world, seen in sorted(shown, key=lambda one: len(one[0].log)):
+            right = [[key, world.right(key)] for key in keys]
+            yield Case(" | ".join(world.log), right, partial(answer, seen), shape(right))
+
+
+def at_least(right):
+    """The shape of answers that are right if no number is too small."""
+
+    def like(shown):
+        if isinstance(shown, str):
+            return shown
+        return [[key, min(n, most) if type(n) is int else n] for (key, n), (_, most) in zip(shown, right, strict=True)]
+
+    return Shape(like, show_ends)
+
+
+def scripts(actions, most, least=1):
+    """All scripts of so many actions, by length."""
+    for length in range(least, most + 1):
+        yield from itertools.product(actions, repeat=length)
+
+
+def possible(script):
+    """No row is deleted that is not there."""
+    rows = Counter()
+    for table, (kind, *row, last) in script:
+        if kind == "write":
+            rows[(table, *row)] += last
+            if rows[(table, *row)] < 0:
+                return False
+    return True
+
+
+def drawn_scripts(seed, writes, operators):
+    """Drawn scripts of 3 to 8 actions. A write is (table, key, ..., diff); the operators can evict."""
+    for n in range(60):
+        draw = random.Random(f"{SECRET} {seed} {n}")
+        key = draw.choice(KEYS)
+        actions = [read(key), read(key), *((table, ("write", *row)) for table, *row in writes)]
+        actions += [evict(operator, key) for operator in operators]
+        script, length = [], 3 + n // 10
+        while len(script) < length:
+            action = draw.choice(actions)
+            if possible([*script, action]):
+                script.append(action)
+        yield script
+
+
+def read(key="Nut"):
+    return "view", ("read", key)
+
+
+def write(diff, *value, key="Nut", table="Table"):
+    return table, ("write", key, *value, diff)
+
+
+def evict(operator, key="Nut"):
+    return operator, ("evict", key)
+
+
+@check("evict", task=2, rule=19)
+def evicts(student):
+    """An evicted key is a hole again, in the operator and in all operators below."""
+    actions = [read(), write(+1), evict("Count")]
+    yield from races(student, COUNT, scripts(actions, 4), every=one_by_one)
+    filled, gone = [(READ, ASKED), told(2)], (("evict", "Nut"), [("evict", "Nut")])
+    pea = [(("question", "Pea"), [("question", "Pea")]), told(1, "Pea")]
+    yield from methods(
+        student,
+        "Count",
+        [*filled, gone],
+        [*filled, gone, (MORE, [])],
+        [*filled, gone, (READ, ASKED), told(3), (MORE, [MORE])],
+        [*filled, *pea, gone, (("question", "Pea"), [("answer", "Pea", 1)])],
+    )
+    yield from races(student, CHAIN, scripts([read(), write(+1), evict("Count 1")], 4, 3), every=one_by_one)
+
+
+@check("lost", task=3, rule=18)
+def lost(student):
+    """In every order, the answer contains the changes that were sent before it: no change is lost."""
+    yield from races(student, COUNT, scripts([read(), write(+1), evict("Count")], 3), shape=at_least)
+
+
+@check("twice", task=3, rule=18)
+def twice(student):
+    """In every order, the answer contains only the changes that were sent before it: no change counts twice."""
+    yield from races(student, COUNT, scripts([read(), write(+1), evict("Count")], 3))
+
+
+@check("every-order", task=3, rule=18, hidden=True)
+def every_order(student):
+    """The view is right in every order of reads, insertions, deletions and evictions."""
+    yield from races(student, COUNT, scripts([read(), write(-1), evict("Count")], 3), before=[write(+1)] * 3)
+    writes = [("Table", key, diff) for key in KEYS for diff in (1, 1, -1)]
+    yield from races(student, COUNT, drawn_scripts("count", writes, ["Count"]), every=DRAWN)
+    yield from races(student, CHAIN, drawn_scripts("chain", writes, ["Count 1", "Count 2"]), every=DRAWN)
+
+
+FILL = [(READ, ASKED), (("answer", "Nut", [2, 1]), [("answer", "Nut", [2])])]
+
+
+def value(value, diff):
+    return "change", "Nut", value, diff
+
+
+@check("max.filled", task=4, rule=16)
+def max_filled(student):
+    """Max fills holes as Count does, and a change of a filled key is sent down only if the largest value changes."""
+    none = [(READ, ASKED), (("answer", "Nut", []), [("answer", "Nut", [])])]
+    yield from methods(
+        student,
+        "Max",
+        [(value(2, +1), [])],
+        [(READ, ASKED), (READ, [])],
+        FILL,
+        none,
+        [*FILL, (READ, [("answer", "Nut", [2])])],
+        [*none, (READ, [("answer", "Nut", [])])],
+        [*none, (value(3, +1), [value(3, +1)])],
+        [*FILL, (value(3, +1), [value(2, -1), value(3, +1)])],
+        [*FILL, (value(1, +1), [])],
+        [*FILL, (value(2, +1), [])],
+        [*FILL, (value(1, -1), [])],
+        [*FILL, (value(3, +1), [value(2, -1), value(3, +1)]), (READ, [("answer", "Nut", [3])])],
+        [*FILL, (("evict", "Nut"), [("evict", "Nut")]), (value(3, +1), []), (READ, ASKED)],
+    )
+
+
+@check("max.reread", task=4, rule=21)
+def max_reread(student):
+    """If the last row with the largest value is deleted, the key is read again. The view is right in every order."""
+    lost = [*FILL, (value(2, -1), ASKED)]
+    yield from methods(
+        student,
+        "Max",
+        lost,
+        [*lost, (("answer", "Nut", [1]), [value(2, -1), value(1, +1)])],
+        [*lost, (("answer", "Nut", []), [value(2, -1)])],
+        [*lost, (("answer", "Nut", [1, 2]), [])],
+        [*lost, (READ, []), (("answer", "Nut", [1]), [value(2, -1), value(1, +1), ("answer", "Nut", [1])])],
+        [*FILL, (value(2, +1), []), (value(2, -1), []), (value(2, -1), ASKED)],
+        [*FILL, (value(3, +1), [value(2, -1), value(3, +1)]), (value(3, -1), ASKED)],
+    )
+    before = [write(+1, 1), write(+1, 2), read()]
+    actions = [write(-1, 2), write(+1, 2), write(+1, 3), evict("Max"), read()]
+    yield from races(student, MAX, scripts(actions, 3), before)
+
+
+@check("max.every-order", task=4, rule=21, hidden=True)
+def max_every_order(student):
+    """The largest value is right in every order of reads, insertions, deletions and evictions."""
+    writes = [("Table", key, value, diff) for key in KEYS for value in LENGTHS for diff in (1, 1, -1, -1)]
+    yield from races(student, MAX, drawn_scripts("max", writes, ["Max"]), every=DRAWN)
+
+
+BOTH = [("question", "left", "Nut"), ("question", "right", "Nut")]
+
+
+def half(side, n):
+    return "answer", side, "Nut", n
+
+
+def moved(side, diff):
+    """A change that arrives from one side, and what the union returns."""
+    return ("change", side, "Nut", diff), [("change", "Nut", diff)]
+
+
+@check("union.halves", task=5, rule=22)
+def halves(student):
+    """A union sends one answer for both inputs. A change between the halves is added if its own input has answered."""
+    three = [("answer", "Nut", 3)]
+    yield from methods(
+        student,
+        "Union",
+        [(READ, BOTH)],
+        [(READ, BOTH), (half("left", 2), [])],
+        [(READ, BOTH), (half("left", 2), []), (half("right", 1), three)],
+        [(READ, BOTH), (half("right", 2), []), (half("left", 1), three)],
+        [(READ, BOTH), (half("right", 0), []), (half("left", 0), [("answer", "Nut", 0)])],
+        [(READ, BOTH), (half("left", 2), []), (half("right", 1), three), (READ, BOTH)],
+        [moved("left", +1)],
+        [(READ, BOTH), (READ, [])],
+        [(READ, BOTH), (half("left", 1), []), moved("left", +1), (half("right", 1), three)],
+        [(READ, BOTH), (half("left", 2), []), moved("right", +1), (half("right", 1), three)],
+        [(READ, BOTH), moved("left", +1), (half("left", 2), []), (half("right", 1), three)],
+    )
+    actions = [read(), write(+1, table="left Table"), write(+1, table="right Table")]
+    yield from races(student, UNION, scripts(actions, 2))
+
+
+@check("union.evict", task=5, rule=22)
+def union_evict(student):
+    """If a side evicts the key of a half that the union holds, the union asks this side again."""
+    gone, again = ("evict", "left", "Nut"), [("evict", "Nut"), ("question", "left", "Nut")]
+    left = [(READ, BOTH), (half("left", 2), [])]
+    yield from methods(
+        student,
+        "Union",
+        [(gone, [("evict", "Nut")])],
+        [(READ, BOTH), (gone, [("evict", "Nut")])],
+        [(READ, BOTH), (half("right", 2), []), (gone, [("evict", "Nut")])],
+        [*left, (gone, again)],
+        [*left, (gone, again), (half("right", 1), [])],
+        [*left, (gone, again), (half("right", 1), []), (half("left", 2), [("answer", "Nut", 3)])],
+    )
+    actions = [read(), evict("left Count"), write(+1, table="left Table")]
+    yield from races(student, DEEP, [actions], every=partial(drawn_orders, 200))
+
+
+@check("union.every-order", task=5, rule=22, hidden=True)
+def union_every_order(student):
+    """The view over a union is right in every order."""
+    writes = [(f"{side} Table", key, diff) for side in ("left", "right") for key in KEYS for diff in (1, 1, -1)]
+    yield from races(student, UNION, drawn_scripts("union", writes, []), every=DRAWN)
+    yield from races(student, DEEP, drawn_scripts("deep", writes, ["left Count", "right Count"]), every=DRAWN)
