@@ -118,4 +118,4 @@ def _remove(place: str, uid: int) -> None:
             elif stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH:
                 _remove(entry.path, uid)
         except FileNotFoundError:
-            continue  # somebody else has removed it
+            continue  # it has been removed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -96,8 +96,8 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
         if not as_json:
             if check.task != task:
                 print(f"task {check.task}: {lab.tasks.get(check.task, '')}")
-            broken = {result.check for result in results if result.outcome != PASS}.intersection(check.needs)
-            print("\n".join(_message(result, printed, broken, check.id in lab.advice)), flush=True)
+            brief = failed and check.task == task
+            print("\n".join(_message(result, printed, brief, check.id in lab.advice)), flush=True)
         task, failed = check.task, failed or (result.outcome != PASS and check.id not in lab.advice)
     visible = [result for result in results if not result.hidden]
     last = lab.last(sum(result.outcome == PASS for result in visible), len(visible))
@@ -116,18 +116,19 @@ def _printed(check: Check, result: Result, local: Local) -> str:
     return local.printed()
 
 
-def _message(result: Result, printed: str, broken: Collection[str] = (), advice: bool = False) -> Iterator[str]:
+def _message(result: Result, printed: str, brief: bool = False, advice: bool = False) -> Iterator[str]:
     """Yield the lines about a result.
 
-    ``broken``: failed checks that make its details uninteresting. ``advice``: the check has no points.
+    ``brief``: one line, because a check before it has failed. ``advice``: the check has no points.
     """
     if result.got.startswith(_TODO):
         yield f"  to do   {result.check}: {result.got.removeprefix(_TODO)}"
         return
-    mend = f"  (mend {', '.join(sorted(broken))} first)" if broken and result.outcome != PASS else ""
-    free = "  (advice, no points)" if advice and result.outcome != PASS else ""
-    yield f"  {result.outcome:7} {result.check}" + ("  (hidden)" if result.hidden else "") + free + mend
-    if result.outcome == PASS or broken:
+    failed = result.outcome != PASS
+    again = f"--case {result.check}:{result.case}" if result.case else ""
+    notes = {"hidden": result.hidden, "advice, no points": advice and failed, again: brief and failed and again}
+    yield f"  {result.outcome:7} {result.check}" + "".join(f"  ({note})" for note, shown in notes.items() if shown)
+    if brief or not failed:
         return
     rule = "" if result.number is None else f" (rule {result.number})"
     said = {
@@ -142,8 +143,8 @@ def _message(result: Result, printed: str, broken: Collection[str] = (), advice:
     for name, text in said.items():
         if text:
             yield f"    {name:8}" + text.replace("\n", "\n" + " " * 12)
-    if result.case:
-        yield f"    again   python -m grader check --case {result.check}:{result.case}"
+    if again:
+        yield f"    again   python -m grader check {again}"
 
 
 def _replay(lab: Lab, local: Local, case: str) -> int:

@@ -163,5 +163,5 @@ def _pump(pipe: IO[bytes], pieces: queue.Queue[bytes]) -> None:
                 piece = b""
             try:
                 pieces.put(piece, timeout=_START)
-            except queue.Full:  # nobody reads any more
+            except queue.Full:  # the process has been restarted
                 return

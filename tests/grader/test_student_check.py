@@ -92,7 +92,7 @@ def test_all_pass(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rule, trace, both answers, and what the case printed. A check that needs it has one line; the rest is not run."""
+    """Rule, trace, both answers, and what the case printed. The task's other failures have one line; the rest is not run."""
     folder = lab(("return 2 * x", "print('got', x, 'ß')\n    return 2 * min(x, 2)"))
     status, lines = ran(folder, capsys)
     assert status == 1 and lines == [
@@ -104,7 +104,7 @@ def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
         "    got     4",
         "    printed got 3 ß",
         "    again   python -m grader check --case double.small:4",
-        "  wrong   double.large  (mend double.small first)",
+        "  wrong   double.large  (--case double.large:1)",
         "visible: 0 of 3 pass, 1 not run. 1 hidden check decides 10 of 100 points.",
     ]
     status, lines = ran(folder, capsys, "--all")
