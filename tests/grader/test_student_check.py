@@ -92,7 +92,7 @@ def test_all_pass(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rule, trace, both answers, and what the case printed. The task's other failures have one line; the rest is not run."""
+    """Rule, trace, both answers, and what the case printed. Other failures of the task have one line each."""
     folder = lab(("return 2 * x", "print('got', x, 'ß')\n    return 2 * min(x, 2)"))
     status, lines = ran(folder, capsys)
     assert status == 1 and lines == [
