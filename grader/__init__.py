@@ -6,7 +6,11 @@ describes the architecture. The labs use `lab`, `worker`, `student` and `classro
 import code from labs/, from sharedstate_lite or from a submission.
 """
 
+import sys
 from typing import Any
+
+if sys.version_info < (3, 11):  # noqa: UP036, a student may have an older one
+    raise ImportError(f"this is Python {sys.version.split()[0]}, and the grader needs 3.11 or later; try: python3.12")
 
 __all__ = ["check"]
 
