@@ -49,8 +49,11 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
     with _workers(texts, master.memory_mib) as workers:
         try:
             say("solution")
-            for judged in judging(master.checks, next(workers), {}):
-                _right(judged, master, proof)
+            worker = next(workers)
+            for check, judged in zip(master.checks, judging(master.checks, worker, {}), strict=True):
+                if judged.cpu > check.cpu * SHARE:  # on a busy machine, the same work takes more CPU time
+                    judged = min([judged, *judging([check], worker, {})], key=lambda one: one.cpu)
+                _right(judged, check.cpu, proof)
             say("stub")
             for judged in judging(master.checks, next(workers), {}):
                 if judged.result.outcome == PASS:
@@ -93,9 +96,8 @@ def _workers(texts: list[str], memory_mib: int) -> Iterator[Iterator[Worker]]:
             sandbox.close()
 
 
-def _right(judged: Judged, master: Master, proof: Proof) -> None:
+def _right(judged: Judged, limit: float, proof: Proof) -> None:
     result = judged.result
-    (limit,) = (one.cpu for one in master.checks if one.id == result.check)
     if result.outcome != PASS:
         seen = f"trace {result.trace!r}, right {result.right!r}, got {result.got!r}"
         proof.problems.append(f"{result.check}: the solution fails it ({result.outcome}): {seen}")
