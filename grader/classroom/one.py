@@ -79,7 +79,7 @@ def _judged(
                 notes = Student(worker).load()
             except NoValueError as failed:
                 kind, why = failed.answer.kind, failed.answer.why
-                return [_failed(check, kind, why) for check in checks], f"the module cannot be imported: {why}", []
+                return [_failed(check, kind, why) for check in checks], f"The module cannot be imported: {why}", []
             return judge(checks, worker, bundle.known), "", notes
     finally:
         box.close()

@@ -36,7 +36,7 @@ _STYLE = """
 .rate{display:block;height:12px;margin-top:5px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
  background:var(--bar)}
 @media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
- .class .bar{display:none}}
+ .class .bar{display:none}.checks td.word,.class td.word{white-space:normal}}
 """
 Check = Mapping[str, Any]
 
@@ -80,7 +80,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
-    body.append(f"<section><h2>Visible checks</h2>{_table('checks', _passed(visible), head, rows)}</section>")
+    checks = _table("checks", "A check that passes has all of its points.", head, rows)
+    body.append(f"<section><h2>Visible checks</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
@@ -145,7 +146,7 @@ def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str)
         [f'<span class="id">hidden {at}</span>', safe(check["rule"]), *_marks(check, points)]
         for at, check in enumerate(checks, 1)
     ]
-    return _table("checks", _passed(checks), head, rows)
+    return _table("checks", "Not shown: what these checks do with your code.", head, rows)
 
 
 def _cases(checks: Sequence[Check]) -> str:
