@@ -27,6 +27,7 @@ _WORDS = {
     "bad": "invalid answer",
     "void": "not judged",
 }
+_ALL_OR_NOTHING = "A check that passes has all of its points."
 _STYLE = """
 .lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
 .checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
@@ -80,7 +81,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
-    checks = _table("checks", "A check that passes has all of its points.", head, rows)
+    checks = _table("checks", _ALL_OR_NOTHING, head, rows)
     body.append(f"<section><h2>Visible checks</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
@@ -146,7 +147,8 @@ def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str)
         [f'<span class="id">hidden {at}</span>', safe(check["rule"]), *_marks(check, points)]
         for at, check in enumerate(checks, 1)
     ]
-    return _table("checks", "Not shown: what these checks do with your code.", head, rows)
+    said = _ALL_OR_NOTHING if policy == TRACE else "Not shown: what these checks do with your code."
+    return _table("checks", said, head, rows)
 
 
 def _cases(checks: Sequence[Check]) -> str:
