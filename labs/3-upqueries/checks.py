@@ -11,9 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from grader.lab import Case, Shape, check, drawn
-from grader.lab.checks import UnlikeError
-from grader.worker import NoValueError
+from grader.lab import Case, NoValueError, Shape, UnlikeError, check, drawn
 
 SECRET = "public"
 MOST = 1000  # orders that a check tries at most
