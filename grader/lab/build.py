@@ -121,6 +121,10 @@ def _try_notebook(master: Master, student: Path, work: Path) -> None:
     folder = work / "notebook"
     shutil.copytree(student, folder)
     (folder / HAND_IN).write_text(master.solution, encoding="utf-8")
+    # The student's cells run first, so that none of them needs a cell for teachers.
+    notebook = student_notebook(master.notebook)
+    notebook.cells += [cell for cell in student_notebook(master.notebook, True).cells if cell not in notebook.cells]
+    (folder / "lab.ipynb").write_text(_ipynb(notebook), encoding="utf-8")
     if said := run(folder / "lab.ipynb"):
         raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
 

@@ -38,7 +38,7 @@ class Arrangement:
 
         The first call is epoch 1. The list of changes can be empty: nothing has changed in this epoch.
         """
-        ### BEGIN SOLUTION task 1: one more batch (in task 3: and merge it with older ones that are not much larger)
+        ### BEGIN SOLUTION task 1: store one more batch
         entries = [(row, self.upper, diff) for row, diff in changes]
         self.batches.append(self.merge([(self.upper, self.upper + 1, entries)]))
         self.upper += 1
@@ -57,7 +57,7 @@ class Arrangement:
         arrangement.insert([(("Nut", 5), -1), (("Nut", 7), +1)])                       # epoch 2
         arrangement.at("Nut") == [(("Nut", 7), 2)]
         """
-        ### BEGIN SOLUTION task 1: the sum of the entries of this key (in task 2: as of an epoch)
+        ### BEGIN SOLUTION task 1: add up the entries of this key
         time = self.upper - 1 if time is None else time
         if not self.since <= time < self.upper:
             raise ValueError(f"epoch {time} cannot be read: since is {self.since}, and upper is {self.upper}")

@@ -230,9 +230,10 @@ def test_leaks(tmp_path: Path) -> None:
     assert leaks(master, {"checks.py": f"{made['checks.py']}\n{line}\n"}) == []
 
 
-def test_a_notebook_that_fails_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The notebook runs beside the solution, as students run it: with the student's files and checks."""
-    cells = [*CELLS, ("code", "import os; sorted(os.listdir()), solution.add(1, 'x')", [])]
+@pytest.mark.parametrize("tags", [[], ["teacher"]])
+def test_a_notebook_that_fails_is_refused(tags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The notebook runs beside the solution, as students run it; after that, the cells for teachers run."""
+    cells = [*CELLS, ("code", "import os; sorted(os.listdir()), solution.add(1, 'x')", tags)]
     lab = lab_master.write(tmp_path / "9-sums", cells, mutants=MUTANTS.partition("\n\n[loses")[0])
     assert main(["build", str(lab), "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err
