@@ -19,8 +19,9 @@ from pathlib import Path
 
 from ..errors import VoidError
 
-_FIRST, _MANY = (200_000, 20_000), 40_000
-"""Where the range of uids begins (a container may have only the first 65,536), and how many there are."""
+_FIRST, _MANY = (1_900_000_000, 20_000), 40_000
+"""Where the range of uids begins, and how many there are. systemd documents the first range as unused. A container may
+have only the first 65,536 uids."""
 _PATIENCE = 30.0
 """Seconds that the kernel may take to end processes after SIGKILL, on a busy machine."""
 _OPEN = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
