@@ -19,17 +19,16 @@ _COMMANDS = {"check": "student", "lab": "lab", "class": "classroom", "one": "cla
 
 def main(words: list[str]) -> int:
     """Run the command line ``words`` (without the program name) and return the exit status."""
-    room = _COMMANDS.get(words[0]) if words else None
-    if room == "student":
-        from grader.student.command import main as check
-
-        return check(words[1:])
-    if room is not None:
-        found: int = importlib.import_module(f"grader.{room}.command").main(words if room == "classroom" else words[1:])
-        return found
-    from grader.cli import main as cli
-
-    return cli(words)
+    room = _COMMANDS.get(words[0], "") if words else ""
+    try:
+        module = importlib.import_module(f"grader.{room}.command" if room else "grader.cli")
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("grader."):
+            raise
+        print("python -m grader: this copy of the grader has one command: python -m grader check", file=sys.stderr)
+        return 64
+    status: int = module.main(words if room in ("", "classroom") else words[1:])
+    return status
 
 
 if __name__ == "__main__":

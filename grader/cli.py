@@ -64,7 +64,11 @@ def _rate(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m grader", description="Grade checkout systems.")
+    parser = _Parser(
+        prog="python -m grader",
+        description="Grade checkout systems.",
+        epilog="The labs have these commands, each with --help: check, lab build, class, one, grades.",
+    )
     commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
     grade = commands.add_parser("checkout", help="grade a submission")
     grade.add_argument(

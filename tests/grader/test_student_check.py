@@ -252,6 +252,9 @@ def test_it_needs_python_alone(lab: Lab) -> None:
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120)
     assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", LAST)
+    words = [sys.executable, "-S", "-s", "-m", "grader", "class"]
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 64 and "has one command: python -m grader check" in done.stderr
 
 
 def test_times_of_ps() -> None:
