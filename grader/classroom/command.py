@@ -151,7 +151,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
             tier, weak = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
             names = ", ".join(found.left_out)
-            print(f"names: {found.rule}; sandbox: tier {tier.number}, {tier.name}", file=sys.stderr)
+            how = tier.name if weak or tier.number < 3 else "each submission runs as a user of its own"
+            print(f"names: {found.rule}; sandbox: tier {tier.number}, {how}", file=sys.stderr)
             if names:
                 print(f"left out: {names} (neither a folder, .zip, .py nor .ipynb)", file=sys.stderr)
             command = shlex.join(["python", "-m", "grader", *words])

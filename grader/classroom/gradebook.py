@@ -183,6 +183,8 @@ def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
         if not out.earlier.get(row.id):
             continue
         before, newest = out.earlier[row.id][-1], out.newest[row.id]
+        if all(before[name] == newest[name] for name in ("submission", "status", "checks")):
+            continue
         had, has = ({check["check"]: check["outcome"] for check in one["checks"]} for one in (before, newest))
         said = [
             f"{id}: {had.get(id, 'none')} -> {has.get(id, 'none')}"

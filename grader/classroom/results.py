@@ -20,6 +20,8 @@ from ..errors import UsageError, VoidError
 VERSION = 1
 GRADED, UNREADABLE, AMBIGUOUS, VOID, MISSING = "graded", "unreadable", "ambiguous", "void", "missing"
 """The status of a submission. Only a graded one has points; a student without a submission is missing."""
+SETTLED = (GRADED, UNREADABLE, AMBIGUOUS)
+"""The status of a result that the same submission would have again."""
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent

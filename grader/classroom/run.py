@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..lab.bundle import Bundle
 from ..sandbox import Tier
 from .collect import Collection, Submission
-from .gradebook import RUN
+from .gradebook import RUN, read_out
 from .one import waited
 from .pool import Pool, Task, task
 from .results import (
@@ -25,6 +25,8 @@ from .results import (
     FIRST,
     GRADED,
     RESULT,
+    SETTLED,
+    UNREADABLE,
     VERSION,
     VOID,
     Found,
@@ -121,22 +123,21 @@ class Grading:
             if only and one.id not in only:
                 continue
             key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
-            place = self._place(one.id)
             if one.why:
-                store(place, fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
-            elif not self._has(read(place / RESULT), key):
+                store(self._place(one.id), fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
+            elif not self._has(RESULT, one.id, key):
                 ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier)
-                first = read(place / FIRST)
-                (again if first is not None and self._has(first, key, VOID) else tasks).append(ask)
+                (again if self._has(FIRST, one.id, key, VOID) else tasks).append(ask)
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
 
     def _place(self, id: str) -> Path:
         return self.out / "submissions" / id
 
-    def _has(self, found: Found | None, key: Mapping[str, str], also: str = GRADED) -> bool:
-        """Return whether a result is one of this submission and needs no second try."""
-        return found is not None and found["submission"] == key["submission"] and found["status"] in {also, *_LAST}
+    def _has(self, name: str, id: str, key: Mapping[str, str], *also: str) -> bool:
+        """Return whether this submission has a result that is settled, or has another of these states."""
+        found = read(self._place(id) / name)
+        return found is not None and found["submission"] == key["submission"] and found["status"] in (*SETTLED, *also)
 
     def _put_away(self, submissions: Sequence[Submission], regrade: str, grader: str) -> None:
         """Make earlier results of those that are to be graded again."""
@@ -145,12 +146,14 @@ class Grading:
             asked = chosen(regrade, asked, "--regrade")
         for id in sorted(asked):
             place, found = self._place(id), read(self._place(id) / RESULT)
-            same = found is not None and found["bundle"] == self.bundle.hash and found["grader"] == grader
-            if found is not None and not (regrade == CHANGED and same):
+            if found is None or found["status"] == VOID:
+                continue
+            if regrade != CHANGED or (found["bundle"], found["grader"]) != (self.bundle.hash, grader):
                 (place / RESULT).rename(place / f"result-{len(earlier(place)) + 1}.json")
 
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
-        shown = _Progress(of, of - len(tasks) - len(again), len(tasks) + len(again))
+        without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
+        shown = _Progress(of, len(tasks) + len(again), without)
         with Pool(self.jobs, self.scratch) as pool:
             for ask, answer, seconds in pool.run(tasks):
                 found = self._noted(ask, answer, seconds)
@@ -178,9 +181,6 @@ class Grading:
         return found
 
 
-_LAST = ("graded", "unreadable", "ambiguous")
-
-
 def chosen(words: str, known: Iterable[str], option: str) -> set[str]:
     """Return ids that are separated by commas. Raises UsageError for an unknown one."""
     ids = {word.strip() for word in words.split(",")}
@@ -192,29 +192,26 @@ def chosen(words: str, known: Iterable[str], option: str) -> set[str]:
 class _Progress:
     """Shows how many submissions are graded: one updating line in a terminal, otherwise a line now and then."""
 
-    def __init__(self, of: int, before: int, left: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._of, self._done, self._left, self._without, self._new = of, before, left, 0, 0
+    def __init__(self, of: int, left: int, without: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """``of``: all submissions; ``left``: those without a result; ``without``: those whose result is no grade."""
+        self._of, self._left, self._without, self._new = of, left, without, 0
         self._clock, self._began, self._said = clock, clock(), clock()
         self._live = sys.stderr.isatty()
 
     def done(self, found: Found) -> None:
         """Count a result."""
-        self._new, self._done, self._left = self._new + 1, self._done + 1, self._left - 1
+        self._new, self._left = self._new + 1, self._left - 1
         self._without += found["status"] != GRADED
         if self._live or self._clock() - self._said > _EVERY:
             self._said = self._clock()
-            print(
-                f"\r\x1b[K{self.text()}" if self._live else self.text(),
-                end="" if self._live else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            start, end = ("\r\x1b[K", "") if self._live else ("", "\n")
+            print(f"{start}{self.text()}", end=end, file=sys.stderr, flush=True)
 
     def text(self) -> str:
         """Return the progress in words."""
         seconds = (self._clock() - self._began) / max(1, self._new) * self._left
         left = f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
-        return f"{self._done} of {self._of} graded, {self._without} without a grade, {left}"
+        return f"{self._of - self._left} of {self._of} graded, {self._without} without a grade, {left}"
 
     def end(self) -> None:
         """End the line."""
