@@ -48,14 +48,14 @@ HANG = [
     f"{BEGIN}time.sleep(10**6)\n",
     f"{BEGIN}{SOLUTION}\nclass Max(Max):\n    def save(self):\n        threading.Barrier(2).wait()\n",
     f"{BEGIN}{SOLUTION}\nclass Max(Max):\n    def load(self, saved):\n        os.kill(os.getpid(), signal.SIGSTOP)\n",
-    f"{JOIN}        return [x for x in iter(int, 1)]\n",
+    f"{JOIN}        return sum(iter(int, 1))\n",
     f"{BEGIN}{SOLUTION}\ndef net(changes):\n    os.read(0, 1); os.fork() or time.sleep(10**6); time.sleep(10**6)\n",
 ]
 CRASH = [
     f"{BEGIN}os._exit(0)\n",
     f"{BEGIN}{SOLUTION}\ndef net(changes):\n    os.kill(os.getpid(), signal.SIGKILL)\n",
     f"{BEGIN}{SOLUTION}\nclass Max(Max):\n    def __init__(self):\n        os.abort()\n",
-    f"{STEP}        self.all = bytearray(4 << 30)\n        os._exit(1)\n",
+    f"{STEP}        os.kill(os.getpid(), signal.SIGSEGV)\n",
     "import ctypes\nctypes.string_at(0)\n",
 ]
 EXPLOITS = [
