@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .programs import ONLY_THE_GRADERS, Programs
-from .tree import MARK, Tree, keep
+from .tree import MARK, Tree, end_orphans, keep
 from .uids import clear, reserve
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
@@ -82,13 +82,15 @@ class Plain:
             self.uid, self._lock = reserve()
 
     def renew(self) -> None:
-        """For a lab, if the grader is root: remove what the commands have left behind, and take another uid."""
-        if self._lock is not None:
-            self.close()
+        """For a lab: end what the commands have left behind. If the grader is root, take another uid."""
+        self.close()
+        if self.uid >= 0 and self._programs.lab:
             self.uid, self._lock = reserve()
 
     def close(self) -> None:
-        """For a lab, if the grader is root: remove what the commands have left behind, and give the uid back."""
+        """For a lab: end what the commands have left behind. If the grader is root, give the uid back."""
+        if self._programs.lab:
+            end_orphans()
         if self._lock is not None:
             clear(self.uid)
             self._lock.close()

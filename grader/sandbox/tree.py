@@ -197,6 +197,29 @@ class Tree:
         return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
 
 
+def end_orphans() -> None:
+    """Kill all adopted orphans, with their children: processes in other sessions that no Popen object waits for.
+
+    For a process that runs one tree at a time. Raises VoidError if one does not end.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        everyone, here = processes(), os.getpid()
+        orphans = {
+            pid
+            for pid, (parent, session, state, _) in everyone.items()
+            if parent == here and session != os.getsid(0) and pid not in _KEPT and state not in "ZX"
+        }
+        if not orphans:
+            break
+        for pid in orphans.union(*(descendants(orphan, everyone) for orphan in orphans)):
+            _send(pid, signal.SIGKILL)
+        if time.monotonic() > until:
+            raise VoidError(f"processes {sorted(orphans)} have survived SIGKILL; restart the machine")
+        os.sched_yield()
+    bury()
+
+
 def bury() -> None:
     """Reap adopted orphans that have ended, except processes that a Popen object waits for."""
     everyone = processes()
