@@ -19,6 +19,8 @@ from .roster import Student, folded, wrong_id
 _MOST_BYTES, _MOST_FILES = 4_000_000_000, 400_000
 """The maximum size and number of files of an LMS's zip."""
 _STAMP, _METADATA = "timestamp.txt", "submission_metadata.yml"
+_ONLINE_TEXT = "_assignsubmission_onlinetext_"
+"""In the names of Moodle's folders for text that was typed into a form."""
 _KINDS = (".py", ".ipynb", *ARCHIVES)
 _NAMES = {
     "moodle": re.compile(r"(?P<name>.*)_(?P<id>\d+)_assignsubmission_file_?(?P<rest>.*)", re.S),
@@ -67,7 +69,9 @@ def collect(
     ``rule``: one of RULES, a regular expression, or "" to try RULES; ``scratch``: where a zip is unpacked.
     """
     paths = _paths(place, scratch, hand_in)
-    left_out = [path.name for path in paths if path.is_file() and path.suffix not in _KINDS]
+    left_out = [
+        path.name for path in paths if path.is_file() and path.suffix not in _KINDS or _ONLINE_TEXT in path.name
+    ]
     paths = [path for path in paths if path.name not in left_out]
     if not paths:
         raise UsageError(f"{_EMPTY}; {place} has {', '.join(left_out[:5]) or 'nothing'}")
@@ -109,8 +113,7 @@ def _named(paths: list[Path], rule: str) -> tuple[list[_Entry], str]:
     """Return an entry for each path that the rule fits. Without a rule, use the first that fits all paths."""
     tried = (rule,) if rule else RULES
     for one in tried:
-        metadata = [path for path in paths if path.name == _METADATA]
-        entries = [_entry(path, one, bool(rule), metadata) for path in paths]
+        entries = [_entry(path, one, bool(rule)) for path in paths]
         found = [entry for entry in entries if entry is not None]
         if len(found) == len(entries):
             return found, one
@@ -119,7 +122,7 @@ def _named(paths: list[Path], rule: str) -> tuple[list[_Entry], str]:
     raise UsageError(f'{said}; choose --names, for example --names "(?P<id>[^_]+)_.*"')
 
 
-def _entry(path: Path, rule: str, asked: bool, metadata: list[Path]) -> _Entry | None:
+def _entry(path: Path, rule: str, asked: bool) -> _Entry | None:
     if rule == "folder":
         id = path.name if path.is_dir() else path.name.removesuffix(path.suffix).removesuffix(".tar")
         return _Entry(path, id) if asked or re.fullmatch(r"[\w.@+-]+", id) else None

@@ -154,7 +154,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             how = tier.name if weak or tier.number < 3 else "each submission runs as a user of its own"
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {how}", file=sys.stderr)
             if names:
-                print(f"left out: {names} (neither a folder, .zip, .py nor .ipynb)", file=sys.stderr)
+                print(f"left out: {names} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
             command = shlex.join(["python", "-m", "grader", *words])
             about = run_of(run, bundle, tier, weak, command, found.submissions)
             if given.roster:

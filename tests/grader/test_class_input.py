@@ -323,6 +323,7 @@ def test_rules_for_names(tmp_path: Path) -> None:
         (tmp_path / "canvas" / name).touch()
     assert found("canvas") == ("canvas", [("21", "None", ["notes.py", "solution.py"]), ("22", "None", ["lab.zip"])])
     handed_in(tmp_path / "moodle", **{"Student 7_1000007_assignsubmission_file_": RIGHT})
+    (tmp_path / "moodle" / "Student 7_1000007_assignsubmission_onlinetext_").mkdir()
     (tmp_path / "moodle" / "Student 8_1000008_assignsubmission_file_solution.py").touch()
     assert found("moodle") == (
         "moodle",
