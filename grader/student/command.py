@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
-from ..lab.judge import PASS, Result, judging, replay
+from ..lab.judge import PASS, TIMEOUT, Result, judging, replay
 from .folder import Lab, read
 from .local import Local
 
@@ -137,7 +137,7 @@ def _message(result: Result, printed: str, brief: bool = False, advice: bool = F
         "right": result.right,
         "got": result.got,
         "says": result.says,
-        "flag": "; ".join(result.flags),
+        "flag": "; ".join(result.flags) if result.outcome != TIMEOUT else "",
         "printed": "\n".join(printed.splitlines()[-_LINES:]),
     }
     for name, text in said.items():
