@@ -95,7 +95,11 @@ def played(student, steps):
 
 
 def rows_of(answer):
-    BAG.like(answer)  # raises UnlikeError if the answer is no list of pairs
+    if type(answer) is not list:
+        raise UnlikeError("at() returns a list of (row, count)")
+    for pair in answer:
+        if type(pair) is not list or [type(part) for part in pair] != [list, int]:
+            raise UnlikeError("at() returns a list of (row, count), where row is a tuple and count is an int")
     return sorted(answer, key=repr)
 
 
@@ -139,10 +143,28 @@ def readable(steps):
     return range(Model(steps).since, Model(steps).upper)
 
 
+def attribute(student, steps, name):
+    """The case of reading since or upper after some steps."""
+
+    def ask():
+        return played(student, steps)[0].get(name)
+
+    return Case(trace(steps, name), getattr(Model(steps), name), ask)
+
+
+@check("upper", task=1)
+def upper(student):
+    """upper is 1 in a new arrangement, and larger by 1 after each insert, also if nothing has changed."""
+    yield attribute(student, [], "upper")
+    for steps in epochs_of(2):
+        yield attribute(student, steps, "upper")
+
+
 @check("read", task=1)
 def read(student):
     """at(key) returns the rows with this key, each once with its count, and no row whose diffs add up to 0."""
     other, pea = (("Nut", 7), 1), (("Pea", 5), 1)
+    yield reading(student, [], "Nut")
     for changes, most in (([(NUT, 1), (NUT, -1), pea], 2), ([(NUT, 1), other, (NUT, -1)], 3)):
         for history in histories(changes, most):
             yield reading(student, [("insert", epoch) for epoch in history], "Nut")
@@ -182,11 +204,7 @@ def readers(most):
 def handles(student):
     """since is the time of the slowest open handle, or the last complete epoch if no handle is open."""
     for steps in readers(4):
-
-        def ask(steps=steps):
-            return played(student, steps)[0].get("since")
-
-        yield Case(trace(steps, "since"), Model(steps).since, ask)
+        yield attribute(student, steps, "since")
 
 
 def refused(ask):
@@ -299,6 +317,10 @@ def most_batches(epochs):
     return 2 * epochs.bit_length()
 
 
+def number_of_batches(saved):
+    return saved if type(saved) is str else f"{len(saved)} batches"
+
+
 @check("few", task=3, rule=11)
 def few(student):
     """The number of batches grows like the logarithm of the number of entries. This is advice, without points."""
@@ -306,13 +328,14 @@ def few(student):
 
         def ask(epochs=epochs):
             changes = [("insert", [(("Nut", n), 1)]) for n in range(epochs)]
-            return len(batches_of(played(student, changes)[0].save()))
+            return played(student, changes)[0].save()
 
-        def like(many, epochs=epochs):
-            return many if type(many) is int and many > most_batches(epochs) else 0
+        def like(saved, epochs=epochs):
+            many = 0 if type(saved) is str else len(batches_of(saved))
+            return max(many, most_batches(epochs))
 
-        right = f"at most {most_batches(epochs)}"
-        yield Case(f"{epochs} epochs, one new row in each | save(), number of batches", right, ask, Shape(like, str))
+        right, shape = f"at most {most_batches(epochs)} batches", Shape(like, number_of_batches)
+        yield Case(f"{epochs} epochs, one new row in each | save()", right, ask, shape)
 
 
 def folded(since):
@@ -360,7 +383,7 @@ def load(student):
     yield reading(student, [PUT, RESTART], "Nut")
     yield reading(student, [("insert", [(("Nut", n), 1) for n in range(1, 6)]), PUT, RESTART, PUT], "Nut")
     steps = [("handle", "a", 0), PUT, TAKE, COMPACT, RESTART]
-    yield Case(trace(steps, "since"), 2, lambda: played(student, steps)[0].get("since"))
+    yield attribute(student, steps, "since")
     yield reading(student, [*steps, PUT], "Nut")
 
 

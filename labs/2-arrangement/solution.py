@@ -74,7 +74,7 @@ class Arrangement:
     def handle(self, time):
         """Open a trace handle: from now on, every epoch from `time` on stays readable for its owner.
 
-        Return a number that no other handle has. Raises ValueError unless since <= time < upper.
+        Return a number that no other open handle has. Raises ValueError unless since <= time < upper.
         """
         ### BEGIN SOLUTION task 2: remember its time
         if not self.since <= time < self.upper:
