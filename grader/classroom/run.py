@@ -153,7 +153,7 @@ class Grading:
 
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
         without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
-        shown = _Progress(of, len(tasks) + len(again), without)
+        shown = Progress(of, len(tasks) + len(again), without)
         with Pool(self.jobs, self.scratch) as pool:
             for ask, answer, seconds in pool.run(tasks):
                 found = self._noted(ask, answer, seconds)
@@ -189,7 +189,7 @@ def chosen(words: str, known: Iterable[str], option: str) -> set[str]:
     return ids
 
 
-class _Progress:
+class Progress:
     """Shows how many submissions are graded: one updating line in a terminal, otherwise a line now and then."""
 
     def __init__(self, of: int, left: int, without: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -17,18 +17,18 @@ CHECKS = '''
 from functools import partial
 from grader.lab import Case, check
 
-@check("double", task=1, cpu=0.5)
+@check("double", task=1, cpu=1)
 def doubles(student):
     """double(x) returns 2 * x."""
     for x in range(3):
         yield Case(f"double({x})", 2 * x, partial(student.call, "double", x))
 
-@check("words", task=1, rule=7, cpu=0.5)
+@check("words", task=1, rule=7, cpu=1)
 def words(student):
     """A text is repeated."""
     yield Case("double('ab')", "abab", partial(student.call, "double", "ab"))
 
-@check("large", task=1, hidden=True, cpu=0.5)
+@check("large", task=1, hidden=True, cpu=1)
 def large(student):
     """Large numbers are doubled, too."""
     yield Case("double(7654321)", 15308642, partial(student.call, "double", 7654321))

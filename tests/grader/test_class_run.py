@@ -16,6 +16,7 @@ import pytest
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
 from grader.classroom.pool import Pool
+from grader.classroom.run import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 MANY = {
@@ -258,3 +259,14 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path) -> None:
             ("s1", None),
             ("s2", None),
         ]
+
+
+def test_progress_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """The count, those without a grade, and the time left, from the speed of this run; a line every few seconds."""
+    now = 0.0
+    shown = Progress(200, 160, 3, lambda: now)
+    for now in range(1, 98):
+        shown.done({"status": "void" if now == 1 else "graded"})
+    assert shown.text() == "137 of 200 graded, 4 without a grade, about 63 s left"
+    assert len(capsys.readouterr().err.splitlines()) == 16
+    assert Progress(200, 160, 3, lambda: now).text() == "40 of 200 graded, 3 without a grade, about 0 s left"
