@@ -14,6 +14,7 @@ picture of the same numbers, for pages that cannot run plotly.
     tables           displays data frames with left-aligned text
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
+    process_map      the processes of a Spark job in Python, and which of them have a copy of a graph
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite import show
@@ -34,7 +35,7 @@ Modules, from the bottom: ``palette`` defines the colours, ``text`` measures tex
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
 ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written`` checks the reader's
 code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a
-time axis with its marks.
+time axis with its marks, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -47,6 +48,7 @@ from .lifetimes import lifetimes
 from .line_charts import hits_chart, rows_chart, time_chart
 from .predict import emitted
 from .prediction import predict
+from .process_map import process_map
 from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
 from .written import written
@@ -60,6 +62,7 @@ __all__ = [
     "hits_chart",
     "lifetimes",
     "predict",
+    "process_map",
     "rows_chart",
     "rungs_chart",
     "space_time",
