@@ -167,7 +167,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         write(given.out / RUN, as_json(about))
         timings = read(given.out / TIMINGS) or {}
         write(given.out / TIMINGS, as_json(timings | grading.seconds))
-        outs = [_lowered(read_out(given.out), given.allow_lower)]
+        outs = [_noted(read_out(given.out), given)]
         rows = write_all(outs, course, rubric, adjust)[bundle.number]
     return _told(rows, outs[0])
 
@@ -186,11 +186,19 @@ def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, 
     return tier, bool(why)
 
 
-def _lowered(out: Out, allow: bool) -> Out:
-    """If a regrade may give fewer points, let the newest results count, now and later."""
-    if allow:
+def _noted(out: Out, given: argparse.Namespace) -> Out:
+    """Note in run.json what the gradebook is computed with, and say what has been left out this time.
+
+    With --allow-lower, the newest results count, now and later.
+    """
+    now = [name for name in ("course", "rubric", "adjust") if getattr(given, name)]
+    for name in out.run.get("with", []):
+        if name not in now:
+            print(f"note: the last gradebook in {out.folder} was computed with --{name}, and this one is not")
+    out.run["with"] = now
+    if given.allow_lower:
         out.run["lowered"] = {id: len(found) for id, found in out.earlier.items() if found}
-        write(out.folder / RUN, as_json(out.run))
+    write(out.folder / RUN, as_json(out.run))
     return out
 
 
@@ -234,7 +242,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             if not (folder / RUN).exists():
                 read_out(folder)
             stack.enter_context(_locked(folder))
-        outs = [_lowered(read_out(folder), given.allow_lower) for folder in given.out]
+        outs = [_noted(read_out(folder), given) for folder in given.out]
         if given.roster:
             roster = read_roster(given.roster)
             for out in outs:

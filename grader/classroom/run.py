@@ -93,6 +93,7 @@ def run_of(
         "submissions": {**run.get("submissions", {}), **about},
         "roster": run.get("roster", {}),
         "lowered": run.get("lowered", {}),
+        "with": run.get("with", []),
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
     }

@@ -193,6 +193,8 @@ def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
     before = contents(teacher.out, ())
     assert teacher.run(*words) == 0
     assert contents(teacher.out, ()) == before
+    assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "rubric.toml") == 0
+    assert "was computed with --adjust, and this one is not" in teacher.said
     (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,many,x\n")
     assert teacher.run(*words) == 64
     assert "adjust.csv, line 2: lab '1', points 'many'; for example:" in teacher.said
