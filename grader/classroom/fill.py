@@ -19,6 +19,8 @@ from .points import number
 from .roster import folded
 
 _KEYS = ("SIS Login ID", "SIS User ID", "ID", "Identifier", "Email address")
+_PARTICIPANT = ("Identifier", "ID")
+"""Columns in which Moodle writes a word in its language before the number, such as "Participant 1000001"."""
 _MOSTS = ("Maximum Grade", "Maximum grade")
 _POSSIBLE = "Points Possible"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -71,8 +73,9 @@ def fill(content: bytes, column: str, scores: Mapping[str, Decimal], of: Decimal
         if len(row) <= max(at, *keys):
             continue
         _agree(row, header, at, column, of)
-        words = (folded(re.sub(r"^\D* (?=\d+$)", "", row[key].value)) for key in keys)
-        id = next((known[word] for word in words if word in known), None)
+        words = [row[key].value for key in keys]
+        words += [re.sub(r"^\D+(?=\d+$)", "", row[key].value) for key in keys if header[key] in _PARTICIPANT]
+        id = next((known[folded(word)] for word in words if folded(word) in known), None)
         if id is not None:
             done.add(id)
             row[at].raw = number(scores[id]).replace(".", "," if comma else ".")

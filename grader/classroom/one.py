@@ -26,6 +26,7 @@ ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 _LITTER = ("__MACOSX", "__pycache__")
 _IMPORT = 5.0
 """CPU seconds that importing a submission may take."""
+_MOST_NOTES, _LONGEST_NOTE = 100, 300
 Files = Sequence[tuple[str, Path]]
 """What was handed in: folders, archives and files, each with the name that it was handed in by."""
 
@@ -76,7 +77,7 @@ def _judged(
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
             worker.limit(_IMPORT)
             try:
-                notes = Student(worker).load()
+                notes = [note[:_LONGEST_NOTE] for note in Student(worker).load()[:_MOST_NOTES]]
             except NoValueError as failed:
                 kind, why = failed.answer.kind, failed.answer.why
                 return [_failed(check, kind, why) for check in checks], f"The module cannot be imported: {why}", []

@@ -248,6 +248,7 @@ def test_filling_the_exports_of_canvas_and_moodle(teacher: Teacher, tmp_path: Pa
         ("Student,ID,Lab\n    Points Possible,,10\nx,1,\n", "Lab", "'Lab' has a maximum of 10, and the lab has 100"),
         ("Identifier,Grade,Maximum Grade\nParticipant 1,,10.00\n", "Grade", "'Grade' has a maximum of 10"),
         ("", "Grade", "has none of the columns"),
+        ("ID,Grade\n'\xff'", "Mark", "has no column 'Mark'"),
     ],
 )
 def test_an_export_that_cannot_be_filled(content: str, column: str, said: str) -> None:
@@ -255,6 +256,17 @@ def test_an_export_that_cannot_be_filled(content: str, column: str, said: str) -
     with pytest.raises(UsageError) as caught:
         fill(content.encode(), column, {"1": Decimal(1)}, Decimal(100), {})
     assert said in str(caught.value)
+
+
+def test_moodle_in_another_language() -> None:
+    """The number is found behind any word, but an id is never found inside another one."""
+    content = b"ID,Bewertung\nTeilnehmer/in1000001,\nTeilnehmer/in 1000002,\ns0001,\n"
+    scores = {"a": Decimal(1), "b": Decimal(2), "0001": Decimal(3)}
+    filled = fill(content, "Bewertung", {**scores, "s0001": Decimal(4)}, Decimal(9), {"a": "1000001", "b": "1000002"})
+    assert (
+        filled.content.decode().split() == "ID,Bewertung Teilnehmer/in1000001,1 Teilnehmer/in 1000002,2 s0001,4".split()
+    )
+    assert filled.no_row == ["0001"]
 
 
 _CELLS = st.one_of(st.text(st.characters(exclude_characters='",;\t\r\n'), max_size=5), st.just('"a ""b"", c;\n"'))
