@@ -29,7 +29,7 @@ class Arrangement:
 
         If no handle is open, it is the last complete epoch, upper - 1.
         """
-        ### BEGIN SOLUTION task 2: the slowest open handle
+        ### BEGIN SOLUTION task 2: the time of the slowest open handle
         return min(self.handles.values(), default=self.upper - 1)
         ### END SOLUTION
 
@@ -76,7 +76,7 @@ class Arrangement:
 
         Return a number that no other open handle has. Raises ValueError unless since <= time < upper.
         """
-        ### BEGIN SOLUTION task 2: remember its time
+        ### BEGIN SOLUTION task 2: open a handle
         if not self.since <= time < self.upper:
             raise ValueError(f"no handle at epoch {time}: since is {self.since}, and upper is {self.upper}")
         self.opened += 1
@@ -89,7 +89,7 @@ class Arrangement:
 
         Raises ValueError, and moves nothing, if `time` is before the time of the handle, or not before upper.
         """
-        ### BEGIN SOLUTION task 2: only forward
+        ### BEGIN SOLUTION task 2: move the handle forward
         if not self.handles[handle] <= time < self.upper:
             raise ValueError(f"a handle at epoch {self.handles[handle]} cannot move to {time}; upper is {self.upper}")
         self.handles[handle] = time
@@ -97,13 +97,13 @@ class Arrangement:
 
     def close(self, handle):
         """Close an open handle."""
-        ### BEGIN SOLUTION task 2: forget it
+        ### BEGIN SOLUTION task 2: close the handle
         del self.handles[handle]
         ### END SOLUTION
 
     def merge(self, batches):
         """Return one batch in place of several adjacent ones. Only your own code calls this method."""
-        ### BEGIN SOLUTION task 3: no reader can tell epochs before since apart
+        ### BEGIN SOLUTION task 3: add up what no reader can tell apart
         total = Counter()
         for _, _, entries in batches:
             for row, time, diff in entries:
@@ -118,7 +118,7 @@ class Arrangement:
         An epoch before since counts as since. The entries of one row at one epoch become one entry, whose diff is
         their sum, or none if they add up to 0.
         """
-        ### BEGIN SOLUTION task 3: one batch in place of all
+        ### BEGIN SOLUTION task 3: merge all batches
         if self.batches:
             self.batches = [self.merge(self.batches)]
         ### END SOLUTION
@@ -130,7 +130,7 @@ class Arrangement:
         epoch 1, each other one begins where the one before it ends, and the last one ends at the arrangement's upper.
         Entries are (row, time, diff), in any order.
         """
-        ### BEGIN SOLUTION task 3: the batches
+        ### BEGIN SOLUTION task 3: return the batches
         return self.batches
         ### END SOLUTION
 
@@ -139,7 +139,7 @@ class Arrangement:
 
         The batches have travelled as JSON, so tuples have become lists. No handle is open any more.
         """
-        ### BEGIN SOLUTION task 3: the batches, and upper
+        ### BEGIN SOLUTION task 3: store the batches, and set upper
         for lower, upper, entries in saved:
             self.batches.append((lower, upper, [(tuple(row), time, diff) for row, time, diff in entries]))
             self.upper = upper
@@ -166,12 +166,13 @@ class DeltaJoin:
 
         Return the changes of the result, with rows (product, category, length, cents), in any order. Changes of the
         same row need not be added up. When step is called, the tables have stored the changes of this epoch already.
-        `look` can read the epochs time - 1 and time. The process may be restarted between two epochs.
+        `look` can read the epochs time - 1 and time. Between two epochs, the process may be restarted, and a new
+        DeltaJoin goes on.
 
         join.step(4, {"info": [(("Nut", "Fruit"), +1)], "visit": [], "price": []})
             == [(("Nut", "Fruit", 5, 60), +1)]                 # if visit has ("Nut", 5), and price has ("Nut", 60)
         """
-        ### BEGIN SOLUTION task 4: for each table a path, which looks up the other two
+        ### BEGIN SOLUTION task 4: each changed table looks up the other two
         out = []
         for place, table in enumerate(TABLES):
             for row, diff in changes[table]:
