@@ -23,6 +23,7 @@ Modules:
     arrangements     shows the batches and entries of shared state, and the paths of a delta join
     reads            lists the messages of a read under partial state, and delivers them by hand or in every order
     measure          measures streams and reads in seconds, rows, bytes and hits
+    task_clock       times functions of mapInPandas inside the tasks of a Spark job
     demo             prints the example of the assignment in a terminal
     usecases         measures use cases of sharing inside a worker, and runs the one that reads a graph
     grand_challenge  the DEBS Grand Challenge 2022
@@ -33,7 +34,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["arrangements", "demo", "epochs", "grand_challenge", "measure", "reads", "usecases"]
+__all__ = ["arrangements", "demo", "epochs", "grand_challenge", "measure", "reads", "task_clock", "usecases"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ picture of the same numbers, for pages that cannot run plotly.
     time_chart, hits_chart    seconds per epoch, and hit rate by budget
     rows_chart       how many rows are held, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
+    curves           any lines on linear axes, such as a measurement and what a formula predicts
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
     emitted          a view's changes as tuples
     predict, written    a question that the reader answers first, and a check of code that the reader writes
@@ -45,7 +46,7 @@ from .chart import Chart
 from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
-from .line_charts import hits_chart, rows_chart, time_chart
+from .line_charts import curves, hits_chart, rows_chart, time_chart
 from .predict import emitted
 from .prediction import predict
 from .process_map import process_map
@@ -57,6 +58,7 @@ __all__ = [
     "Chart",
     "Picture",
     "Stepper",
+    "curves",
     "emitted",
     "graph",
     "hits_chart",

@@ -1,4 +1,4 @@
-"""Line charts of measurements: seconds per epoch, hit rate by budget, and rows held.
+"""Line charts of measurements: seconds per epoch, hit rate by budget, rows held, and any other curves.
 
 Each function returns a `Chart` with one series for each name in a mapping, at most six. The functions only draw; the
 caller measures. If long series were thinned, a line below the chart says how.
@@ -93,6 +93,25 @@ def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs"
         for s in made
     ]
     return _chart(Lines(title, x_axis, y_axis, tuple(made), words="\n".join([title, *lines])))
+
+
+def curves(points: Mapping[str, Mapping[float, float]], across: str, up: str, title: str) -> Chart:
+    """Return a chart of curves on linear axes, from {name: {x: y}}. ``across`` and ``up`` are the names of x and y.
+
+    Raises Error if a value is not a valid number.
+    """
+    found = _points(points, up, across)
+    if not found:
+        return _empty(title, "There are no points.")
+    looks = coloured(list(found))
+    made = [Series(name, x, y, *looks[name]) for name, (x, y) in found.items()]
+    x_axis = fitted(Axis(across, ""), [v for s in made for v in s.x], log=False)
+    y_axis = fitted(Axis(up, ""), [v for s in made for v in s.y], log=False)
+    lines = [
+        f"  {s.name}: " + ", ".join(f"{written(y)} at {written(x)}" for x, y in zip(s.x, s.y, strict=True))
+        for s in made
+    ]
+    return _chart(Lines(title, x_axis, y_axis, tuple(made), words="\n".join([f"{title} ({up} at {across})", *lines])))
 
 
 def _points(given: Any, what: str, across: str) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:

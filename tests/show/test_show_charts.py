@@ -109,6 +109,17 @@ def test_rows_are_drawn_on_linear_axes() -> None:
     assert "views (number)" in check(show.rows_chart({"full": {1: 16, 2: 29}}, "views").picture)
 
 
+def test_curves_have_linear_axes_with_their_own_names() -> None:
+    """Both axes start at 0; without points the chart says so."""
+    chart = show.curves(
+        {"predicted": {0: 0, 6: 200, 12: 200}, "measured": {1: 33, 6: 170}}, "calls", "events", "A knee"
+    )
+    told = check(chart.picture)
+    assert {"calls", "events", "predicted", "measured"} <= set(told)
+    assert "measured: 33 at 1, 170 at 6" in repr(chart)
+    assert "There are no points." in repr(show.curves({}, "calls", "events", "A knee"))
+
+
 def test_many_times_apart_is_logarithmic() -> None:
     """Values of one size stand on a linear axis that begins at 0, values many times apart on a logarithmic one."""
     near, far = (fitted(Axis("time", "ms"), v) for v in ([1, 2, 3], [1, 200]))

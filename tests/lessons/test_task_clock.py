@@ -1,0 +1,40 @@
+"""The clock in the tasks: what it times, and what it leaves out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from sharedstate_lite.lessons.task_clock import TaskClock
+
+Batches = Iterator[pd.DataFrame]
+
+
+def test_the_clock_runs_from_the_first_batch(spark: Any) -> None:
+    """It counts what a function does with its batches, but not what it prepares; answers come from all tasks."""
+
+    def late(batches: Batches) -> Batches:
+        time.sleep(0.5)
+        yield from batches
+
+    def slow(batches: Batches) -> Batches:
+        for batch in batches:
+            time.sleep(0.02 * len(batch))
+            yield batch
+
+    clock = TaskClock(spark.range(10, numPartitions=2))
+    clock.run({"late": late, 20: slow})
+    assert clock.ms("late") < 50 and clock.ms(20) >= 20
+    assert all(answer.id.tolist() == list(range(10)) for answer in clock.answers.values())
+    assert list(clock.table().index) == ["late", "20"] and (clock.table().fastest <= clock.table().slowest).all()
+    assert clock.apart("late", 20) == (clock.table().slowest["late"] < clock.table().fastest["20"])
+
+
+def test_an_empty_partition_is_left_out(spark: Any) -> None:
+    """A task without rows calls no function."""
+    clock = TaskClock(spark.range(2, numPartitions=4), rounds=1)
+    clock.run({"same": lambda batches: batches})
+    assert clock.answers["same"].id.tolist() == [0, 1]
