@@ -52,8 +52,7 @@ class Local:
         self._output.close()
 
     def printed(self, start: int = 0) -> str:
-        """Return what the student's code has printed since it had printed ``start`` bytes; long output without its
-        beginning."""
+        """Return what the student's code has printed after its first ``start`` bytes; of long output only the end."""
         end = self.bytes_printed()
         self._output.seek(max(start, end - _SHOWN))
         text = self._output.read(end).decode(errors="replace")
