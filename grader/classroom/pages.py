@@ -31,13 +31,14 @@ _ALL_OR_NOTHING = "A check that passes has all of its points."
 _STYLE = """
 .lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
 .checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
-.checks .word,.class .word,.checks thead th,.class thead th,.checks .id{white-space:nowrap}
+.checks .word,.class .word,.checks thead th,.class thead th,.checks .id,tbody th code{white-space:nowrap}
 .case{margin-top:26px}.case dl{margin:8px 0;display:grid;
  grid-template-columns:max-content 1fr;gap:4px 18px}.case dt{color:var(--soft)}.case dd{margin:0;min-width:0}
 .rate{display:block;height:12px;margin-top:5px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
  background:var(--bar)}
 @media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
- .class .bar{display:none}.checks td.word,.class td.word{white-space:normal}}
+ .class .bar{display:none}.checks td.word,.class td.word,
+ tbody th code{white-space:normal}}
 """
 Check = Mapping[str, Any]
 
