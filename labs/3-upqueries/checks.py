@@ -18,7 +18,14 @@ MOST = 1000  # orders that a check tries at most
 KEYS = [f"item {n}" for n in drawn(f"{SECRET} keys", 2, 10, 99)]  # of hidden checks
 LENGTHS = drawn(f"{SECRET} lengths", 3, 10, 99)
 LONGEST = 60  # steps of an order
-FORMS = {"question": 1, "answer": 2, "change": 2, "evict": 1}  # kind -> how many values follow at least
+EXAMPLES = {
+    "question": ("question", "Nut"),
+    "answer": ("answer", "Nut", 2),
+    "change": ("change", "Nut", 1),
+    "evict": ("evict", "Nut"),
+}
+OF_UNION = {"question": ("question", "left", "Nut")}
+OF_MAX = {"answer": ("answer", "Nut", [2]), "change": ("change", "Nut", 2, 1)}
 
 
 def words(call):
@@ -28,34 +35,34 @@ def words(call):
     return " ".join(map(str, [*first, f"{last:+}" if signed else last]))
 
 
-def like_messages(told):
-    """What a method has returned: what goes up and what goes down. Changes in a row have no order, and may cancel."""
+def like_messages(cls, call, told):
+    """What a call has returned: what goes up and what goes down. Changes in a row have no order, and may cancel."""
+    name = f"{cls}.{call[0]}"
+    examples = {**EXAMPLES, **{"Union": OF_UNION, "Max": OF_MAX}.get(cls, {})}
     if type(told) is not list:
-        raise UnlikeError("a method returns a list of messages; if there are none, []")
+        raise UnlikeError(f"{name} must return a list of messages; if there are none, []")
     up, down = [], []
     for message in told:
-        if type(message) is not list or not message or message[0] not in FORMS or len(message) <= FORMS[message[0]]:
-            raise UnlikeError('a message is a tuple such as ("change", key, diff)')
-        kind, *_, last = message
-        if kind == "change" and type(last) is not int:
-            raise UnlikeError("the last value of a change is its diff, +1 or -1")
+        kind = message[0] if type(message) is list and message else None
+        if type(kind) is not str or kind not in examples:
+            raise UnlikeError(f"{name} must return messages such as {examples['change']}, in a list")
+        if list(map(form, message)) != list(map(form, examples[kind])):
+            raise UnlikeError(f"{name} must return messages that look like {examples[kind]}, if they are of this kind")
         (up if kind == "question" else down).append(message)
     runs = []
     for kind, group in itertools.groupby(down, key=lambda message: message[0]):
         if kind == "change":
-            total = {}
-            for *row, diff in group:
-                total[repr(row)] = [*row, total.get(repr(row), [0])[-1] + diff]
-            runs += [total[row] for row in sorted(total) if total[row][-1]]
+            total = Counter()
+            for _, *row, diff in group:
+                total[tuple(row)] += diff
+            runs += [[kind, *row, diff] for row, diff in sorted(total.items()) if diff]
         else:
             runs += group
-    return [sorted(up, key=repr), runs]
+    return [sorted(up), runs]
 
 
-MESSAGES = Shape(
-    lambda calls: [like_messages(told) for told in calls],
-    lambda calls: " | ".join(", ".join(map(words, told)) or "nothing" for told in calls),
-)
+def form(value):
+    return [int] * all(type(one) is int for one in value) if type(value) is list else type(value)
 
 
 def methods(student, cls, *cases):
@@ -64,7 +71,16 @@ def methods(student, cls, *cases):
         calls = [call for call, _ in case]
         right = [list(told) for _, told in case]
         trace = " | ".join(f"{cls}: {words(call)}" for call in calls)
-        yield Case(trace, right, partial(student.calls, cls, calls), MESSAGES)
+        shape = Shape(partial(like_answers, cls, calls), show_messages)
+        yield Case(trace, right, partial(student.calls, cls, calls), shape)
+
+
+def like_answers(cls, calls, answers):
+    return [like_messages(cls, call, told) for call, told in zip(calls, answers, strict=False)]
+
+
+def show_messages(answers):
+    return " | ".join(", ".join(map(words, told)) or "nothing" for told in answers)
 
 
 READ, ASKED = ("question", "Nut"), [("question", "Nut")]
@@ -230,7 +246,12 @@ class World:
             self.route(name, [["change", *call[1:]] if kind == "write" else ["answer", key, values]])
         else:
             self.calls[name] = (*self.calls.get(name, ()), call)
-            self.route(name, self.told(cls, self.calls[name]))
+            told = self.told(cls, self.calls[name])
+            try:
+                like_messages(cls, call, told)
+            except UnlikeError as unlike:
+                raise BrokenError(f"{name} has returned {told!r}; {unlike}") from None
+            self.route(name, told)
 
     def told(self, cls, calls):
         """What the student's operator returns to the last of these calls. Each history is asked for once."""
@@ -247,16 +268,12 @@ class World:
     def route(self, name, told):
         """Send on what an operator has returned."""
         node = self.graph[name]
-        try:
-            like_messages(told)
-        except UnlikeError as unlike:
-            raise BrokenError(f"{name} has returned {told!r}; {unlike}") from None
         for kind, *rest in told:
             if kind == "question":
                 *side, key = rest
                 above = [n for n, up in self.graph.items() if up.below == name and side in ([], [up.side])]
-                if len(above) != 1:
-                    raise BrokenError(f"{name} has returned {told!r}; nobody is there to answer this question")
+                if not above:
+                    raise BrokenError(f"{name} asks {words((kind, *rest))}, and there is nobody to answer")
                 self.send(name, above[0], (kind, key))
             elif node.below == "view":
                 self.show(kind, *rest)
@@ -285,7 +302,7 @@ class World:
             if not self.turns():
                 return
             self.deliver(self.turns()[0])
-        raise BrokenError(f"after {LONGEST} deliveries, messages are still sent")
+        raise BrokenError(f"after {LONGEST} deliveries, there are still messages on their way")
 
     def end(self, key):
         """What the view shows in the end. A hole is read again."""
@@ -294,9 +311,11 @@ class World:
             self.act("view", ("read", key))
             self.settle()
         if key not in self.view:
-            return "no answer"
-        values = self.view[key]
-        return sorted(values.elements()) if self.graph is MAX else values[None]
+            return "has no answer"
+        if self.graph is not MAX:
+            return self.view[key][None]
+        found = [(value, n) for value, n in sorted(self.view[key].items()) if n]
+        return [value if n == 1 else f"{value} (x {n})" for value, n in found]
 
     def right(self, key):
         """What the view must show in the end: the rows of all tables."""
@@ -391,7 +410,8 @@ def races(student, graph, scripts, before=(), every=orders, shape=lambda right: 
         shown = [(world, at_the_end(world, error, keys)) for world, error in found]
         for world, seen in sorted(shown, key=lambda one: len(one[0].log)):
             right = [[key, world.right(key)] for key in keys]
-            yield Case(" | ".join(world.log), right, partial(answer, seen), shape(right))
+            log = world.log if len(world.log) < LONGEST else (*world.log[:12], "...")
+            yield Case(" | ".join(log), right, partial(answer, seen), shape(right))
 
 
 def at_least(right):
@@ -449,7 +469,7 @@ def evict(operator, key="Nut"):
     return operator, ("evict", key)
 
 
-@check("evict", task=2, rule=19)
+@check("evict", task=2, rule=19, needs=("table", "hole.drops", "miss", "empty"))
 def evicts(student):
     """An evicted key is a hole again, in the operator and in all operators below."""
     actions = [read(), write(+1), evict("Count")]
@@ -467,13 +487,13 @@ def evicts(student):
     yield from races(student, CHAIN, scripts([read(), write(+1), evict("Count 1")], 3), every=one_by_one)
 
 
-@check("lost", task=3, rule=18)
+@check("lost", task=3, rule=18, needs=("evict",))
 def lost(student):
     """In every order, the answer contains the changes that were sent before it: no change is lost."""
     yield from races(student, COUNT, scripts([read(), write(+1), evict("Count")], 3), shape=at_least)
 
 
-@check("twice", task=3, rule=18)
+@check("twice", task=3, rule=18, needs=("lost",))
 def twice(student):
     """In every order, the answer contains only the changes that were sent before it: no change counts twice."""
     yield from races(student, COUNT, scripts([read(), write(+1), write(-1), evict("Count")], 3))
@@ -519,7 +539,7 @@ def max_filled(student):
     )
 
 
-@check("max.reread", task=4, rule=21)
+@check("max.reread", task=4, rule=21, needs=("max.filled",))
 def max_reread(student):
     """If the last row with the largest value is deleted, the key is read again. The view is right in every order."""
     lost = [*FILL, (value(2, -1), ASKED)]
@@ -530,6 +550,7 @@ def max_reread(student):
         [*lost, (("answer", "Nut", [1]), [value(2, -1), value(1, +1)])],
         [*lost, (("answer", "Nut", []), [value(2, -1)])],
         [*lost, (("answer", "Nut", [1, 2]), [])],
+        [*lost, (value(3, +1), []), (("answer", "Nut", [1, 3]), [value(2, -1), value(3, +1)])],
         [*lost, (READ, []), (("answer", "Nut", [1]), [value(2, -1), value(1, +1), ("answer", "Nut", [1])])],
         [*FILL, (value(2, +1), []), (value(2, -1), []), (value(2, -1), ASKED)],
         [*FILL, (value(3, +1), [value(2, -1), value(3, +1)]), (value(3, -1), ASKED)],
@@ -558,7 +579,7 @@ def moved(side, diff):
     return ("change", side, "Nut", diff), [("change", "Nut", diff)]
 
 
-@check("union.halves", task=5, rule=22)
+@check("union.halves", task=5, rule=22, needs=("table", "lost"))
 def halves(student):
     """A union sends one answer for both inputs. A change between the halves is added if its own input has answered."""
     three = [("answer", "Nut", 3)]
@@ -581,7 +602,7 @@ def halves(student):
     yield from races(student, UNION, scripts(actions, 2))
 
 
-@check("union.evict", task=5, rule=22)
+@check("union.evict", task=5, rule=22, needs=("twice", "union.halves"))
 def union_evict(student):
     """If a side evicts the key of a half that the union holds, the union asks this side again."""
     gone, again = ("evict", "left", "Nut"), [("evict", "Nut"), ("question", "left", "Nut")]
