@@ -140,5 +140,5 @@ def _leave(number: int, frame: object) -> None:
 
 def task(id: str, files: Iterable[tuple[str, Path]], bundle: Path, key: dict[str, str], tier: Any) -> Task:
     """Return the task to judge a submission."""
-    named = [(name, str(path)) for name, path in files]
+    named = [(name, str(path.absolute())) for name, path in files]  # the processes have another current folder
     return {"id": id, "files": named, "bundle": str(bundle), "key": key, "tier": asdict(tier)}

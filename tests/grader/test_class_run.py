@@ -188,6 +188,13 @@ def test_new_submissions_and_only(teacher: Teacher, tmp_path: Path) -> None:
     assert change["checks"] == "double: wrong -> pass, words: error -> pass, large: wrong -> pass"
 
 
+def test_relative_paths(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are relative to the folder in which the teacher types the command."""
+    monkeypatch.chdir(tmp_path)
+    handed_in(Path("subs"), s01=RIGHT)
+    assert teacher.run("class", "subs", "--lab", "bundle", "--out", "out", "--names", "folder") == 0, teacher.said
+
+
 def test_regrade_never_lowers(teacher: Teacher, tmp_path: Path) -> None:
     """A regrade with a stricter check keeps the earlier points. With --allow-lower, the newest counts for good."""
     subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
