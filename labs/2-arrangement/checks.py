@@ -177,6 +177,10 @@ def past(student):
     """A reader with a handle can read every epoch from the time of its handle on, whatever is inserted later."""
     for steps in watched(3):
         yield from (reading(student, steps, "Nut", time) for time in readable(steps))
+    rows = (NUT, ("Nut", 7), ("Pea", 5))
+    for order in itertools.permutations(rows):
+        steps = [("handle", "a", 0), *(("insert", [(row, 1)]) for row in order)]
+        yield from (reading(student, steps, key, time) for key in ("Nut", "Pea") for time in (1, 2))
 
 
 def moves(model):
@@ -198,6 +202,7 @@ def readers(most):
         found = [[*steps, step] for steps in found for step in moves(Model(steps))]
         yield from found
     yield [("handle", "a", 0), ("handle", "b", 0), ("close", "a"), PUT, ("handle", "a", 1)]
+    yield [("handle", "a", 0), PUT, PUT, ("handle", "b", 2), ("advance", "a", 1)]
 
 
 @check("handles", task=2, rule=13)
@@ -220,7 +225,7 @@ def refused(ask):
 
 def calling(student, steps, method, *args):
     """The case of a call that must be refused."""
-    call = f"{method}({', '.join(arg if arg == 'a' else json.dumps(arg) for arg in args)})"
+    call = f"{method}({', '.join(arg if arg in ('a', 'b') else json.dumps(arg) for arg in args)})"
 
     def ask():
         made, handles = played(student, steps)
@@ -243,6 +248,7 @@ def refusals(student):
         yield calling(student, [PUT], "handle", time)
     yield calling(student, [hold, PUT], "advance", "a", 2)
     yield calling(student, [hold, PUT, ("advance", "a", 1)], "advance", "a", 0)
+    yield calling(student, [hold, PUT, ("handle", "b", 1)], "advance", "b", 0)
     yield calling(student, [hold, PUT, ("advance", "a", 1)], "at", "Nut", 0)
     yield calling(student, [hold, PUT, ("close", "a")], "at", "Nut", 0)
     yield calling(student, [hold, PUT, PUT, ("advance", "a", 1)], "handle", 0)
@@ -262,7 +268,7 @@ def refusals(student):
         yield Case(trace(steps, shown, "since"), Model(steps).since, ask)
 
 
-@check("compacted", task=3, rule=12)
+@check("compacted", task=3, rule=12, needs=("past",))
 def compacted(student):
     """compact() changes no answer: every epoch from since on returns the same rows as before."""
     for steps in watched(3):
@@ -377,7 +383,7 @@ def cancelled(student):
 RESTART = ("restart",)
 
 
-@check("load", task=3, cpu=4)
+@check("load", task=3, needs=("read",), cpu=4)
 def load(student):
     """After load(), the arrangement answers and goes on as the saved one would, without its handles."""
     yield reading(student, [PUT, RESTART], "Nut")
@@ -387,7 +393,7 @@ def load(student):
     yield reading(student, [*steps, PUT], "Nut")
 
 
-@check("drawn", task=3, rule=12, hidden=True, cpu=4)
+@check("drawn", task=3, rule=12, hidden=True, needs=("read", "past", "handles", "compacted", "load"), cpu=4)
 def drawn(student):
     """After any history, every epoch from since on returns the rows that were there."""
     for n in range(8):
@@ -489,6 +495,7 @@ def results(history):
 
 INFO, VISIT, PRICE = ("info", ("Nut", "Fruit")), ("visit", ("Nut", 5)), ("price", ("Nut", 60))
 ALL = (INFO, VISIT, PRICE)
+PEA = (("info", ("Pea", "Vegetable")), ("visit", ("Pea", 7)), ("price", ("Pea", 20)))
 
 
 def epoch_of(*changes):
@@ -514,6 +521,8 @@ def half_join(student):
         yield joins(student, [*coming, epoch_of((one, 1))])
         yield joins(student, [epoch_of((one, 1)), *coming])
     yield joins(student, [*coming, epoch_of((PRICE, -1), (("price", ("Nut", 80)), 1))])
+    both = [epoch_of((one, 1), (other, 1)) for one, other in zip(ALL, PEA, strict=True)]
+    yield joins(student, both)
 
 
 def groupings(changes):
@@ -524,7 +533,7 @@ def groupings(changes):
                 yield [[one for one, at in zip(changes, places, strict=True) if at == n] for n in range(count)]
 
 
-@check("delta", task=4, rule=14)
+@check("delta", task=4, rule=14, needs=("half-join",))
 def delta(student):
     """If several tables change in one epoch, each joined row is counted once."""
     for groups in groupings(ALL):
@@ -535,19 +544,20 @@ def delta(student):
             yield joins(student, [first, epoch_of(*((one, -1) for one in some))])
             yield joins(student, [first, epoch_of(*((one, 1) for one in some))])
     food, again, dear = ("info", ("Nut", "Food")), ("visit", ("Nut", 7)), ("price", ("Nut", 80))
+    yield joins(student, [epoch_of(*((one, 1) for one in (*ALL, *PEA)))])
     yield joins(student, [first, epoch_of((food, 1), (again, 1))])
     yield joins(student, [first, epoch_of((VISIT, -1), (dear, 1))])
     yield joins(student, [first, epoch_of((INFO, -1), (food, 1), (PRICE, -1), (dear, 1))])
     yield joins(student, [epoch_of((INFO, 1), (VISIT, 1), (VISIT, -1), (PRICE, 1)), epoch_of((VISIT, 1), (again, 1))])
 
 
-@check("no-state", task=4, rule=10, hidden=True, cpu=4)
+@check("no-state", task=4, rule=10, hidden=True, needs=("half-join", "delta"), cpu=4)
 def no_state(student):
     """A delta join stores no row, so it goes on in another process."""
     yield joins(student, [epoch_of((INFO, 1)), epoch_of((VISIT, 1), (PRICE, 1))], again=True)
-    for n in range(3):
+    for n in range(6):
         draw, there, history = random.Random(f"delta {SECRET} {n}"), {table: [] for table in TABLES}, []
-        for _ in range(3):
+        for _ in range(4 if n else 3):
             kinds = {"info": ("x", "y"), "visit": (1, 2, 3), "price": (10, 20)}
             history.append(
                 {
