@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .programs import ONLY_THE_GRADERS, Programs
-from .tree import MARK, Tree, end_orphans, keep
+from .tree import MARK, Tree, end_orphans, keep, ticks
 from .uids import clear, reserve
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
@@ -75,6 +75,7 @@ class Plain:
     def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
         """``run``: a unique id; ``programs``: what commands can use."""
         self._run, self._starts, self._programs = run, 0, programs
+        self._since = ticks()
         self.uid = -1
         """The uid of the commands; -1: the uid of the grader."""
         self._lock: socket.socket | None = None
@@ -90,7 +91,7 @@ class Plain:
     def close(self) -> None:
         """For a lab: end what the commands have left behind. If the grader is root, give the uid back."""
         if self._programs.lab:
-            end_orphans()
+            end_orphans(self._since)
         if self._lock is not None:
             clear(self.uid)
             self._lock.close()

@@ -197,18 +197,24 @@ class Tree:
         return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
 
 
-def end_orphans() -> None:
-    """Kill all adopted orphans, with their children: processes in other sessions that no Popen object waits for.
+def ticks() -> int:
+    """Return the time since the start of the machine, in the unit of a process's start time."""
+    return int(float(Path("/proc/uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
 
-    For a process that runs one tree at a time. Raises VoidError if one does not end.
+
+def end_orphans(since: int) -> None:
+    """Kill the adopted orphans that have started since then (`ticks`), with their children.
+
+    They are in other sessions, and no Popen object waits for them. Call this only while one sandbox is in use. Raises
+    VoidError if one does not end.
     """
     until = time.monotonic() + _PATIENCE
     while True:
         everyone, here = processes(), os.getpid()
         orphans = {
             pid
-            for pid, (parent, session, state, _) in everyone.items()
-            if parent == here and session != os.getsid(0) and pid not in _KEPT and state not in "ZX"
+            for pid, (parent, session, state, began) in everyone.items()
+            if parent == here and session != os.getsid(0) and pid not in _KEPT and state not in "ZX" and began >= since
         }
         if not orphans:
             break

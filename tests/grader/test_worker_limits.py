@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from grader.errors import VoidError
-from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, uids
+from grader.sandbox import LAB, Programs, Tier, adopt_orphans, choose, make, no_grades, uids
 from grader.sandbox.programs import ONLY_THE_GRADERS
+from grader.sandbox.tree import end_orphans, processes
 from grader.worker import Worker
 from grader.worker import answers as said
 from grader.worker.allowance import Allowance
@@ -154,6 +155,24 @@ def test_which_tiers_give_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert [no_grades(tier, [folder])[:10] for tier in tiers] == ["", "", "", "every user"]
         folder.chmod(0o700)
         assert not no_grades(tiers[3], [folder])
+
+
+ORPHAN = "import os, time\nif not os.fork():\n    os.setsid()\n    print(os.getpid(), flush=True)\n    time.sleep(600)"
+
+
+def test_only_later_orphans_end() -> None:
+    """A process that was orphaned before a sandbox was made, such as a server of another test, is left alone."""
+    adopt_orphans()
+    done = subprocess.Popen([sys.executable, "-S", "-c", ORPHAN], stdout=subprocess.PIPE, text=True)
+    assert done.stdout is not None
+    with done.stdout:
+        pid = int(done.stdout.readline())
+    done.wait()
+    began = processes()[pid][3]
+    end_orphans(began + 1)
+    assert processes()[pid][2] not in "ZX"
+    end_orphans(began)
+    assert pid not in processes()
 
 
 def test_waiting_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
