@@ -404,11 +404,15 @@ def races(student, graph, scripts, before=(), every=orders, shape=lambda right: 
         if not possible([*before, *script]):
             continue
         ((start, error),) = one_by_one(empty.copy(), before)
-        found = [(start, error)] if error else list(itertools.islice(every(start, script), left))
-        left -= len(found)
         keys = sorted({key for _, (_, key, *_) in (*before, *script)})
-        shown = [(world, at_the_end(world, error, keys)) for world, error in found]
-        for world, seen in sorted(shown, key=lambda one: len(one[0].log)):
+        found = []
+        for world, early in [(start, error)] if error else itertools.islice(every(start, script), left):
+            found.append((world, at_the_end(world, early, keys)))
+            if isinstance(found[-1][1], NoValueError) and found[-1][1].answer.kind != "error":
+                found = found[-1:]  # the process has ended, or hangs: no other order can be tried
+                break
+        left -= len(found)
+        for world, seen in sorted(found, key=lambda one: len(one[0].log)):
             right = [[key, world.right(key)] for key in keys]
             log = world.log if len(world.log) < LONGEST else (*world.log[:12], "...")
             yield Case(" | ".join(log), right, partial(answer, seen), shape(right))
