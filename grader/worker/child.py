@@ -45,8 +45,8 @@ KEEP = (
 """What is kept of a notebook, of the statements at the top of a cell."""
 KEPT: list[tuple[int, str, ast.stmt]] = []
 """These statements, each with the number of its cell and its first line."""
-NOTES: list[str] = []
-"""What was left out of the notebook, and which of several definitions counts."""
+NOTES: list[tuple[int, str]] = []
+"""What was left out of the notebook, and which of several definitions counts, each with the number of a cell."""
 
 
 def take(size: int) -> bytes:
@@ -101,11 +101,11 @@ def do(step: list[Any], results: list[Any]) -> None:
         return
     if kind == "cells":
         read_notebook()
-        results.append(list(NOTES))
+        results.append([text for _, text in sorted(NOTES, key=lambda note: note[0])])
         return
     module = load()
     if kind == "import":
-        results.append(list(NOTES))
+        results.append([text for _, text in sorted(NOTES, key=lambda note: note[0])])
     elif kind == "new":
         handle, name, args = given
         OBJECTS[handle] = getattr(module, name)(*plain(args))
@@ -155,7 +155,7 @@ def read_notebook() -> None:
             cells.setdefault(node.name, []).append(number)
     for name, numbers in cells.items():
         if len(numbers) > 1:
-            NOTES.append(f"{name} is defined {len(numbers)} times; cell {numbers[-1]} counts")
+            NOTES.append((numbers[-1], f"{name} is defined {len(numbers)} times; cell {numbers[-1]} counts"))
 
 
 def read_cell(number: int, text: str) -> None:
@@ -184,7 +184,7 @@ def read_cell(number: int, text: str) -> None:
 def note(number: int, what: str) -> None:
     """Note what is left out of a cell."""
     if len(NOTES) < 100:
-        NOTES.append(f"cell {number}: left out: {what.strip()[:200]}")
+        NOTES.append((number, f"cell {number}: left out: {what.strip()[:200]}"))
 
 
 class Only:
