@@ -242,14 +242,14 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             if not (folder / RUN).exists():
                 read_out(folder)
             stack.enter_context(_locked(folder))
-        outs = [_noted(read_out(folder), given) for folder in given.out]
+        outs = [read_out(folder) for folder in given.out]
+        rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
         if given.roster:
             roster = read_roster(given.roster)
             for out in outs:
                 out.run["roster"] = {one.id: one.lms_id for one in roster.values()}
                 write(out.folder / RUN, as_json(out.run))
-        rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
-        rows = write_all(outs, course, rubric, adjust)
+        rows = write_all([_noted(out, given) for out in outs], course, rubric, adjust)
         if given.fill:
             _fill(given, rows[outs[-1].lab], outs[-1])
         if given.feedback_zip:

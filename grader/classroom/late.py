@@ -24,7 +24,7 @@ from typing import Any
 from ..errors import UsageError
 from .points import cents, line_of, read_toml
 
-_LATE = {"per_day": Decimal(0), "grace_minutes": 0, "most_days": 365, "free_days": 0}
+_LATE = ("per_day", "grace_minutes", "most_days", "free_days")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _DAY = timedelta(days=1)
 
@@ -77,11 +77,12 @@ def read_course(path: Path | None) -> Course:
         if not lab.isdigit() or type(when) is not datetime or when.tzinfo is None:
             raise no(lab, f"{lab} = {when} is not a lab and a date with a time zone", "1 = 2027-02-12T23:59:00+01:00")
         due[int(lab)] = when
-    late: dict[str, Any] = _LATE | found.get("late", {})
+    late: dict[str, Any] = {"per_day": 0, "grace_minutes": 0, "most_days": 365, "free_days": 0} | found.get("late", {})
     for name, value in late.items():
-        whole = type(value) is int and value >= 0
-        if name not in _LATE or not (whole or name == "per_day" and type(value) is Decimal and 0 <= value <= 1):
-            raise no(name, f"{name} = {value}; [late] has {', '.join(_LATE)}, at least 0", "per_day = 0.1")
+        share = name == "per_day" and type(value) in (int, Decimal) and 0 <= value <= 1
+        if name not in _LATE or not (share or name != "per_day" and type(value) is int and value >= 0):
+            said = f"{name} = {value}; [late] has per_day from 0 to 1, and whole numbers {', '.join(_LATE[1:])}"
+            raise no(name, said, "per_day = 0.1")
     extensions = {}
     for id, labs in found.get("extensions", {}).items():
         for lab, long in labs.items() if type(labs) is dict else [("", labs)]:

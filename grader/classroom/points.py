@@ -52,7 +52,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 def line_of(text: str, key: str) -> int:
     """Return the first line in which a key stands at the beginning."""
-    pattern = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=\]]|\s*\[{re.escape(key)}\]")
+    pattern = re.compile(rf"\s*\[?[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
     return next((number for number, line in enumerate(text.split("\n"), 1) if pattern.match(line)), 1)
 
 

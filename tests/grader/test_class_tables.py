@@ -164,6 +164,8 @@ def test_halves_are_rounded_up() -> None:
         ('[due]\none = "x"\n', "line 2: one = x"),
         ("[late]\nper_week = 1\n", "line 2: per_week = 1"),
         ("[late]\nper_day = 1.5\n", "line 2: per_day = 1.5"),
+        ("[late]\nper_day = 10\n", "line 2: per_day = 10; [late] has per_day from 0 to 1"),
+        ("[late]\ngrace_minutes = 0.5\n", "line 2: grace_minutes = 0.5"),
         ('[extensions]\ns1 = { 1 = "two days" }\n', "line 2: s1: 1 = 'two days' is not a lab and a duration"),
         ("[extensions]\ns1 = 3\n", "line 2: s1"),
         ("[dew]\n", "line 1: 'dew' is not"),
@@ -193,6 +195,9 @@ def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
     before = contents(teacher.out, ())
     assert teacher.run(*words) == 0
     assert contents(teacher.out, ()) == before
+    (tmp_path / "unquoted.toml").write_text("[points]\ndouble = 1\nmax.second = 15\n")
+    assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "unquoted.toml") == 64
+    assert "unquoted.toml, line 3: there is no check 'max'" in teacher.said
     assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "rubric.toml") == 0
     assert "was computed with --adjust, and this one is not" in teacher.said
     (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,many,x\n")
