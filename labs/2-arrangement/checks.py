@@ -307,7 +307,7 @@ def show_epochs(saved):
 
 @check("contiguous", task=3, rule=11)
 def contiguous(student):
-    """The batches cover all epochs from 1 up to upper, without a gap or an overlap, and also epochs without changes."""
+    """The batches cover every epoch from 1 up to, but not including, upper once, also an epoch without changes."""
     for steps in epochs_of(3):
         for made in (steps, [*steps[:-1], COMPACT, *steps[-1:]], [("handle", "a", 0), *steps]):
             if made[0] != COMPACT:
@@ -366,7 +366,7 @@ def show_batches(saved):
 
 @check("cancelled", task=3, rule=3)
 def cancelled(student):
-    """compact() leaves one batch, with one entry for each row and epoch that a reader can tell apart, and no zeros."""
+    """compact() leaves one batch: one entry for each row and epoch that readers can tell apart, none if it is 0."""
     for steps in itertools.chain(epochs_of(3), watched(3)):
         for end in ([], [("advance", "a", Model(steps).upper - 1)]):
             if not end or ("handle", "a", 0) in steps:
@@ -553,7 +553,7 @@ def delta(student):
 
 @check("no-state", task=4, rule=10, hidden=True, needs=("half-join", "delta"), cpu=4)
 def no_state(student):
-    """A delta join stores no row, so it goes on in another process."""
+    """A delta join stores no rows, so a new one in another process can go on."""
     yield joins(student, [epoch_of((INFO, 1)), epoch_of((VISIT, 1), (PRICE, 1))], again=True)
     for n in range(6):
         draw, there, history = random.Random(f"delta {SECRET} {n}"), {table: [] for table in TABLES}, []

@@ -91,6 +91,14 @@ def test_all_pass(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     ])  # fmt: skip
 
 
+def test_a_check_without_points_advises(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its message is shown, and the next task runs."""
+    folder = lab(("2 * x", "2 * min(x, 100)"), points={"double.small": 70, "double.large": 0, "keeps": 20})
+    status, lines = ran(folder, capsys)
+    assert status == 0 and "  wrong   double.large  (advice, no points)" in lines and "  pass    keeps" in lines
+    assert lines[-1] == "visible: 2 of 3 pass. 1 hidden check decides 10 of 100 points."
+
+
 def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """Rule, trace, both answers, and what the case printed. Other failures of the task have one line each."""
     folder = lab(("return 2 * x", "print('got', x, 'ß')\n    return 2 * min(x, 2)"))
