@@ -27,7 +27,7 @@ from .late import read_course
 from .one import as_handed, one
 from .points import read_adjust, read_rubric
 from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
-from .roster import read_roster
+from .roster import Student, read_roster
 from .run import Grading, chosen, run_of, same_lab, scratch_folder
 from .tables import write_all
 
@@ -131,7 +131,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     bundle = read_bundle(given.lab.absolute())
     course, adjust = read_course(given.course), read_adjust(given.adjust)
     rubric = read_rubric(given.rubric, bundle.points)
-    roster = read_roster(given.roster) if given.roster else {}
+    roster = read_roster(given.roster) if given.roster else None
     if missing := course.missing([bundle.number]):
         said = f"course.toml has free days, so penalties depend on lab {missing[0]}, too"
         raise UsageError(
@@ -144,6 +144,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     with _locked(given.out):
         run = read(given.out / RUN) or {}
         same_lab(run, bundle, given.regrade or "", given.out)
+        if roster is None:  # the one of an earlier run, so that ids stay the same
+            roster = {id: Student(id, lms_id=lms_id) for id, lms_id in run.get("roster", {}).items()}
         with scratch_folder(run) as scratch:
             unpacked = scratch / "given"
             unpacked.mkdir(mode=0o700)
@@ -157,8 +159,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
                 print(f"left out: {names} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
             command = shlex.join(["python", "-m", "grader", *words])
             about = run_of(run, bundle, tier, weak, command, found.submissions)
-            if given.roster:
-                about["roster"] = {one.id: one.lms_id for one in roster.values()}
+            about["roster"] = {one.id: one.lms_id for one in roster.values()}
             if run.get("ungraded") and not weak:
                 about["regrading"], given.regrade = "", "all"
             grading = Grading(given.out, bundle, tier, given.jobs, about, scratch)

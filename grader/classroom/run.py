@@ -91,7 +91,6 @@ def run_of(
         "tier": asdict(tier),
         "ungraded": weak,
         "submissions": {**run.get("submissions", {}), **about},
-        "roster": run.get("roster", {}),
         "lowered": run.get("lowered", {}),
         "with": run.get("with", []),
         "regrading": run.get("regrading", ""),

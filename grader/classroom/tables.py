@@ -18,6 +18,10 @@ _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust) -> Mapping[int, Sequence[Row]]:
     """Write the tables and pages of each folder, and return the rows of each lab."""
     found = rows_of(outs, course, rubric, adjust)
+    known = {(row.id, row.lab) for rows in found.values() for row in rows}
+    for id, lab in sorted({*course.extensions, *adjust} - known):
+        if lab in found:
+            print(f"note: there is an extension or an adjustment of {id!r} for lab {lab}, but no such student")
     for out in outs:
         _forget(out)
         rows = found[out.lab]

@@ -201,6 +201,8 @@ def test_names_in_any_script_and_the_roster(teacher: Teacher, tmp_path: Path) ->
     assert teacher.column("status") == {**graded, "s0009": "missing"}
     problems = teacher.column("problem", "problems.csv")
     assert problems == {"1000004": "not in the roster", "s0009": "no submission"}
+    assert teacher.grade(subs) == 1
+    assert teacher.column("status") == {**graded, "s0009": "missing"}
     assert "Студент" not in "".join((teacher.out / name).read_text() for name in ("gradebook.csv", "class.html"))
 
 

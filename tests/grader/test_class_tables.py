@@ -185,10 +185,11 @@ def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
     out_of(teacher.out, s0001=(0, "pass", "wrong", "pass"), s0002=(0,), s0003=(0, "wrong", "wrong", "pass"))
     (tmp_path / "rubric.toml").write_text('[points]\nwords = 0\n"large" = 0.125\n[policy]\nunreadable = 0\n')
     (tmp_path / "adjust.csv").write_text(
-        "id,lab,points,reason\ns0001,1,-0.5,<b>oral</b>\ns0003,1,-3,=late\ns0001,2,9,x\n"
+        "id,lab,points,reason\ns0001,1,-0.5,<b>oral</b>\ns0003,1,-3,=late\ns0001,2,9,x\ns0009,1,1,\n"
     )
     words = ["grades", teacher.out, "--rubric", tmp_path / "rubric.toml", "--adjust", tmp_path / "adjust.csv"]
     assert teacher.run(*words) == 0
+    assert "an adjustment of 's0009' for lab 1, but no such student" in teacher.said
     rows = {row["id"]: (row["points"], row["of"], row["score"]) for row in teacher.table()}
     assert rows == {"s0001": ("50.13", "50.13", "49.63"), "s0002": ("0", "50.13", "0"), "s0003": ("0.13", "50.13", "0")}
     assert "−0.5 points: &lt;b&gt;oral&lt;/b&gt;" in (teacher.out / "submissions/s0001/feedback.html").read_text()
