@@ -28,7 +28,7 @@ from .one import as_handed, one
 from .points import read_adjust, read_rubric
 from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
 from .roster import Student, read_roster
-from .run import Grading, chosen, run_of, same_lab, scratch_folder
+from .run import Grading, chosen, enrol, run_of, same_lab, scratch_folder
 from .tables import write_all
 
 OK, SOME, VOID_EXIT, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
@@ -159,7 +159,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
                 print(f"left out: {names} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
             command = shlex.join(["python", "-m", "grader", *words])
             about = run_of(run, bundle, tier, weak, command, found.submissions)
-            about["roster"] = {one.id: one.lms_id for one in roster.values()}
+            enrol(given.out, about, roster)
             if run.get("ungraded") and not weak:
                 about["regrading"], given.regrade = "", "all"
             grading = Grading(given.out, bundle, tier, given.jobs, about, scratch)
@@ -243,13 +243,12 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             if not (folder / RUN).exists():
                 read_out(folder)
             stack.enter_context(_locked(folder))
+            if given.roster:
+                run = read(folder / RUN) or {}
+                enrol(folder, run, read_roster(given.roster))
+                write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
-        if given.roster:
-            roster = read_roster(given.roster)
-            for out in outs:
-                out.run["roster"] = {one.id: one.lms_id for one in roster.values()}
-                write(out.folder / RUN, as_json(out.run))
         rows = write_all([_noted(out, given) for out in outs], course, rubric, adjust)
         if given.fill:
             _fill(given, rows[outs[-1].lab], outs[-1])

@@ -39,6 +39,7 @@ from .results import (
     store,
     write,
 )
+from .roster import Student
 
 _SCRATCH = "grader-class-"
 _EVERY = 5.0
@@ -96,6 +97,18 @@ def run_of(
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
     }
+
+
+def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student]) -> None:
+    """Put the roster into run.json. Submissions that were graded under an id of the LMS get the id of the roster."""
+    run["roster"] = {one.id: one.lms_id for one in roster.values()}
+    for one in roster.values():
+        if one.lms_id in run["submissions"] and not (out / "submissions" / one.id).exists():
+            about = run["submissions"].pop(one.lms_id)
+            run["submissions"].setdefault(one.id, about)
+            for place in (out / "submissions", out / "sources"):
+                if (place / one.lms_id).is_dir():
+                    (place / one.lms_id).rename(place / one.id)
 
 
 @dataclass

@@ -194,7 +194,10 @@ def test_names_in_any_script_and_the_roster(teacher: Teacher, tmp_path: Path) ->
     subs = handed_in(tmp_path / "subs", **{f"{name}_assignsubmission_file_": RIGHT for name in names})
     roster = ["s0001,Студент 1,1000001", "s0002,学生 2,1000002", "s0003,طالب 3,1000003", "s0009,Student 9,1000009"]
     (tmp_path / "roster.csv").write_text("\n".join(["id,name,lms_id", *roster]))
+    assert teacher.grade(subs) == 0
+    times = [path.stat().st_mtime_ns for path in teacher.out.glob("submissions/*/result.json")]
     assert teacher.grade(subs, "--roster", tmp_path / "roster.csv") == 1
+    assert sorted(times) == sorted(p.stat().st_mtime_ns for p in teacher.out.glob("submissions/*/result.json"))
     assert "names: moodle" in teacher.said
     assert sorted(os.listdir(teacher.out / "submissions")) == ["1000004", "s0001", "s0002", "s0003"]
     graded = dict.fromkeys(["1000004", "s0001", "s0002", "s0003"], "graded")
