@@ -96,25 +96,22 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
 def _verdict(row: Row) -> str:
     lead = []
     if row.status != GRADED:
-        stamp, mark = "no grade", "void"
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
     else:
-        whole = row.points == row.of
-        stamp, mark = number(row.score), "pass" if whole else "void"
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
         if row.found["why"]:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
         lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
         if row.late_days:
-            free = f", of which {counted(row.free_days, 'day')} are free" if row.free_days else ""
-            lead.append(
-                f"<p>{counted(row.late_days, 'late day')}{free}: a penalty of {number(row.penalty)} points.</p>"
-            )
+            free = f", {row.free_days} of them free" if row.free_days else ""
+            late = f"{counted(row.late_days, 'late day')}{free}"
+            lead.append(f"<p>{late}: a penalty of {number(row.penalty)} points.</p>")
         if row.kept:
             lead.append("<p>The same submission was graded again with fewer points; the earlier result counts.</p>")
     lead += [f"<p>{_signed(points)} points: {safe(reason)}</p>" for points, reason in row.adjusted]
-    unit = f"<span>of {number(row.of)} points</span>" if row.status == GRADED else ""
-    left = f'<div class="stamp {mark}"><b>{stamp}</b>{unit}</div>'
+    score = f"<b>{number(row.score)}</b><span>of {number(row.of)} points</span>"
+    stamp = "<b>no grade</b>" if row.score is None else score
+    left = f'<div class="stamp {"pass" if row.points == row.of else "void"}">{stamp}</div>'
     return f'<div class="verdict">{left}<div class="lead">{"".join(lead)}</div></div>'
 
 
