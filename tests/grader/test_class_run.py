@@ -126,8 +126,9 @@ def test_kill_9_loses_what_was_running(undisturbed: tuple[Path, Path, dict[str, 
         process.stderr.close()
         kept = {id: (out / "submissions" / id / "result.json").stat().st_mtime_ns for id in results(out)}
         assert at <= len(kept) < len(MANY)
-        while any(Path("/proc", str(pid)).exists() for pid in those) and time.monotonic() < until:
+        while any(_runs(pid) for pid in those) and time.monotonic() < until:
             time.sleep(0.05)
+        assert not any(_runs(pid) for pid in those)
         assert not children(process)
         scratch = json.loads((out / "run.json").read_text())["scratch"]
         while any(scratch in _words(pid) for pid in os.listdir("/proc")) and time.monotonic() < until:
@@ -139,6 +140,14 @@ def test_kill_9_loses_what_was_running(undisturbed: tuple[Path, Path, dict[str, 
     assert {id: (out / "submissions" / id / "result.json").stat().st_mtime_ns for id in kept} == kept
     assert contents(out) == files
     assert not Path(scratch).exists()
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended. A zombie has ended: this process may have adopted it."""
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _words(pid: str) -> str:
