@@ -126,7 +126,10 @@ def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp
     for teacher.out in (one, two):
         scores.append(teacher.column("score"))
     assert scores == [{"s0001": "100", "s0002": "0", "s0003": ""}, {"s0001": "80", "s0002": "100", "s0003": "90"}]
-    assert "3 late days, 1 of them free: a penalty of 20 points" in (two / "submissions" / "s0001" / "feedback.html").read_text()
+    assert (
+        "3 late days, 1 of them free: a penalty of 20 points"
+        in (two / "submissions" / "s0001" / "feedback.html").read_text()
+    )
 
 
 def test_class_says_how_to_grade_with_free_days(teacher: Teacher, tmp_path: Path) -> None:
