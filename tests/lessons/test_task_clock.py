@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from sharedstate_lite.lessons.task_clock import TaskClock
 
 Batches = Iterator[pd.DataFrame]
+pytestmark = pytest.mark.slow  # it reads the clock; notebooks 07 and 08 run it in every `make test`
 
 
 def test_the_clock_runs_from_the_first_batch(spark: Any) -> None:
