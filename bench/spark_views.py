@@ -242,7 +242,7 @@ def idle(session: SparkSession, quick: bool) -> list[measure.Row]:
                         warm=3,
                     )
                     before, began = sum(java.cpu_times()[:2]), time.perf_counter()
-                    time.sleep(2 if quick else 10)  # it is what nobody does that is measured
+                    time.sleep(2 if quick else 10)  # the query is idle: its cost without input is measured
                     taken[pause].append((sum(java.cpu_times()[:2]) - before) / (time.perf_counter() - began))
     finally:
         session.conf.set(PAUSE, ours)

@@ -280,7 +280,9 @@ class World:
                 *side, key = rest
                 above = [n for n, up in self.graph.items() if up.below == name and side in ([], [up.side])]
                 if not above:
-                    raise BrokenError(f"{name} asks {words((kind, *rest))}, and there is nobody to answer")
+                    raise BrokenError(
+                        f"{name} asks {words((kind, *rest))}, but it has no operator above that could answer"
+                    )
                 self.send(name, above[0], (kind, key))
             elif node.below == "view":
                 self.show(kind, *rest)

@@ -15,7 +15,7 @@ from collections import Counter
 
 
 class Table:
-    """A base table. It knows all keys, and asks nobody."""
+    """A base table. It stores all keys, so it never sends a question."""
 
     def __init__(self):
         self.rows = Counter()  # key -> its number of rows
@@ -114,7 +114,7 @@ class Max:
         [("change", key, old, -1), ("change", key, value, +1)], without the first if the key had no rows.
 
         If the last row with the largest value is deleted, the next value is not known here. The key becomes a hole,
-        and is read again: return [("question", key)]. The operators below are told when the answer is there.
+        and is read again: return [("question", key)]. The operators below get the change when the answer has arrived.
         """
         ### BEGIN SOLUTION task 4: compare with the largest value
         if key not in self.top:
