@@ -48,6 +48,8 @@ class _Service:
     began: float = 0.0
     exits: int = 0
     seen_ready: bool = False
+    ready_status: int | None = None
+    """The last exit status of its ready command; None if the command has never ended by itself."""
 
 
 class Supervisor:
@@ -186,7 +188,11 @@ class Supervisor:
         """Return what a service still needs to be ready, or "" if it is ready now."""
         ready, fill = self._services[name].process.ready, self.places.fill
         if ready.command:
-            code = self._ran(name, ready.command, until)
+            service = self._services[name]
+            if (code := self._ran(name, ready.command, until)) is not None:
+                service.ready_status = code
+            else:  # the time was over: what the command answered before says more
+                code = service.ready_status
             words = shlex.join(fill(word, name) for word in ready.command)
             said = f", and printed {last}" if (last := self.logs.tail(f"{name}.ready", 1)) else ""
             got = "did not end in time" if code is None else f"exited with {code}"
