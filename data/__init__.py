@@ -35,6 +35,7 @@ Modules, from the bottom:
     pipeline        `make`
     numbered        tables whose rows are computed from their row numbers
     ids, graphs, ticks, products    such tables, for the sharing experiments
+    flights         the flights that left New York in 2013
 
 Importing this package does not import PySpark.
 """
