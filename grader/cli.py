@@ -9,39 +9,30 @@ import shlex
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 from .draft import draft
-from .errors import RecordError, SubmissionError, UsageError, VoidError
+from .errors import RecordError, SubmissionError, UsageError
 from .explain import explanation
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
 from .report import write, write_void
 from .session import SHARES, Wish, run
+from .statuses import FAILED, OK, VOID, Parser, status_of
 from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
 from .submission.reading import FILE
 from .terms import PHASES, Limits
 
-PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
 _HERE = Path(__file__).resolve().parent.parent
 _STILL = 20.0
 """`Limits.still` of --quick, in seconds."""
 _WAITS = 60.0
 """Seconds that a run usually takes beyond its budget, because its phases wait until all effects are complete."""
-_EXITS = {"pass": PASS, "fail": FAIL, "void": VOID}
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(USAGE)
+_EXITS = {"pass": OK, "fail": FAILED, "void": VOID}
 
 
 def _positive(text: str) -> float:
@@ -63,13 +54,13 @@ def _rate(text: str) -> int:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m grader",
         description="Grade checkout systems.",
         epilog="The labs have these commands, each with --help: check, lab build, class, one, grades.",
     )
-    commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="what", required=True)
     grade = commands.add_parser("checkout", help="grade a submission")
     grade.add_argument(
         "submission", nargs="?", help="a folder with checkout.toml, or its .zip, .tar or .tar.gz archive"
@@ -164,7 +155,7 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
 def _checkout(given: argparse.Namespace, words: list[str]) -> int:
     if given.explain:
         print(explanation())
-        return PASS
+        return OK
     if sys.platform != "linux":
         raise UsageError("the grader runs only on Linux, because it needs epoll and /proc; on Windows, use WSL")
     with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
@@ -217,7 +208,7 @@ def _draft(given: argparse.Namespace) -> int:
     if notes:
         print("\n  - ".join(("Check:", *notes)))
     print(f"Next: python -m grader checkout {given.folder} --quick --phases contract")
-    return PASS
+    return OK
 
 
 @contextlib.contextmanager
@@ -255,22 +246,12 @@ def _room(out: Path) -> Iterator[None]:
 
 def main(words: list[str]) -> int:
     """Run the command line ``words`` (without the program name) and return the exit status."""
+    stopped = "interrupted; the grader has stopped all processes that it started"
+    return status_of("python -m grader", lambda: _run(words), stopped)
+
+
+def _run(words: list[str]) -> int:
     given = _parser().parse_args(words)
-    try:
-        if given.what == "checkout":
-            return _checkout(given, words)
-        return _replay(given) if given.what == "replay" else _draft(given)
-    except (UsageError, RecordError) as error:
-        print(f"python -m grader: {error}", file=sys.stderr)
-        return USAGE
-    except VoidError as error:
-        print(f"VOID: {error}", file=sys.stderr)
-        return VOID
-    except KeyboardInterrupt:
-        print("interrupted; the grader has stopped all processes that it started", file=sys.stderr)
-        return INTERRUPTED
-    except Exception:
-        # An uncaught exception would exit with status 1, which means fail.
-        traceback.print_exc()
-        print("VOID: there is no verdict, because the grader itself failed (see the traceback above)", file=sys.stderr)
-        return VOID
+    if given.what == "checkout":
+        return _checkout(given, words)
+    return _replay(given) if given.what == "replay" else _draft(given)

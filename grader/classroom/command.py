@@ -7,19 +7,19 @@ import fcntl
 import os
 import shlex
 import sys
-import traceback
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
 
+from .. import statuses
 from ..errors import UsageError, VoidError
 from ..lab.bundle import read_bundle
 from ..report.words import counted
 from ..sandbox import LAB, Tier, choose, no_grades
+from ..statuses import Parser, status_of
 from .collect import collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, TIMINGS, Out, Row, read_out
@@ -31,19 +31,10 @@ from .roster import Student, read_roster
 from .run import Grading, chosen, enrol, run_of, same_lab, scratch_folder
 from .tables import write_all
 
-OK, SOME, VOID_EXIT, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
 
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(USAGE)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m grader", description="Grade submissions to a lab.")
-    commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
+def _parser() -> Parser:
+    parser = Parser(prog="python -m grader", description="Grade submissions to a lab.")
+    commands = parser.add_subparsers(dest="what", required=True)
     grade = commands.add_parser("class", help="grade all submissions of a class")
     grade.add_argument("submissions", type=Path, help="a folder of submissions, or the LMS's .zip")
     grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help="what `lab build` has written")
@@ -85,25 +76,16 @@ def _jobs(text: str) -> int:
 
 def main(words: list[str]) -> int:
     """Run a command line that begins with class, one or grades, and return the exit status."""
+    stopped = "interrupted; the same command continues where this one has stopped"
+    return status_of(f"python -m grader {words[0]}", lambda: _run(words), stopped)
+
+
+def _run(words: list[str]) -> int:
     given = _parser().parse_args(words)
-    try:
-        if sys.platform != "linux" and given.what != "grades":
-            raise UsageError("submissions are graded only on Linux, because of its sandbox; on Windows, use WSL")
-        run: Callable[..., int] = {"class": _class, "one": _one, "grades": _grades}[given.what]
-        return run(given, words)
-    except UsageError as error:
-        print(f"python -m grader {given.what}: {error}", file=sys.stderr)
-        return USAGE
-    except VoidError as error:
-        print(f"VOID: {error}", file=sys.stderr)
-        return VOID_EXIT
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command continues where this one has stopped", file=sys.stderr)
-        return INTERRUPTED
-    except Exception:
-        traceback.print_exc()
-        print("VOID: the grader itself failed (see the traceback above)", file=sys.stderr)
-        return VOID_EXIT
+    if sys.platform != "linux" and given.what != "grades":
+        raise UsageError("submissions are graded only on Linux, because of its sandbox; on Windows, use WSL")
+    run: Callable[..., int] = {"class": _class, "one": _one, "grades": _grades}[given.what]
+    return run(given, words)
 
 
 @contextmanager
@@ -214,8 +196,8 @@ def _told(rows: Sequence[Row], out: Out) -> int:
     if out.run["ungraded"]:
         print("  no gradebook, because the sandbox is not good enough for grades")
     if states[VOID]:
-        return VOID_EXIT
-    return SOME if any(row.score is None for row in rows) else OK
+        return statuses.VOID
+    return statuses.FAILED if any(row.score is None for row in rows) else statuses.OK
 
 
 def _one(given: argparse.Namespace, words: list[str]) -> int:
@@ -233,7 +215,7 @@ def _one(given: argparse.Namespace, words: list[str]) -> int:
         write(given.results, as_json(found))
     else:
         print(as_json(found), end="")
-    return {GRADED: OK, VOID: VOID_EXIT}.get(found["status"], SOME)
+    return {GRADED: statuses.OK, VOID: statuses.VOID}.get(found["status"], statuses.FAILED)
 
 
 def _grades(given: argparse.Namespace, words: list[str]) -> int:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 import time
 from pathlib import Path
 
-from ..errors import GraderError, UsageError, VoidError
+from ..errors import UsageError, VoidError
+from ..statuses import FAILED, OK, Parser, status_of
 from .build import build
 from .fields import Toml
 from .master import PUBLIC
 from .regions import MasterError
 
-USAGE = 64
 _EXAMPLE = "python -m grader lab build labs/1-max-and-join"
 
 
@@ -35,42 +34,38 @@ class Steps:
 
 def main(args: list[str]) -> int:
     """Run the command. Returns 0 (built), 1 (refused), 2 (this machine cannot build it), 64 (usage) or 130 (Ctrl-C)."""
-    parser = argparse.ArgumentParser(prog="python -m grader lab", description="Build labs from their masters.")
+    return status_of("python -m grader lab", lambda: _run(args), "interrupted; nothing was written")
+
+
+def _run(args: list[str]) -> int:
+    parser = Parser(prog="python -m grader lab", description="Build labs from their masters.")
     commands = parser.add_subparsers(dest="command", required=True)
     words = "build a lab, after proving that its checks find the wrong solutions in mutants.toml"
     one = commands.add_parser("build", help=words, description=words)
     one.add_argument("lab", metavar="LAB", type=Path, help="the folder of the master, such as labs/1-max-and-join")
     one.add_argument("--out", metavar="DIR", type=Path, help="the folder to write; default: build/labs/NAME")
     one.add_argument("--secret", metavar="FILE", type=Path, help="a file that decides the numbers of hidden checks")
+    given = parser.parse_args(args)
+    lab = given.lab.resolve()
+    if not (lab / "lab.toml").is_file():
+        raise UsageError(f"{given.lab} is no master of a lab, which is a folder with lab.toml; example: {_EXAMPLE}")
+    out = given.out or Path("build") / "labs" / lab.name
+    secret = PUBLIC if given.secret is None else _secret(given.secret)
     try:
-        given = parser.parse_args(args)
-    except SystemExit as left:
-        return USAGE if left.code else 0
-    try:
-        lab = given.lab.resolve()
-        if not (lab / "lab.toml").is_file():
-            raise UsageError(f"{given.lab} is no master of a lab, which is a folder with lab.toml; example: {_EXAMPLE}")
-        out = given.out or Path("build") / "labs" / lab.name
-        secret = PUBLIC if given.secret is None else _secret(given.secret)
         steps = Steps(len(Toml(lab / "mutants.toml").values) if (lab / "mutants.toml").is_file() else 0)
         proof = build(lab, out.absolute(), secret, steps.say)
     except MasterError as error:
-        return _end(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), 1)
-    except UsageError as error:
-        return _end(str(error), USAGE)
-    except (VoidError, OSError) as error:
-        return _end(f"this machine could not build it: {error}", 2)
-    except GraderError as error:
-        return _end(str(error), 1)
-    except KeyboardInterrupt:
-        return _end("interrupted; nothing was written", 130)
+        print(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        raise VoidError(f"this machine could not build it: {error}") from error
     id, cpu, limit = proof.slowest
     print(f"{out}: student/, solution/, bundle/, proof.json")
     print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
     print(f"  slowest check: {id}, {cpu:.2f} of {limit:g} s of CPU time")
     if proof.untested:
         print(f"  no wrong solution fails first at {', '.join(proof.untested)}")
-    return 0
+    return OK
 
 
 def _secret(path: Path) -> str:
@@ -82,8 +77,3 @@ def _secret(path: Path) -> str:
         rule = "a secret has at least 16 bytes, so that it cannot be guessed"
         raise UsageError(f"--secret {path}: {rule}\n  example: head -c 32 /dev/urandom | base64 > {path}")
     return hashlib.sha256(data).hexdigest()
-
-
-def _end(words: str, status: int) -> int:
-    print(words, file=sys.stderr)
-    return status

@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
 from ..lab.judge import PASS, TIMEOUT, Result, judging, replay
+from ..statuses import FAILED, OK, Parser, status_of
 from .folder import Lab, read
 from .local import Local
 
-_OK, _FAILED, _VOID, _USAGE, _INTERRUPTED = 0, 1, 2, 64, 130
+_NAME = "python -m grader check"
 _TODO = "NotImplementedError: "
 """The code of a task that is not written yet raises this."""
 _LINES = 20
 """At most this many lines of the student's output are shown."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(_USAGE)
+def main(args: list[str]) -> int:
+    """Run the command line. Returns 0 if the checks pass, 1 if one fails, 2 if none can be run, and 64 for usage."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a console of Windows may lack a letter
+    return status_of(_NAME, lambda: _main(args), "interrupted")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m grader check", description="Run the visible checks of a lab on your code.")
+def _main(args: list[str]) -> int:
+    parser = Parser(prog=_NAME, description="Run the visible checks of a lab on your code.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the lab's folder (default: this folder)")
     parser.add_argument("--task", type=int, metavar="N", help="only the checks of this task")
     parser.add_argument("--all", action="store_true", help="go on after a task that fails")
     parser.add_argument("--case", metavar="CHECK:N", help="run one case of a check again, such as max.second:12")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    return parser
-
-
-def main(args: list[str]) -> int:
-    """Run the command line. Returns 0 if the checks pass, 1 if one fails, 2 if none can be run, and 64 for usage."""
-    given = _parser().parse_args(args)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a console of Windows may lack a letter
-    try:
-        lab = read(given.folder)
-        with Local(given.folder, lab.module) as local:
-            if given.case is not None:
-                return _replay(lab, local, given.case)
-            return _run(lab, local, _chosen(lab, given.task), given.all, given.json)
-    except UsageError as error:
-        print(f"python -m grader check: {error}", file=sys.stderr)
-        return _USAGE
-    except VoidError as error:
-        print(f"VOID: {error}", file=sys.stderr)
-        return _VOID
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _INTERRUPTED
+    given = parser.parse_args(args)
+    lab = read(given.folder)
+    with Local(given.folder, lab.module) as local:
+        if given.case is not None:
+            return _replay(lab, local, given.case)
+        return _run(lab, local, _chosen(lab, given.task), given.all, given.json)
 
 
 def check(task: int | None = None, folder: Path | str = ".") -> None:
@@ -104,7 +86,7 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
     visible = [result for result in results if not result.hidden]
     last = lab.last(sum(result.outcome == PASS for result in visible), len(visible))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
-    return _FAILED if failed else _OK
+    return FAILED if failed else OK
 
 
 def _printed(check: Check, result: Result, local: Local) -> str:
@@ -162,4 +144,4 @@ def _replay(lab: Lab, local: Local, case: str) -> int:
     if result.outcome == PASS:
         print(f"    trace   {result.trace}\n    got     {result.got}")
     print(lab.last(0, 0))
-    return _OK if result.outcome == PASS else _FAILED
+    return OK if result.outcome == PASS else FAILED

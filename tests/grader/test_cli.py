@@ -75,9 +75,7 @@ def test_arguments_that_cannot_be_parsed_are_64(
     here: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
     """argparse itself would end with 2, which is a void."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(words.split())
-    assert ended.value.code == 64 and said in capsys.readouterr().err
+    assert cli.main(words.split()) == 64 and said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -85,10 +83,9 @@ def test_arguments_that_cannot_be_parsed_are_64(
 )
 def test_an_invalid_number_is_refused(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
     """The error names the option and the rule."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["checkout", "team", *words.split()])
     option, value = words.split()
-    assert ended.value.code == 64 and f"argument {option}: '{value}' is not a " in capsys.readouterr().err
+    assert cli.main(["checkout", "team", *words.split()]) == 64
+    assert f"argument {option}: '{value}' is not a " in capsys.readouterr().err
 
 
 def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +122,7 @@ def test_an_error_of_the_grader_is_void(
     monkeypatch.setattr(cli, "run", lambda *of: 1 / 0)
     assert cli.main(["checkout", "team", "--report", str(here / "out")]) == 2
     err = capsys.readouterr().err
-    assert "ZeroDivisionError" in err and "no verdict" in err
+    assert "ZeroDivisionError" in err and "the grader itself failed" in err
     graded = json.loads((here / "out" / "results.json").read_text())
     assert "score" not in graded and "the grader itself failed: division by zero" in graded["output"]
 
