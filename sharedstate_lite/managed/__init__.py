@@ -1,0 +1,1 @@
+"""State that a user declares and the kit manages: checkpointed, moved between workers, and queried."""
