@@ -19,7 +19,7 @@ from typing import Any
 import nbformat
 
 from ..errors import UsageError
-from ..student.files import files as copied
+from ..student.files import FILES
 from .bundle import digest
 from .fields import HAND_IN, TOTAL
 from .master import PUBLIC, Master, disagreements, read
@@ -53,7 +53,7 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
             raise MasterError(*proof.problems)
         with _whole(out) as made:
             _write(made / "student", student(master, proof.known))
-            for name in copied():
+            for name in FILES:
                 target = made / "student" / "grader" / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes((GRADER / name).read_bytes())

@@ -3,12 +3,12 @@
     from grader import check
     check(3)                    # runs the visible checks of task 3 on solution.py beside the notebook
 
-The student's copy of a lab contains the modules of `files()`. They need Python 3.11 or later, and no package. `local`
+The student's copy of a lab contains the modules in `FILES`. They need Python 3.11 or later, and no package. `local`
 runs the student's code in a plain process, `cpu` reads its CPU time, `folder` reads a lab's folder, and `command` is
 the command line.
 """
 
 from .command import check
-from .files import files
+from .files import FILES
 
-__all__ = ["check", "files"]
+__all__ = ["FILES", "check"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
-from ..lab.judge import PASS, TIMEOUT, Result, judging, replay
+from ..lab.judge import PASS, Result, judging, replay
 from ..statuses import FAILED, OK, Parser, status_of
 from .folder import Lab, read
 from .local import Local
@@ -83,8 +83,7 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
         task = check.task
         if result.outcome != PASS and check.id not in lab.advice:
             failed.add(task)
-    visible = [result for result in results if not result.hidden]
-    last = lab.last(sum(result.outcome == PASS for result in visible), len(visible))
+    last = lab.last(sum(result.outcome == PASS for result in results), len(results))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
     return FAILED if failed else OK
 
@@ -110,7 +109,7 @@ def _message(result: Result, printed: str, brief: bool = False, advice: bool = F
         return
     failed = result.outcome != PASS
     again = f"--case {result.check}:{result.case}" if result.case else ""
-    notes = {"hidden": result.hidden, "advice, no points": advice and failed, again: brief and failed and again}
+    notes = {"advice, no points": advice and failed, again: brief and failed and again}
     yield f"  {result.outcome:7} {result.check}" + "".join(f"  ({note})" for note, shown in notes.items() if shown)
     if brief or not failed:
         return
@@ -121,7 +120,7 @@ def _message(result: Result, printed: str, brief: bool = False, advice: bool = F
         "right": result.right,
         "got": result.got,
         "says": result.says,
-        "flag": "; ".join(result.flags) if result.outcome != TIMEOUT else "",
+        "flag": "; ".join(result.flags),
         "printed": "\n".join(printed.splitlines()[-_LINES:]),
     }
     for name, text in said.items():

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,7 +39,7 @@ class Local:
     def __init__(self, folder: Path, module: str) -> None:
         self._folder, self._module = folder.resolve(), module
         self._process: subprocess.Popen[bytes] | None = None
-        self._pieces: queue.Queue[bytes] = queue.Queue()
+        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._left = b""
         self._output = tempfile.TemporaryFile()
         self._ended = self._last = 0.0
@@ -93,16 +94,11 @@ class Local:
         if sys.platform == "win32":
             process.kill()
         else:
-            try:
+            with suppress(ProcessLookupError, PermissionError):  # it has ended; macOS refuses signals to a zombie
                 os.killpg(process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):  # it has ended; macOS refuses signals to a zombie
-                pass
         process.wait()
         assert process.stdin is not None
-        try:
-            process.stdin.close()
-        except OSError:
-            pass
+        process.stdin.close()
 
     def _start(self) -> None:
         # In a virtual environment on Windows, sys.executable starts another process, whose time cannot be read.
@@ -119,16 +115,14 @@ class Local:
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        self._pieces, self._left = queue.Queue(16), b""
+        self._pieces, self._left = queue.SimpleQueue(), b""
         threading.Thread(target=_pump, args=(self._process.stdout, self._pieces), daemon=True).start()
-        try:
-            started = self._pieces.get(timeout=_START)
-        except queue.Empty:
-            started = b""
-        if started[:1] != b".":
+        with suppress(queue.Empty):
+            self._left = self._pieces.get(timeout=_START)
+        if self._left != b".":  # the child waits for a question, so there is nothing after this byte
             self.restart()
             raise VoidError(f"the process for {self._module} did not start; it printed:\n{self.printed()}")
-        self._left = started[1:]
+        self._left = b""
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
@@ -151,16 +145,9 @@ class Local:
         return data
 
 
-def _pump(pipe: IO[bytes], pieces: queue.Queue[bytes]) -> None:
+def _pump(pipe: IO[bytes], pieces: queue.SimpleQueue[bytes]) -> None:
     """Read a pipe to its end. A pipe cannot be read with a time limit on Windows, so a thread waits for it."""
     with pipe:
-        piece = b"."
-        while piece:
-            try:
-                piece = pipe.read(1 << 16)
-            except OSError:
-                piece = b""
-            try:
-                pieces.put(piece, timeout=_START)
-            except queue.Full:  # the process has been restarted
-                return
+        while piece := pipe.read(1 << 16):
+            pieces.put(piece)
+    pieces.put(b"")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.student import check, files
+from grader.student import FILES, check
 from grader.student.command import main
 from grader.student.cpu import clock
 from grader.student.local import Local
@@ -41,12 +41,6 @@ def keeps(student):
         student.restart()
         return student.call("load", saved)
     yield Case("save 7, restart, load", 7, ask)
-'''
-HIDDEN = '''
-@check("secret", task=2, hidden=True)
-def secret(student):
-    """double doubles negative numbers."""
-    yield Case("-1", -2, partial(student.call, "double", -1))
 '''
 SOLUTION = "def double(x):\n    return 2 * x\ndef save(x):\n    return [x]\ndef load(saved):\n    return saved[0]\n"
 SAYS = {
@@ -209,19 +203,6 @@ def test_what_a_student_can_type_wrong(lab: Lab, tmp_path: Path, capsys: pytest.
     assert main(["--nonsense"]) == 64
 
 
-def test_the_author_runs_all_checks(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the master's folder (lab.toml), hidden checks run, too, and points come from lab.toml."""
-    folder = lab(("2 * x", "2 * abs(x)"))
-    (folder / "lab.json").unlink()
-    (folder / "checks.py").write_text(CHECKS + HIDDEN)
-    (folder / "lab.toml").write_text(
-        'title = "Doubling"\nhand_in = ["solution.py"]\n[tasks]\n1 = "double"\n2 = "state"\n'
-        '[points]\n"double.small" = 40\n"double.large" = 30\n"keeps" = 20\n"secret" = 10\n'
-    )
-    status, lines = ran(folder, capsys)
-    assert status == 1 and "  wrong   secret  (hidden)" in lines and lines[-1] == LAST
-
-
 def test_in_a_notebook(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`check(2)` runs the checks of a task beside the notebook, and prints."""
     import grader
@@ -253,7 +234,7 @@ runpy.run_module("grader", run_name="__main__", alter_sys=True)
 def test_it_needs_python_alone(lab: Lab) -> None:
     """The files of a student's copy pass with no package, and without what Windows lacks."""
     folder = lab()
-    for name in files():
+    for name in FILES:
         place = folder / "grader" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "grader" / name, place)
