@@ -185,7 +185,7 @@ def group_goes(student):
 
 @check("max.epoch", task=3, rule=6)
 def epoch(student):
-    """Each group emits its changes once for each epoch, not once for each row."""
+    """Each group emits once for each epoch, not once for each row. The order of an epoch's rows means nothing."""
     yield from maxima(student, histories(VALUES, most=4))
 
 

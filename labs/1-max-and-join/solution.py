@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 
 def net(changes):
-    """Add up the diffs of each row. Rows whose diffs add up to 0 are left out. The order is free."""
+    """Return a list of each row with the sum of its diffs, without rows whose sum is 0. The order is free."""
     ### BEGIN SOLUTION task 1: add up the diffs of each row
     total = Counter()
     for row, diff in changes:
@@ -25,7 +25,7 @@ class Join:
         self.visit = defaultdict(Counter)
 
     def step(self, info, visit):
-        """Take the changes of one epoch. Return the changes of the result: rows (product, category, length)."""
+        """Take the changes of one epoch. Return a list of the result's changes: rows (product, category, length)."""
         ### BEGIN SOLUTION task 2: each change meets the rows of the other side
         out = []
         for (product, category), diff in info:
