@@ -177,6 +177,7 @@ def past(student):
     """A reader with a handle can read every epoch from the time of its handle on, whatever is inserted later."""
     for steps in watched(3):
         yield from (reading(student, steps, "Nut", time) for time in readable(steps))
+        yield reading(student, steps, "Nut")
     rows = (NUT, ("Nut", 7), ("Pea", 5))
     for order in itertools.permutations(rows):
         steps = [("handle", "a", 0), *(("insert", [(row, 1)]) for row in order)]
@@ -391,6 +392,7 @@ def load(student):
     steps = [("handle", "a", 0), PUT, TAKE, COMPACT, RESTART]
     yield attribute(student, steps, "since")
     yield reading(student, [*steps, PUT], "Nut")
+    yield attribute(student, [PUT, NOTHING, RESTART], "upper")
 
 
 @check("drawn", task=3, rule=12, hidden=True, needs=("read", "past", "handles", "compacted", "load"), cpu=4)
@@ -409,7 +411,7 @@ def drawn(student):
             elif kind == "advance" and model.handles:
                 name = draw.choice(sorted(model.handles))
                 steps.append((kind, name, draw.randrange(model.handles[name], model.upper)))
-            elif kind == "compact" and steps:
+            elif kind == "compact" and model.upper > 1:
                 steps.append(COMPACT)
         if n % 4 == 3:
             steps.insert(8, RESTART)
