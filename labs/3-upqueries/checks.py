@@ -48,7 +48,7 @@ def like_messages(cls, call, told):
     for message in told:
         kind = message[0] if type(message) is list and message else None
         if type(kind) is not str or kind not in examples:
-            raise UnlikeError(f"{name} must return messages such as {examples['change']}, in a list")
+            raise UnlikeError(f"{name} must return a list of messages such as {', '.join(map(str, examples.values()))}")
         if list(map(form, message)) != list(map(form, examples[kind])):
             raise UnlikeError(f"{name} must return messages that look like {examples[kind]}, if they are of this kind")
         (up if kind == "question" else down).append(message)

@@ -32,7 +32,7 @@ class Table:
         ### END SOLUTION
 
     def question(self, key, then):
-        """Return one answer. ``then`` is the number of rows that the key had when the reader asked the view.
+        """Return one answer. The checks add ``then``: how many rows the key had when the reader asked the view.
 
         If nothing was written since then, the answer is ``then``. If something was, read task 3.
 
@@ -84,7 +84,10 @@ class Count:
         ### END SOLUTION
 
     def evict(self, key):
-        """Forget the number of a filled key, so that it is a hole again. Return [("evict", key)]."""
+        """Forget the number of the key, which may be a hole already. Return [("evict", key)].
+
+        A question that was sent up is not taken back: its answer will fill the key.
+        """
         ### BEGIN SOLUTION task 2: forget it, and tell the operators below
         self.n.pop(key, None)
         return [("evict", key)]
@@ -135,7 +138,10 @@ class Max:
         ### END SOLUTION
 
     def question(self, key):
-        """A question arrives from below. The same as in Count. An answer is ("answer", key, [value]), or with []."""
+        """A question arrives from below. As in Count, also if the key is read again.
+
+        An answer is ("answer", key, [value]), or ("answer", key, []) if the key has no rows.
+        """
         ### BEGIN SOLUTION task 4: answer, or ask once
         if key in self.top:
             return [("answer", key, values_of(self.top[key][0]))]
@@ -164,9 +170,10 @@ class Max:
         ### END SOLUTION
 
     def evict(self, key):
-        """Forget all about the value of the key. Return [("evict", key)].
+        """Forget the value of the key, which may be a hole already. Return [("evict", key)].
 
-        An answer can still be on its way. When it arrives, the operators below no longer have the key.
+        A question that was sent up is not taken back: its answer will fill the key, and is sent to those who wait for
+        it. The other operators below no longer have the key, and need no changes.
         """
         ### BEGIN SOLUTION task 4: forget the value, also the one that was sent
         self.top.pop(key, None)
