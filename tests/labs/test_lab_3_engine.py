@@ -46,8 +46,8 @@ def test_the_engine_does_the_same_in_every_order(without: set[str], wrong: bool)
     query = "SELECT product, COUNT(*) AS n FROM visit GROUP BY product"
     view = ss.Catalog(**data.SCHEMA).view(f"CREATE VIEW visitors AS {query}")
     replay = ss.replay("partial", [view], without=without)
-    read, write = checks["read"](), checks["write"](+1)
-    scripts = [[read, write], [write, read], [read, write, read]]
+    read, write, delete = checks["read"](), checks["write"](+1), checks["write"](-1)
+    scripts = [[read, write], [write, read], [read, write, read], [write, read, delete]]
     student = Solution(text.replace(now, 'return [("answer", key, then)]') if wrong else text)
     orders = list(checks["races"](student, checks["COUNT"], scripts))
     seen = []
