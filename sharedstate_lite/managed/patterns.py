@@ -1,0 +1,193 @@
+"""Patterns over the events of a key, as SASE and Flink CEP find them: ``"a b+ c"`` within 24 hours.
+
+A pattern is a sequence of variables. Each has a condition, a Python function of the event and of the events taken so
+far. A variable can repeat: ``b+``, ``b?``, ``b{2}``, ``b{2,}``, ``b{2,4}``. ``!x`` between two variables: no event
+between them satisfies x.
+
+`Automaton` compiles the text. Its states are *runs*: partial matches. Each event advances every run, and can start a
+new one. Which events a run may pass over is the contiguity:
+
+    strict    none: the events of a match are neighbours
+    next      those that it cannot take
+    any       all; a run that could take an event continues both with it and without it
+
+Source: Agrawal et al., Efficient Pattern Matching over Event Streams (SASE+), SIGMOD 2008; Apache Flink, FlinkCEP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import ViewError
+
+CONTIGUITIES = ("strict", "next", "any")
+SKIPS = ("none", "past last")
+MOST_RUNS = 10_000
+"""The number of partial matches of a key that is an error. ``any`` can double them with each event."""
+_TOKEN = re.compile(r"(!?)([A-Za-z_]\w*)(?:(\+|\?)|\{(\d+)(,?)(\d*)\})?")
+
+Condition = Callable[[Any, Mapping[str, Sequence[Any]]], bool]
+
+
+class Variable(NamedTuple):
+    """A variable of a pattern: how often it repeats, and which conditions no event before it may satisfy."""
+
+    name: str
+    least: int
+    most: int | None
+    never: tuple[str, ...]
+
+
+class PartialMatch(NamedTuple):
+    """A run of the automaton: it has taken ``count`` events for variable number ``at``."""
+
+    at: int
+    count: int
+    seen: int
+    """Bit i is set if an event since the last taken one satisfies negated condition i."""
+    since: Any
+    """The time of the first event."""
+    taken: tuple[tuple[int, int], ...]
+    """(variable, event) for each event taken, in order."""
+
+
+_START = PartialMatch(-1, 0, 0, None, ())
+
+
+class Automaton:
+    """A compiled pattern. Raises ViewError if the text, a condition or an option is wrong.
+
+    >>> late = Automaton("a b", {"a": lambda e, _: e >= 60, "b": lambda e, _: e >= 60})
+    >>> runs, events, found = [], {}, []
+    >>> for number, delay in enumerate([70, 5, 80, 90]):
+    ...     events[number] = delay
+    ...     runs, matches = late.advance(runs, number, number, events)
+    ...     found += [late.bindings(match) for match in matches]
+    >>> found
+    [{'a': [2], 'b': [3]}]
+    """
+
+    def __init__(
+        self,
+        text: str,
+        where: Mapping[str, Condition],
+        within: Any = None,
+        by: str = "strict",
+        skip: str = "none",
+    ) -> None:
+        self.text, self.where, self.within, self.by, self.skip = text, dict(where), within, by, skip
+        if by not in CONTIGUITIES:
+            raise ViewError(f"pattern {text!r}: by={by!r} is unknown; it is one of {', '.join(CONTIGUITIES)}")
+        if skip not in SKIPS:
+            raise ViewError(f"pattern {text!r}: skip={skip!r} is unknown; it is one of {', '.join(SKIPS)}")
+        self.variables = _parse(text)
+        self.negated = [name for variable in self.variables for name in variable.never]
+        names = [variable.name for variable in self.variables] + self.negated
+        for name in names:
+            if names.count(name) > 1:
+                raise ViewError(f"pattern {text!r}: {name} occurs twice; give the second one a name of its own")
+            if not callable(self.where.get(name)):
+                raise ViewError(f"pattern {text!r}: where has no condition for {name}; it is a function (event, taken)")
+        if unknown := sorted(set(self.where) - set(names)):
+            raise ViewError(f"pattern {text!r}: where has a condition for {unknown[0]}, which is not in the pattern")
+        if by == "any" and within is None and any(variable.most is None for variable in self.variables):
+            raise ViewError(
+                f"pattern {text!r}: with by='any' and no within, the partial matches of an unbounded repetition double "
+                "with each event; set within, or a largest number such as b{1,5}"
+            )
+
+    def advance(
+        self, runs: Sequence[PartialMatch], number: int, time: Any, events: Mapping[int, Any]
+    ) -> tuple[list[PartialMatch], list[PartialMatch]]:
+        """Return the runs after event ``number``, and the runs that are matches and end with it, by their start.
+
+        ``events`` maps the numbers of this event and of all taken ones to the events.
+        """
+        kept, matches = [], []
+        event = events[number]
+        for run in [*runs, _START]:
+            if run is not _START and self.within is not None and time - run.since > self.within:
+                continue
+            taken = {v.name: [events[n] for at, n in run.taken if at == i] for i, v in enumerate(self.variables)}
+            took = False
+            for at, count in self._options(run):
+                if self.where[self.variables[at].name](event, taken):
+                    took = True
+                    since = time if run is _START else run.since
+                    longer = PartialMatch(at, count, 0, since, (*run.taken, (at, number)))
+                    if self._complete(longer):
+                        matches.append(longer)
+                    if any(self._options(longer)):
+                        kept.append(longer)
+            if run is not _START and (self.by == "any" or (self.by == "next" and not took)):
+                seen = sum(1 << i for i, name in enumerate(self.negated) if self.where[name](event, taken))
+                passed = run._replace(seen=run.seen | seen)
+                if any(self._options(passed)):
+                    kept.append(passed)
+        matches.sort(key=lambda match: [n for _, n in match.taken])
+        if matches and self.skip == "past last":
+            return [], matches[:1]
+        return kept, matches
+
+    def expired(self, runs: Sequence[PartialMatch], time: Any) -> list[PartialMatch]:
+        """Return the runs that an event at ``time`` or later can still complete."""
+        return [run for run in runs if self.within is None or time - run.since <= self.within]
+
+    def bindings(self, match: PartialMatch) -> dict[str, list[int]]:
+        """Return the numbers of the events that each variable has taken."""
+        return {v.name: [n for at, n in match.taken if at == i] for i, v in enumerate(self.variables)}
+
+    def _options(self, run: PartialMatch) -> Iterator[tuple[int, int]]:
+        """Yield (variable, its count then) for each variable that can take the next event."""
+        if run.at >= 0:
+            variable = self.variables[run.at]
+            if variable.most is None or run.count < variable.most:
+                yield run.at, run.count + 1
+            if run.count < variable.least:
+                return
+        for at in range(run.at + 1, len(self.variables)):
+            variable = self.variables[at]
+            if any(run.seen >> self.negated.index(name) & 1 for name in variable.never):
+                return
+            yield at, 1
+            if variable.least:
+                return
+
+    def _complete(self, run: PartialMatch) -> bool:
+        rest = self.variables[run.at + 1 :]
+        return run.count >= self.variables[run.at].least and not any(variable.least for variable in rest)
+
+
+def _parse(text: str) -> tuple[Variable, ...]:
+    found: list[Variable] = []
+    never: list[str] = []
+    for word in text.split():
+        given = _TOKEN.fullmatch(word)
+        if given is None:
+            raise ViewError(
+                f"pattern {text!r}: {word!r} is not understood. A pattern is a sequence of variables such as a, b+, "
+                "c?, d{2,4}, and !x between two of them; alternatives, groups, * and until are not supported"
+            )
+        negated, name, sign, low, comma, high = given.groups()
+        if negated:
+            if sign or low:
+                raise ViewError(f"pattern {text!r}: {word!r}: a negated variable does not repeat; write !{name}")
+            if not found:
+                raise ViewError(f"pattern {text!r}: !{name} must stand between two variables")
+            never.append(name)
+            continue
+        least = int(low) if low else 0 if sign == "?" else 1
+        most = None if sign == "+" or (comma and not high) else int(high or low or 1)
+        if most is not None and not max(least, 1) <= most:
+            raise ViewError(
+                f"pattern {text!r}: {word!r}: the largest number must be at least 1 and at least the smallest"
+            )
+        found.append(Variable(name, least, most, tuple(never)))
+        never = []
+    if never:
+        raise ViewError(f"pattern {text!r}: !{never[0]} must stand between two variables")
+    if not any(variable.least for variable in found):
+        raise ViewError(f"pattern {text!r}: at least one variable must not be optional")
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""Patterns against two oracles: Python's regular expressions, and every binding by brute force (rule 33)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharedstate_lite.errors import ViewError
+from sharedstate_lite.managed.patterns import CONTIGUITIES, Automaton
+
+Binding = tuple[tuple[int, int], ...]
+"""(variable, event) for each event of a match."""
+WHERE: dict[str, Any] = {name: lambda event, taken, name=name: name in event for name in "abcx"}
+TEXTS = ["a b", "a b+ c", "a !x b", "a+ !x b? c", "a b{2,3}", "a b? c?", "a+ b{1,} c?"]
+EVENTS = st.lists(st.sampled_from(["a", "b", "c", "x", "ab", "bx", "bc", ""]), max_size=7)
+
+
+def automaton(text: str, by: str = "strict", within: int | None = None, skip: str = "none") -> Automaton:
+    """The pattern, in which an event satisfies each variable whose letter it contains. Times are positions."""
+    return Automaton(text, {name: WHERE[name] for name in re.findall("[abcx]", text)}, within, by, skip)
+
+
+def run(pattern: Automaton, events: Sequence[str]) -> list[Binding]:
+    """All matches, in the order in which they are found."""
+    runs: Any = []
+    found = []
+    for number in range(len(events)):
+        runs, matches = pattern.advance(runs, number, number, dict(enumerate(events)))
+        found += [match.taken for match in matches]
+    return found
+
+
+def assignments(pattern: Automaton, size: int, whole: bool) -> Iterator[tuple[int, ...]]:
+    """Every way to give ``size`` events to the variables in order; not ``whole``: the last ones may lack events."""
+    variables = pattern.variables
+    for way in combinations_with_replacement(range(len(variables)), size):
+        counts = [way.count(i) for i in range(len(variables))]
+        needed = len(variables) if whole else way[-1]
+        if all(count >= v.least for count, v in zip(counts[:needed], variables, strict=False)) and all(
+            v.most is None or count <= v.most for count, v in zip(counts, variables, strict=True)
+        ):
+            yield way
+
+
+def matches(pattern: Automaton, events: Sequence[str]) -> Iterator[Binding]:
+    """The definition: choose events and their variables, then look at every event that was passed over."""
+
+    def holds(name: str, number: int) -> bool:
+        return name in events[number]
+
+    def negated(first: int, last: int) -> list[str]:
+        return [name for v in pattern.variables[first + 1 : last + 1] for name in v.never]
+
+    def may_pass(taken: tuple[int, ...], way: tuple[int, ...], number: int) -> bool:
+        if pattern.by == "strict":
+            return False
+        for at in range(way[-1], len(pattern.variables)):
+            forbidden = any(holds(n, p) for n in negated(way[-1], at) for p in range(taken[-1] + 1, number))
+            can = (*way, at) in assignments(pattern, len(way) + 1, whole=False)
+            if pattern.by == "next" and can and not forbidden and holds(pattern.variables[at].name, number):
+                return False
+        return True
+
+    for size in range(1, len(events) + 1):
+        for taken in combinations(range(len(events)), size):
+            if pattern.within is not None and taken[-1] - taken[0] > pattern.within:
+                continue
+            for way in assignments(pattern, size, whole=True):
+                if not all(holds(pattern.variables[i].name, number) for i, number in zip(way, taken, strict=True)):
+                    continue
+                passed = [(q, p) for q in range(size - 1) for p in range(taken[q] + 1, taken[q + 1])]
+                if all(
+                    may_pass(taken[: q + 1], way[: q + 1], p)
+                    and not any(holds(n, p) for n in negated(way[q], way[q + 1]))
+                    for q, p in passed
+                ):
+                    yield tuple(zip(way, taken, strict=True))
+
+
+@pytest.mark.parametrize("by", CONTIGUITIES)
+@pytest.mark.parametrize("text", TEXTS)
+@given(events=EVENTS, within=st.integers(0, 7))
+def test_matches_equal_brute_force(text: str, by: str, events: list[str], within: int) -> None:
+    """Rule 33: the same bindings as the definition, each once."""
+    pattern = automaton(text, by, within)
+    assert sorted(run(pattern, events)) == sorted(matches(pattern, events))
+
+
+@pytest.mark.parametrize(
+    ("text", "regular"), [("a b+ c", "ab+c"), ("a b? c", "ab?c"), ("a{2,3} b", "a{2,3}b"), ("a+ b{1,} c?", "a+b+c?")]
+)
+@given(events=st.text("abc", max_size=12))
+def test_strict_matches_equal_regular_expressions(text: str, regular: str, events: str) -> None:
+    """Rule 33: one match for each substring that the regular expression matches as a whole."""
+    found = sorted((match[0][1], match[-1][1] + 1) for match in run(automaton(text), events))
+    pairs = combinations(range(len(events) + 1), 2)
+    assert found == sorted((a, b) for a, b in pairs if re.fullmatch(regular, events[a:b]))
+
+
+@given(events=EVENTS, by=st.sampled_from(CONTIGUITIES))
+def test_past_last_keeps_the_first_match_of_those_that_overlap(events: list[str], by: str) -> None:
+    """With skip="past last", a match begins after the end of the match before it."""
+    kept: list[Binding] = []
+    every = matches(automaton("a b+ c?", by, 7), events)
+    for match in sorted(every, key=lambda m: (m[-1][1], [number for _, number in m])):
+        if not kept or match[0][1] > kept[-1][-1][1]:
+            kept.append(match)
+    assert run(automaton("a b+ c?", by, 7, "past last"), events) == kept
+
+
+def test_a_condition_sees_the_events_taken_before() -> None:
+    """``taken`` maps each variable to its events so far."""
+    rising = Automaton("a b+", {"a": lambda e, taken: True, "b": lambda e, taken: e > (taken["b"] or taken["a"])[-1]})
+    runs: Any = []
+    found = []
+    events = dict(enumerate([5, 6, 8, 7]))
+    for number in events:
+        runs, done = rising.advance(runs, number, number, events)
+        found += [rising.bindings(match) for match in done]
+    assert found == [{"a": [0], "b": [1]}, {"a": [0], "b": [1, 2]}, {"a": [1], "b": [2]}]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a|b", {}, "'a|b' is not understood"),
+        ("(a b)+", {}, "'(a' is not understood"),
+        ("a b*", {}, "'b*' is not understood"),
+        ("", {}, "at least one variable"),
+        ("a?", {}, "at least one variable"),
+        ("!x a", {}, "!x must stand between"),
+        ("a !x", {}, "!x must stand between"),
+        ("a !x+ b", {}, "does not repeat"),
+        ("a{3,2}", {}, "the largest number"),
+        ("a{0}", {}, "the largest number"),
+        ("a b a", {}, "a occurs twice"),
+        ("a b", {"by": "loosely"}, "by='loosely'"),
+        ("a b", {"skip": "all"}, "skip='all'"),
+        ("a b+", {"by": "any"}, "set within"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(text: str, options: dict[str, Any], said: str) -> None:
+    """Each error shows the pattern, the rule, and what to write."""
+    with pytest.raises(ViewError, match="pattern") as refused:
+        automaton(text, **options)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("where", "said"), [({"a": WHERE["a"]}, "no condition for b"), (WHERE, "condition for c")])
+def test_conditions_and_variables_belong_together(where: dict[str, Any], said: str) -> None:
+    """A variable without a condition, and a condition without a variable."""
+    with pytest.raises(ViewError, match=said):
+        Automaton("a b", where)
