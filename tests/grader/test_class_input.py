@@ -310,56 +310,116 @@ METADATA = """
 submission_11:
   :submitters:
   - :name: Student 1
-    :sid: s0001
-  :created_at: 2027-02-12 22:59:00.000000000 Z
+    :sid: 's0001'
+    :email: student1@example.org
+  :created_at: 2027-02-12 22:59:00.123456000 Z
+  :score: 0.0
+  :history:
+  - :id: 10
+    :created_at: 2027-02-10 08:00:00.000000000 Z
+submission_12:
+  :submitters:
+  - :name: Student 2
+    :sid:
+    :email: student2@example.org
+  :created_at: 2027-02-13 08:00:00.000000000 Z
 """
-
-
-def test_rules_for_names(tmp_path: Path) -> None:
-    """Moodle, Canvas, Gradescope, nbgrader and plain folders are recognised, with ids, times and files."""
-
-    def found(name: str) -> tuple[str, list[tuple[str, str, list[str]]]]:
-        got = collect(tmp_path / name, "", "", {"s7": Student("s7", lms_id="1000007")}, ["solution.py"], tmp_path)
-        those = [(one.id, str(one.time), [name for name, _ in one.files]) for one in got.submissions]
-        return got.rule, those
-
-    (tmp_path / "canvas").mkdir()
-    for name in ("student1_LATE_21_901_solution-1.py", "student1_21_902_notes.py", "student2_22_903_lab.zip"):
-        (tmp_path / "canvas" / name).touch()
-    assert found("canvas") == ("canvas", [("21", "None", ["notes.py", "solution.py"]), ("22", "None", ["lab.zip"])])
-    handed_in(tmp_path / "moodle", **{"Student 7_1000007_assignsubmission_file_": RIGHT})
-    (tmp_path / "moodle" / "Student 7_1000007_assignsubmission_onlinetext_").mkdir()
-    (tmp_path / "moodle" / "Student 8_1000008_assignsubmission_file_solution.py").touch()
-    assert found("moodle") == (
-        "moodle",
-        [("1000008", "None", ["solution.py"]), ("s7", "None", ["Student 7_1000007_assignsubmission_file_"])],
-    )
-    handed_in(tmp_path / "gradescope", submission_11=RIGHT, submission_12=RIGHT)
-    (tmp_path / "gradescope" / "submission_metadata.yml").write_text(METADATA)
-    assert found("gradescope")[1] == [
-        ("12", "None", ["submission_12"]),
-        ("s0001", "2027-02-12 22:59:00+00:00", ["submission_11"]),
-    ]
-    handed_in(tmp_path / "nbgrader" / "s0001", ps1=RIGHT)
-    (tmp_path / "nbgrader" / "s0001" / "ps1" / "timestamp.txt").write_text("2027-02-12 20:05:11.123456 UTC\n")
-    assert found("nbgrader") == ("nbgrader", [("s0001", "2027-02-12 20:05:11.123456+00:00", ["s0001"])])
-    handed_in(tmp_path / "folder", s0001=RIGHT)
-    (tmp_path / "folder" / "s0002.py").touch()
-    (tmp_path / "folder" / "s0003.tar.gz").touch()
-    (tmp_path / "folder" / "s0001" / "timestamp.txt").write_text("2027-01-01 00:00:00 UTC")  # not the LMS's
-    (tmp_path / "folder" / "s0004.py").touch()
-    assert found("folder") == (
-        "folder",
+EXPORTS: dict[str, tuple[list[str], str, list[tuple[str, str, list[str]]]]] = {
+    "moodle, folders": (
         [
-            (id, "None", [name])
-            for id, name in (
-                ("s0001", "s0001"),
-                ("s0002", "solution.py"),
-                ("s0003", "s0003.tar.gz"),
-                ("s0004", "solution.py"),
-            )
+            "Student 7_1000007_assignsubmission_file_/solution.py",  # up to Moodle 4.0
+            "Student 8_1000008_assignsubmission_file/lab1/solution.py",  # later
+            "Student 8_1000008_assignsubmission_onlinetext/onlinetext.html",
         ],
-    )
+        "moodle",
+        [
+            ("1000008", "None", ["Student 8_1000008_assignsubmission_file"]),
+            ("s0007", "None", ["Student 7_1000007_assignsubmission_file_"]),
+        ],
+    ),
+    "moodle, no folders": (
+        [
+            "Student 8_1000008_assignsubmission_file_solution.py",
+            "Student 8_1000008_assignsubmission_file_my_notes.py",
+            "Student 8_1000008_assignsubmission_onlinetext_onlinetext.html",
+            "Participant_1000009_assignsubmission_file_lab1.zip",  # anonymous
+        ],
+        "moodle",
+        [("1000008", "None", ["my_notes.py", "solution.py"]), ("1000009", "None", ["lab1.zip"])],
+    ),
+    "canvas": (
+        [
+            "student1_21_901_solution-1.py",  # handed in again
+            "student1_21_902_my_notes.py",
+            "student_2_LATE_22_903_lab.zip",
+            "anon_x7Gh2_904_solution.py",
+            "LATE_anon_x7Gh3_905_solution.py",
+            "student4_24_text.html",
+        ],
+        "canvas",
+        [
+            ("21", "None", ["solution.py", "my_notes.py"]),
+            ("22", "None", ["lab.zip"]),
+            ("anon_x7Gh2", "None", ["solution.py"]),
+            ("anon_x7Gh3", "None", ["solution.py"]),
+        ],
+    ),
+    "gradescope": (
+        [
+            "assignment_9_export/submission_11/solution.py",
+            "assignment_9_export/submission_12/lab1/solution.py",
+            "assignment_9_export/submission_metadata.yml",
+        ],
+        "gradescope",
+        [
+            ("s0001", "2027-02-12 22:59:00.123456+00:00", ["submission_11"]),
+            ("student2@example.org", "2027-02-13 08:00:00+00:00", ["submission_12"]),
+        ],
+    ),
+    "nbgrader": (
+        [
+            "submitted/s0001/lab1/solution.py",
+            "submitted/s0001/lab1/timestamp.txt",
+            "submitted/s0002/lab1/lab.ipynb",
+            "submitted/s0002/lab1/timestamp.txt",
+        ],
+        "nbgrader",
+        [(id, "2027-02-12 20:05:11.123456+00:00", [id]) for id in ("s0001", "s0002")],
+    ),
+    "folders": (
+        [
+            "lab1/s0001/solution.py",
+            "lab1/s0001/timestamp.txt",  # not the LMS's
+            "lab1/s0002.py",
+            "lab1/s0003.tar.gz",
+            "lab1/read me.txt",
+        ],
+        "folder",
+        [("s0001", "None", ["s0001"]), ("s0002", "None", ["solution.py"]), ("s0003", "None", ["s0003.tar.gz"])],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_the_exports_of_each_lms(tmp_path: Path, export: str, zipped: bool) -> None:
+    """Rule, ids, times and files of an export with the names that the LMS gives; as a zip, and unpacked."""
+    names, rule, expected = EXPORTS[export]
+    texts = {"submission_metadata.yml": METADATA, "timestamp.txt": "2027-02-12 20:05:11.123456 UTC\n"}
+    place = tmp_path / "export.zip"
+    with zipfile.ZipFile(place, "w") as packed:
+        for name in names:
+            packed.writestr(name, texts.get(name.rpartition("/")[2], RIGHT))
+    if not zipped:
+        with zipfile.ZipFile(place) as packed:
+            packed.extractall(tmp_path / "unpacked")
+        tops = list((tmp_path / "unpacked").iterdir())
+        place = tops[0] if len(tops) == 1 else tmp_path / "unpacked"
+    (tmp_path / "scratch").mkdir()
+    roster = {"s0007": Student("s0007", lms_id="1000007")}
+    found = collect(place, "", "", roster, ["solution.py"], tmp_path / "scratch")
+    got = [(one.id, str(one.time), [name for name, _ in one.files]) for one in found.submissions]
+    assert (found.rule, got) == (rule, expected)
 
 
 def test_out_inside_submissions(teacher: Teacher, tmp_path: Path) -> None:

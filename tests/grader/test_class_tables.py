@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html.parser
+import io
 import json
 import subprocess
 import zipfile
@@ -210,16 +212,22 @@ def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
 
 
 CANVAS = (
-    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Lab 1 (123),Lab 2 (124)\r\n"
-    "    Points Possible,,,,,100.00,100.00\r\n"
-    '"Student, 1",21,,s0001@example.org,"A ""x""",,7\r\n'
-    "Student 2,22,s0002,x,B,5,\r\n"
-    "=Student 3,23,,y,B,5,\r\n"
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Integration ID,Section,Lab 1 (123),Lab 2 (124),Final Score\r\n"
+    ",,,,,,Manual Posting,,\r\n"
+    "    Points Possible,,,,,,100.00,100.00,(read only)\r\n"
+    '"Student, 1",21,,s0001@example.org,,"A ""x""",,7.00,7.00\r\n'
+    "Student 2,22,s0002,x,,B,5.00,N/A,EX\r\n"
+    "=Student 3,23,,y,,B,5.00,,\r\n"
+    '"Student, Test",24,,,,B,,,\r\n'
+)
+SWEDISH = (
+    'Student,ID,SIS Login ID,Section,Lab 1 (123)\n    Points Possible,,,,"100,00"\nStudent 1,21,s0001@example.org,B,\n'
 )
 MOODLE = (
-    "Identifier;Full name;Email address;Grade;Maximum Grade;Last modified (grade)\n"
-    "Participant 1000001;Student 1;a@example.org;;100,00;-\n"
-    "Participant 1000002;Student 2;s0002;50,00;100,00;-\n"
+    "Identifier,Full name,ID number,Email address,Status,Grade,Maximum grade,Grade can be changed,"
+    "Last modified (submission),Last modified (grade),Feedback comments\n"
+    'Participant 1000001,Student 1,,a@example.org,Submitted,,"100,00",Yes,"Friday, 12 February 2027, 10:59 PM",-,\n'
+    'Participant 1000002,Student 2,S0002,b@example.org,Submitted,"50,00","100,00",Yes,-,-,\n'
 )
 
 
@@ -232,20 +240,24 @@ def test_filling_the_exports_of_canvas_and_moodle(teacher: Teacher, tmp_path: Pa
     assert teacher.run(*words, tmp_path / "canvas.csv", "--column", "Lab 1 (123)") == 1
     assert "2 scores filled in" in teacher.said
     assert "without a row in it: s0004" in teacher.said
-    filled = CANVAS.replace('x""",,7', 'x""",80,7').replace("s0002,x,B,5", "s0002,x,B,100")
+    filled = CANVAS.replace('x""",,7', 'x""",80,7').replace("s0002,x,,B,5.00", "s0002,x,,B,100")
     assert (tmp_path / "canvas-filled.csv").read_bytes() == filled.encode()
     assert (tmp_path / "canvas.csv").read_bytes() == CANVAS.encode()
     (tmp_path / "rubric.toml").write_text("[points]\ndouble = 49.5\nlarge = 30.5\n")
     (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,1000001\ns0002,\n")
-    (tmp_path / "moodle.csv").write_bytes(MOODLE.encode("utf-16"))
+    (tmp_path / "moodle.csv").write_bytes(MOODLE.encode())
     assert teacher.run(*words, tmp_path / "moodle.csv", "--rubric", tmp_path / "rubric.toml") == 1
-    filled = MOODLE.replace("a@example.org;;", "a@example.org;80;").replace(";50,00;", ";100;")
-    assert (tmp_path / "moodle-filled.csv").read_bytes() == filled.encode("utf-16")
+    filled = MOODLE.replace("org,Submitted,,", "org,Submitted,80,").replace('"50,00"', "100")
+    assert (tmp_path / "moodle-filled.csv").read_bytes() == filled.encode()
     (tmp_path / "rubric.toml").write_text("[points]\ndouble = 49.25\nlarge = 30.75\n[policy]\nunreadable = 0\n")
     (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,-0.25,\n")
     more = ["--rubric", tmp_path / "rubric.toml", "--adjust", tmp_path / "adjust.csv"]
     assert teacher.run(*words, tmp_path / "moodle.csv", *more) == 0
-    assert "a@example.org;79,75;" in (tmp_path / "moodle-filled.csv").read_text("utf-16")
+    assert 'a@example.org,Submitted,"79,75",' in (tmp_path / "moodle-filled.csv").read_text()
+    (tmp_path / "swedish.csv").write_text(SWEDISH)
+    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,s0001@example.org\ns0002,\n")
+    assert teacher.run(*words, tmp_path / "swedish.csv", "--column", "Lab 1 (123)", *more) == 0
+    assert (tmp_path / "swedish-filled.csv").read_text() == SWEDISH.replace("org,B,", 'org,B,"79,75"')
 
 
 @pytest.mark.parametrize(
@@ -278,22 +290,34 @@ def test_moodle_in_another_language() -> None:
     assert filled.no_row == ["0001"]
 
 
-_CELLS = st.one_of(st.text(st.characters(exclude_characters='",;\t\r\n'), max_size=5), st.just('"a ""b"", c;\n"'))
+_TEXT = st.text(st.characters(exclude_characters="\r\0", codec="utf-8"), max_size=5) | st.just('a "b", c;\n\t')
 
 
-@given(st.lists(st.tuples(_CELLS, _CELLS), max_size=4), st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]))
-def test_filling_nothing_changes_nothing(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
-    """Whatever the cells, quotes and ends of lines: without a score, the bytes stay as they are."""
-    lines = [delimiter.join(("ID", "Grade", "x")), *(delimiter.join((a, "", b)) for a, b in rows)]
-    for content in (end.join(lines).encode(), (end.join(lines) + end).encode()):
-        assert fill(content, "Grade", {}, Decimal(100), {}).content == content
+@given(
+    st.lists(st.tuples(_TEXT, _TEXT), max_size=4),
+    st.sampled_from(",;\t"),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_filling_changes_one_cell(texts: list[tuple[str, str]], delimiter: str, end: str, quoting: Any) -> None:
+    """For any cells, quotes, delimiter and line ends: the table is the same, but for the score."""
+    rows = [["ID", "Grade", "x"], ["\ufeff0", "", ""], *([f"{at} {a}", "", b] for at, (a, b) in enumerate(texts))]
+    rows.append(["s0001", "", "end"])
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=delimiter, lineterminator=end, quoting=quoting).writerows(rows)
+    filled = fill(file.getvalue().encode(), "Grade", {"s0001": Decimal("7.5")}, Decimal(100), {})
+    rows[-1][1] = "7.5"
+    told = filled.content.decode()
+    assert list(csv.reader(io.StringIO(told, newline=""), delimiter=delimiter)) == rows
+    assert told.endswith(end) and (filled.filled, filled.no_row) == (1, [])
 
 
 def test_the_feedback_zip_keeps_the_names_of_moodle(teacher: Teacher, tmp_path: Path) -> None:
     """One folder for each student, as in Moodle's own zip; equal bytes each time."""
-    out_of(teacher.out, s0001=(0, *ALL), s0002=(0, *ALL))
+    out_of(teacher.out, s0001=(0, *ALL), s0002=(0, *ALL), s0003=(0, *ALL))
     run = json.loads((teacher.out / "run.json").read_text())
     run["submissions"]["s0001"]["entry"] = "Student 1_1000001_assignsubmission_file_solution.py"
+    run["submissions"]["s0003"]["entry"] = "Student 3_1000003_assignsubmission_file"  # Moodle 4.1 and later
     (teacher.out / "run.json").write_text(json.dumps(run))
     packed = [tmp_path / "a.zip", tmp_path / "b.zip"]
     for path in packed:
@@ -302,6 +326,7 @@ def test_the_feedback_zip_keeps_the_names_of_moodle(teacher: Teacher, tmp_path: 
         assert one.namelist() == [
             "Student 1_1000001_assignsubmission_file_/feedback.html",
             "s0002/feedback.html",
+            "Student 3_1000003_assignsubmission_file_/feedback.html",
         ]
     assert packed[0].read_bytes() == packed[1].read_bytes()
 
