@@ -16,7 +16,9 @@ The package consists of rooms. Each room imports only from rooms before it in th
 
     errors, system, plan, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper library
     replay, show                    recordings of runs; charts and the stepper
-    postgres, spark, worker         a database server; engines on Spark; state shared by the tasks on one host
+    postgres, spark                 a database server; engines on Spark
+    managed                         state that operators declare: checkpointed, rescaled and queried
+    worker                          state shared by the tasks on one host
     doctor                          checks of this machine; starting and stopping JupyterLab
     lessons                         functions that several notebooks call
 
@@ -36,7 +38,7 @@ try:
     from .dataflow.shared import Shared
     from .engine import checkpoint as _checkpoint
     from .engine.engine import Engine
-    from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
+    from .errors import CheckpointError, Error, RelationError, RowError, SqlError, StateError, TimeError, ViewError
     from .partial.partial import Partial
     from .plan.view import View
     from .replay import Replay
@@ -88,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Import these on first use, so that the helper library runs without Spark, PostgreSQL and plotly.
-    if name in ("postgres", "spark", "worker", "lessons", "show", "oracle"):
+    if name in ("postgres", "spark", "managed", "worker", "lessons", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -103,6 +105,7 @@ __all__ = [
     "RelationError",
     "RowError",
     "SqlError",
+    "StateError",
     "TimeError",
     "View",
     "ViewError",

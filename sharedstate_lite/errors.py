@@ -6,6 +6,7 @@
     +-- RowError         a row, value or diff that the relation does not accept
     +-- ViewError        an invalid view, key or option
     +-- TimeError        a read or handle at an epoch t that is not in since <= t < upper
+    +-- StateError       managed state that is declared or used in a way that its declaration rules out
     +-- CheckpointError  a checkpoint that cannot be written or read
 
 Each message states what was wrong, which rule applies, and what to do. If an operation on an engine raises one of these
@@ -38,6 +39,10 @@ class ViewError(Error):
 
 class TimeError(Error):
     """Raised for a read or handle at an epoch ``t`` that is not in ``since <= t < upper``."""
+
+
+class StateError(Error):
+    """Raised for managed state that is declared wrongly, or used in a way that its declaration rules out."""
 
 
 class CheckpointError(Error):

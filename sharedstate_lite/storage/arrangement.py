@@ -16,7 +16,7 @@ Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ..errors import TimeError, is_integer, shorten
 from ..plan.nodes import Type
 from . import spine
-from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, ranges
+from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, prefix, ranges
 from .encoding import NULL, Dictionary, Words
 from .multiplicity import add_up
 
@@ -165,21 +165,35 @@ class Arrangement:
         Returns three arrays for the m rows found: for each row, the position of its key in ``keys``; the rows,
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
+        owners, parts = [], []
+        for owner, part in self.lookup(keys, strings, at):
+            owners.append(owner)
+            parts.append(part)
+        return self._gathered(owners, parts)
+
+    def lookup(
+        self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None
+    ) -> Iterator[tuple[npt.NDArray[np.intp], Words]]:
+        """Find rows as `match` does, and yield those of each batch, the oldest first: their owners and their lines.
+
+        With ``order``, int64[q], a row is found only if its ``layout.order`` column has this value or one with the same
+        code; the caller has to compare.
+        """
         low = self.layout.key_words(keys, strings)
+        if order is not None and self.layout.order is not None:
+            low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
         # Searching in sorted order walks through the batch once. In any other order, most searches miss the cache.
         turn = low.argsort()
         low, keys = low.take(turn), keys.take(turn, axis=1)
-        owners, parts = [], []
+        high = low if order is not None else low | LOW_BITS
         for batch in self._until(at):
             word = batch.body[0]
             start = word.searchsorted(low)
-            size = word.searchsorted(low | LOW_BITS, side="right") - start
+            size = word.searchsorted(high, side="right") - start
             if np.count_nonzero(size):
                 index, owner = ranges(start, size)
                 part, owner = self.verify(batch, index, owner, keys, at)
-                owners.append(turn.take(owner))
-                parts.append(part)
-        return self._gathered(owners, parts)
+                yield turn.take(owner), part
 
     def verify(
         self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
@@ -245,6 +259,31 @@ class Arrangement:
         if not body.shape[1]:
             return
         self.runs.append(Batch(body, self.upper))
+
+    def take(self, words: Sequence[tuple[int, int]], strings: Dictionary) -> Delta:
+        """Remove the rows whose sort words are in the ranges ``[low, high]``, which do not overlap, and return them.
+
+        The result is consolidated. Without open handles, the batches are rewritten without the rows. Otherwise, the
+        rows are retracted in epoch ``upper``, so that the handles can still read them.
+        """
+        edges = np.array(sorted(words), dtype=np.int64).reshape(-1, 2)
+        spine.finish_merges(self)
+        parts, kept = [], []
+        for batch in self.runs:
+            starts = batch.body[0].searchsorted(edges[:, 0])
+            ends = batch.body[0].searchsorted(edges[:, 1], side="right")
+            parts += [self.layout.delta(batch.body[:, a:b]) for a, b in zip(starts, ends, strict=True)]
+            rest = zip([0, *ends], [*starts, len(batch)], strict=True)
+            kept.append(np.concatenate([batch.body[:, a:b] for a, b in rest], axis=1))
+        body = self.layout.body(*concat(parts, self.layout.columns), strings)
+        if self.handles:
+            gone = body.copy()
+            gone[self.layout.diff_rows] *= -1
+            self.insert_body(gone)
+        else:
+            rewritten = zip(self.runs, kept, strict=True)
+            self.runs = [Batch(each, batch.lower, batch.timed) for batch, each in rewritten if each.shape[1]]
+        return self.layout.delta(body)
 
     def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:
         """Return a snapshot for `rollback`. Batches are immutable, so this only copies the lists that contain them."""

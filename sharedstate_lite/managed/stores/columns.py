@@ -1,0 +1,147 @@
+"""State in columns: an arrangement for each relation, with its rows sorted by the hash of the key.
+
+An update is the old row with diff -1 and the new row with diff +1, in a small new batch. The arrangement merges batches
+later. It is therefore a store with a main part and deltas, and a trace handle on it reads a past version.
+
+Source: Krueger et al., Fast updates on read-optimized databases using multi-core CPUs, VLDB 2011 (main and delta);
+McSherry et al., Shared Arrangements, VLDB 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ...plan.nodes import Type
+from ...storage.arrangement import Arrangement, TraceHandle
+from ...storage.batch import Delta, Layout
+from ...storage.encoding import Dictionary, Words
+from ..bins import word_range
+from .protocol import Found, Relation, empty, pack, unpack
+
+
+class ColumnStore:
+    """A store in arrangements.
+
+    >>> from sharedstate_lite.plan import Column, Type
+    >>> total = Relation("total", (Column("plane", Type.INT), Column("value", Type.BIGINT)), key=1)
+    >>> store = ColumnStore()
+    >>> store.open("late", [total], Dictionary(), bins=8)
+    >>> store.write({"total": Delta(np.array([[7, 8], [10, 20]]), np.array([1, 1]))}, epoch=1)
+    >>> store.scan("total").tolist()
+    [[8, 7], [20, 10]]
+    """
+
+    def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
+        self._relations = {r.name: r for r in relations}
+        self._strings, self._bins = strings, bins
+        self.arrangements = {r.name: Arrangement(f"{name}.{r.name}", layout(r)) for r in relations}
+        self._handles: list[_ColumnHandle] = []
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        return find(self.arrangements[relation], self._relations[relation], self._strings, keys, sub)
+
+    def scan(self, relation: str) -> Words:
+        return self.arrangements[relation].contents(strings=self._strings).rows
+
+    def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        bodies = {name: self.arrangements[name].layout.body(*delta, self._strings) for name, delta in changes.items()}
+        for name, body in bodies.items():
+            arrangement = self.arrangements[name]
+            arrangement.insert_body(body)
+            arrangement.commit(arrangement.upper + 1)
+
+    def size(self, relation: str) -> tuple[int, int]:
+        arrangement = self.arrangements[relation]
+        return arrangement.rows, arrangement.nbytes
+
+    def take(self, bins: Sequence[int]) -> bytes:
+        words = [word_range(number, self._bins) for number in bins]
+        rows = {name: each.take(words, self._strings).rows for name, each in self.arrangements.items()}
+        for arrangement in self.arrangements.values():
+            arrangement.commit(arrangement.upper + 1)
+        return pack(rows, list(self._relations.values()), self._strings)
+
+    def give(self, blob: bytes) -> None:
+        rows = unpack(blob, list(self._relations.values()), self._strings)
+        self.write({name: Delta(each, np.ones(each.shape[1], dtype=np.int64)) for name, each in rows.items()}, 0)
+
+    def handle(self) -> _ColumnHandle:
+        return _ColumnHandle(self)
+
+    def save(self, folder: Path) -> None:
+        rows = {name: self.scan(name) for name in self._relations}
+        (folder / "state").write_bytes(pack(rows, list(self._relations.values()), self._strings))
+
+    def load(self, folder: Path) -> None:
+        self.give((folder / "state").read_bytes())
+
+    def close(self) -> None:
+        self.open("", list(self._relations.values()), self._strings, self._bins)
+
+
+class _ColumnHandle:
+    """Reads a `ColumnStore` as it was when the handle was opened, through one trace handle for each relation."""
+
+    def __init__(self, store: ColumnStore) -> None:
+        self._store = store
+        self._handles: dict[str, TraceHandle] = {name: each.handle() for name, each in store.arrangements.items()}
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        handle, store = self._handles[relation], self._store
+        return find(handle.arrangement, store._relations[relation], store._strings, keys, sub, handle.time)
+
+    def scan(self, relation: str) -> Words:
+        handle = self._handles[relation]
+        return handle.arrangement.contents(handle.time, self._store._strings).rows
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            handle.close()
+
+
+def layout(relation: Relation) -> Layout:
+    """Return the format of a relation's batches. The first column of the place orders the rows of a key."""
+    return Layout(relation.types, tuple(range(relation.key)), relation.key if relation.sub else None)
+
+
+def find(
+    arrangement: Arrangement,
+    relation: Relation,
+    strings: Dictionary,
+    keys: Words,
+    sub: Words | None = None,
+    at: int | None = None,
+) -> Found:
+    """Look up keys, and places if ``sub`` is given, in an arrangement as of epoch ``at``."""
+    first, last = 1 + relation.key, 1 + relation.identity
+    diff = 1 + len(relation.columns)
+    owners, parts = [], []
+    for owner, part in arrangement.lookup(keys, strings, at, None if sub is None else sub[0]):
+        if sub is not None:
+            same = (part[first:last] == sub.take(owner, axis=1)).all(axis=0)
+            owner, part = owner.compress(same), part.compress(same, axis=1)
+        owners.append(owner)
+        parts.append(part[1 : diff + 1])
+    if not parts:
+        return np.empty(0, dtype=np.intp), empty(relation)
+    owner, lines = np.concatenate(owners), np.concatenate(parts, axis=1)
+    if at is not None or (relation.sub and sub is None) or any(batch.timed for batch in arrangement.runs):
+        return _net(owner, lines, relation, strings)
+    if len(parts) > 1:
+        # A batch has at most one old and one new row of a place, so the newest batch that knows a place decides.
+        number = np.arange(len(parts)).repeat([len(each) for each in owners])
+        newest = np.empty(keys.shape[1], dtype=np.intp)
+        newest[owner] = number
+        live = ((number == newest.take(owner)) & (lines[-1] > 0)).nonzero()[0]
+        owner, lines = owner.take(live), lines.take(live, axis=1)
+    return owner, lines[:-1]
+
+
+def _net(owner: npt.NDArray[np.intp], lines: Words, relation: Relation, strings: Dictionary) -> Found:
+    """Add up the diffs of each owner's equal rows."""
+    body = Layout((Type.BIGINT, *relation.types), (0,)).body(np.vstack([owner, lines[:-1]]), lines[-1], strings)
+    return body[1], body[2:-1]

@@ -1,0 +1,159 @@
+"""State in Python dictionaries: the simplest store, and the model that the others are compared with.
+
+Each relation is a dict from keys to dicts from places to values. All three are tuples of words.
+
+A handle does not copy the dictionaries. It receives the previous rows of a key when the key is first changed, and reads
+them instead (an undo log, as in the rollback segments of a database).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ...storage.batch import Delta
+from ...storage.encoding import Dictionary, Words
+from .protocol import Found, Relation, bins_of, empty, pack, unpack
+
+Place = tuple[int, ...]
+Rows = dict[Place, Place]
+"""The rows of one key: the value at each place."""
+
+
+class DictStore:
+    """A store in dictionaries.
+
+    >>> from sharedstate_lite.plan import Column, Type
+    >>> total = Relation("total", (Column("plane", Type.INT), Column("value", Type.BIGINT)), key=1)
+    >>> store = DictStore()
+    >>> store.open("late", [total], Dictionary(), bins=8)
+    >>> store.write({"total": Delta(np.array([[7, 8], [10, 20]]), np.array([1, 1]))}, epoch=1)
+    >>> before = store.handle()
+    >>> store.write({"total": Delta(np.array([[7, 7], [10, 11]]), np.array([-1, 1]))}, epoch=2)
+    >>> [reader.read("total", np.array([[7]]))[1].tolist() for reader in (before, store)]
+    [[[7], [10]], [[7], [11]]]
+    """
+
+    def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
+        self._relations = {r.name: r for r in relations}
+        self._strings, self._bins = strings, bins
+        self._data: dict[str, dict[Place, Rows]] = {r.name: {} for r in relations}
+        self._handles: list[_DictHandle] = []
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        return find(self._relations[relation], self._data[relation], keys, sub)
+
+    def scan(self, relation: str) -> Words:
+        found, data = self._relations[relation], self._data[relation]
+        return _matrix(found, ((*key, *place, *value) for key, rows in data.items() for place, value in rows.items()))
+
+    def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        for name, delta in changes.items():
+            relation, data = self._relations[name], self._data[name]
+            # Old rows go first, because a new row can have the same key and place.
+            for row, diff in sorted(_changes(delta), key=_diff):
+                key, place = row[: relation.key], row[relation.key : relation.identity]
+                for handle in self._handles:
+                    handle.keep(name, key, data.get(key, {}))
+                if diff > 0:
+                    data.setdefault(key, {})[place] = row[relation.identity :]
+                else:
+                    del data[key][place]
+                    if not data[key]:
+                        del data[key]
+
+    def size(self, relation: str) -> tuple[int, int]:
+        data, size = self._data[relation], sys.getsizeof
+        tuples = sum(size(place) + size(value) for rows in data.values() for place, value in rows.items())
+        whole = size(data) + tuples + sum(size(key) + size(rows) for key, rows in data.items())
+        return sum(map(len, data.values())), whole
+
+    def take(self, bins: Sequence[int]) -> bytes:
+        out = {}
+        for name, relation in self._relations.items():
+            rows = self.scan(name)
+            gone = np.isin(bins_of(relation, rows, self._bins, self._strings), list(bins))
+            out[name] = rows.compress(gone, axis=1)
+            self.write({name: Delta(out[name], np.full(out[name].shape[1], -1))}, 0)
+        return pack(out, list(self._relations.values()), self._strings)
+
+    def give(self, blob: bytes) -> None:
+        rows = unpack(blob, list(self._relations.values()), self._strings)
+        self.write({name: Delta(each, np.ones(each.shape[1], dtype=np.int64)) for name, each in rows.items()}, 0)
+
+    def handle(self) -> _DictHandle:
+        handle = _DictHandle(self)
+        self._handles.append(handle)
+        return handle
+
+    def save(self, folder: Path) -> None:
+        rows = {name: self.scan(name) for name in self._relations}
+        (folder / "state").write_bytes(pack(rows, list(self._relations.values()), self._strings))
+
+    def load(self, folder: Path) -> None:
+        self.give((folder / "state").read_bytes())
+
+    def close(self) -> None:
+        self._data = {name: {} for name in self._relations}
+
+
+class _DictHandle:
+    """Reads a `DictStore` as it was when the handle was opened."""
+
+    def __init__(self, store: DictStore) -> None:
+        self._store = store
+        self._before: dict[str, dict[Place, Rows]] = {name: {} for name in store._relations}
+
+    def keep(self, relation: str, key: Place, rows: Rows) -> None:
+        """Keep the rows of a key that is about to change, unless it has changed before."""
+        if key not in self._before[relation]:
+            self._before[relation][key] = dict(rows)
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        data = {**_some(self._store._data[relation], keys), **_some(self._before[relation], keys)}
+        return find(self._store._relations[relation], data, keys, sub)
+
+    def scan(self, relation: str) -> Words:
+        data = {**self._store._data[relation], **self._before[relation]}
+        rows = ((*key, *place, *value) for key, rows in data.items() for place, value in rows.items())
+        return _matrix(self._store._relations[relation], rows)
+
+    def close(self) -> None:
+        self._store._handles = [handle for handle in self._store._handles if handle is not self]
+
+
+def find(relation: Relation, data: Mapping[Place, Rows], keys: Words, sub: Words | None) -> Found:
+    """Look up keys, and places if ``sub`` is given, in a dictionary of a relation's rows."""
+    owner: list[int] = []
+    found: list[Place] = []
+    places: list[Place] = [] if sub is None else list(zip(*sub.tolist(), strict=True))
+    for at, key in enumerate(zip(*keys.tolist(), strict=True)):
+        rows = data.get(key)
+        if rows is None:
+            continue
+        if sub is not None:
+            value = rows.get(places[at])
+            rows = {} if value is None else {places[at]: value}
+        owner += [at] * len(rows)
+        found += [(*key, *place, *value) for place, value in rows.items()]
+    return np.array(owner, dtype=np.intp), _matrix(relation, found)
+
+
+def _some(data: Mapping[Place, Rows], keys: Words) -> dict[Place, Rows]:
+    return {key: data[key] for key in zip(*keys.tolist(), strict=True) if key in data}
+
+
+def _matrix(relation: Relation, rows: Iterator[Place] | list[Place]) -> Words:
+    rows = list(rows)
+    return np.array(rows, dtype=np.int64).T if rows else empty(relation)
+
+
+def _changes(delta: Delta) -> Iterator[tuple[Place, int]]:
+    return zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
+
+
+def _diff(change: tuple[Place, int]) -> int:
+    return change[1]
