@@ -124,11 +124,11 @@ class Arrangement:
         ### END SOLUTION
 
     def save(self):
-        """Return the batches, oldest first: a list of (lower, upper, entries), as JSON values.
+        """Return the batches, oldest first: a list of (lower, upper, entries). A new arrangement has none.
 
-        A batch has the entries of the epochs from lower up to, but not including, upper. The first batch begins at
+        A batch has the changes of the epochs from lower up to, but not including, upper. The first batch begins at
         epoch 1, each other one begins where the one before it ends, and the last one ends at the arrangement's upper.
-        Entries are (row, time, diff), in any order.
+        Entries are (row, time, diff), in any order. Tuples may be lists.
         """
         ### BEGIN SOLUTION task 3: return the batches
         return self.batches
