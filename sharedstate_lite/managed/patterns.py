@@ -41,10 +41,10 @@ class Variable(NamedTuple):
 
 
 class PartialMatch(NamedTuple):
-    """A run of the automaton: it has taken ``count`` events for variable number ``at``."""
+    """A run of the automaton: it has taken ``repeats`` events for variable number ``at``."""
 
     at: int
-    count: int
+    repeats: int
     seen: int
     """Bit i is set if an event since the last taken one satisfies negated condition i."""
     since: Any
@@ -143,9 +143,9 @@ class Automaton:
         """Yield (variable, its count then) for each variable that can take the next event."""
         if run.at >= 0:
             variable = self.variables[run.at]
-            if variable.most is None or run.count < variable.most:
-                yield run.at, run.count + 1
-            if run.count < variable.least:
+            if variable.most is None or run.repeats < variable.most:
+                yield run.at, run.repeats + 1
+            if run.repeats < variable.least:
                 return
         for at in range(run.at + 1, len(self.variables)):
             variable = self.variables[at]
@@ -157,7 +157,7 @@ class Automaton:
 
     def _complete(self, run: PartialMatch) -> bool:
         rest = self.variables[run.at + 1 :]
-        return run.count >= self.variables[run.at].least and not any(variable.least for variable in rest)
+        return run.repeats >= self.variables[run.at].least and not any(variable.least for variable in rest)
 
 
 def _parse(text: str) -> tuple[Variable, ...]:
