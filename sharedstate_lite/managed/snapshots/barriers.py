@@ -1,0 +1,280 @@
+"""Snapshots of the whole job: pause all, Chandy and Lamport's, Flink's overtaking barrier, and aligned barriers.
+
+Everything crashes at once, and everything continues from the last whole snapshot: the sources' offsets, c's total, k's
+totals, and the rows of channels if the protocol stores them.
+
+The sink is ``plain`` or not. A plain sink hands out each total at once, so a recovery hands out some of them again. The
+other one commits with the snapshot: a total leaves only when a snapshot contains it.
+
+>>> world = Aligned().start()
+>>> for label in ["the coordinator asks for snapshot 1", "s1 sends the barrier", "s1 sends 1"]:
+...     world = {step.label: step.world for step in Aligned().actions(world)}[label]
+>>> world.channels
+(('|', 1), (), ())
+
+Source: Chandy and Lamport, Distributed Snapshots, TOCS 1985; Carbone et al., State Management in Apache Flink, VLDB
+2017 (aligned); the Flink documentation, Checkpointing under backpressure (overtaking).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from .world import BARRIER, Action, Channel, SumJob, SumWorld, pop, push, put
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A whole snapshot: offsets, c's total, k's totals, and the rows of the channels, if the protocol stores them."""
+
+    number: int
+    sent: tuple[int, ...]
+    total: int
+    told: tuple[int, ...]
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A snapshot that is being taken. A part is None until its owner has saved it."""
+
+    number: int
+    sent: tuple[int | None, ...]
+    channels: tuple[Channel, ...]
+    total: int | None = None
+    told: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class BarrierWorld(SumWorld):
+    """``under_way`` is the snapshot that is being taken, ``saved`` the last whole one.
+
+    ``asked`` counts the snapshots that were begun. ``seen`` are the channels whose barrier has reached c.
+    """
+
+    under_way: UnderWay | None = None
+    saved: Saved = Saved(0, (0, 0), 0, (), ((), (), ()))
+    asked: int = 0
+    seen: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Snapshots(SumJob[BarrierWorld]):
+    """What the four protocols share: the coordinator, sources, k, the end of the input, and recovery."""
+
+    plain: bool = field(default=False, kw_only=True)
+    most: int = field(default=1, kw_only=True)
+    """How many snapshots the coordinator asks for."""
+
+    def start(self) -> BarrierWorld:
+        zeros, empty = (0,) * len(self.records), ((),) * (len(self.records) + 1)
+        return BarrierWorld(sent=zeros, channels=empty, saved=Saved(0, zeros, 0, (), empty))
+
+    def actions(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
+        if world.ended:
+            return
+        now = world.under_way
+        if now is None and world.asked < self.most:
+            number, nothing = world.asked + 1, ((),) * (len(self.records) + 1)
+            begun = UnderWay(number, (None,) * len(self.records), nothing)
+            yield Action(f"the coordinator asks for snapshot {number}", replace(world, under_way=begun, asked=number))
+        yield from self.sources(world)
+        for i in self.inputs:
+            if world.channels[i]:
+                yield from self.operator(world, i)
+        yield from self.sink(world)
+        if now is None and self.quiet(world):
+            output = world.output if self.plain else world.told
+            yield Action("the input ends", replace(world, output=output, ended=True), self.delayed(world, world.told))
+
+    def sources(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
+        """Yield the sends of the sources. A source saves its offset and sends the barrier in one action."""
+        now = world.under_way
+        for i in self.inputs:
+            yield from self.send(world, i)
+            if now is not None and now.sent[i] is None:
+                kept = replace(now, sent=put(now.sent, i, world.sent[i]))
+                after = replace(push(world, i, BARRIER), under_way=kept)
+                yield Action(f"s{i + 1} sends the barrier", after, {"writes": 1}, note=f"saves {world.sent[i]} sent")
+
+    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
+        """Yield what c can do with the messages of channel ``i``, which is not empty."""
+        raise NotImplementedError
+
+    def add(self, world: BarrierWorld, i: int) -> BarrierWorld:
+        """Return the world after c has taken a row from channel ``i`` and sent the new total to k."""
+        total = world.total + world.channels[i][0]
+        return push(replace(pop(world, i), total=total), self.to_k, total)
+
+    def save(self, world: BarrierWorld) -> BarrierWorld:
+        """Return the world after c has saved its total."""
+        assert world.under_way is not None
+        return replace(world, under_way=replace(world.under_way, total=world.total))
+
+    def log(self, world: BarrierWorld, i: int, rows: Channel) -> BarrierWorld:
+        """Return the world after ``rows`` of channel ``i`` were added to the snapshot."""
+        assert world.under_way is not None
+        kept = put(world.under_way.channels, i, world.under_way.channels[i] + rows)
+        return replace(world, under_way=replace(world.under_way, channels=kept))
+
+    def sink(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
+        """Yield what k can do: take a total, or take the barrier and save its state."""
+        if not (queue := world.channels[self.to_k]):
+            return
+        after = pop(world, self.to_k)
+        if queue[0] == BARRIER:
+            assert after.under_way is not None
+            after = replace(after, under_way=replace(after.under_way, told=world.told))
+            yield self.close("k takes the barrier", after, {"writes": 1}, f"saves {list(world.told)}")
+        else:
+            after = replace(after, told=(*world.told, queue[0]))
+            output = (*world.output, queue[0]) if self.plain else world.output
+            yield Action(f"k takes {queue[0]}", replace(after, output=output))
+
+    def close(self, label: str, world: BarrierWorld, cost: dict[str, int], note: str = "") -> Action[BarrierWorld]:
+        """Return the step. If no part of the snapshot is missing, it is now the one that recovery uses."""
+        now = world.under_way
+        if now is None or now.total is None or now.told is None or len(world.seen) < len(self.records):
+            return Action(label, world, cost, note=note)
+        sent, told = tuple(n for n in now.sent if n is not None), now.told
+        if len(sent) < len(self.records):
+            return Action(label, world, cost, note=note)
+        saved = Saved(now.number, sent, now.total, told, now.channels)
+        output = world.output if self.plain else world.output + told[len(world.output) :]
+        after = replace(world, under_way=None, saved=saved, seen=frozenset(), output=output)
+        label = f"{label}: snapshot {now.number} is whole"
+        return Action(label, after, cost | self.delayed(world, told), note=note)
+
+    def delayed(self, world: BarrierWorld, told: tuple[int, ...]) -> dict[str, int]:
+        """Return how many totals have waited in k for their snapshot."""
+        return {} if self.plain else {"delayed": len(told) - len(world.output)}
+
+    def crash(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
+        if not world.ended:
+            kept = world.saved
+            again = replace(world, sent=kept.sent, total=kept.total, told=kept.told, channels=kept.channels)
+            place = f"snapshot {kept.number}" if kept.number else "the start"
+            after = replace(again, under_way=None, seen=frozenset())
+            yield Action(f"crash: all continue from {place}", after, restored=kept.number, note=f"back to {place}")
+
+    def broken(self, world: BarrierWorld) -> str:
+        kept = world.saved
+        received = [*kept.told, *kept.channels[self.to_k]]
+        stored = sum(map(len, kept.channels[: self.to_k]))
+        sent = sum(kept.sent)
+        if len(received) > sent - stored:
+            return "the snapshot contains a row that was received and not sent"
+        if len(received) < sent - stored or kept.total != (received[-1] if received else 0):
+            return "the snapshot misses a row that was sent and not received"
+        return ""
+
+
+@dataclass(frozen=True)
+class PauseAll(Snapshots):
+    """Stop the sources, wait until no row is in flight, save everything, continue.
+
+    Wrong: ``drain=False`` does not wait, and the rows in flight are in no part of the snapshot.
+    """
+
+    drain: bool = True
+
+    def sources(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
+        if (now := world.under_way) is None:
+            for i in self.inputs:
+                yield from self.send(world, i)
+        elif not self.drain or not any(world.channels):
+            waited = sum(map(len, self.records)) - sum(world.sent)
+            whole = replace(now, sent=world.sent, total=world.total, told=world.told)
+            after = replace(world, under_way=whole, seen=frozenset(self.inputs))
+            yield self.close("all save their state", after, {"writes": 4, "held": waited})
+
+    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
+        yield Action(f"c takes s{i + 1}'s {world.channels[i][0]}", self.add(world, i))
+
+
+@dataclass(frozen=True)
+class Aligned(Snapshots):
+    """c reads no further from a channel whose barrier it has taken, until it has taken the barriers of all channels.
+
+    Its total is then the sum of all rows before the barriers and of no row after them: no channel is stored.
+    Wrong: ``block=False`` reads on, so the total contains rows that the sources send again.
+    """
+
+    block: bool = True
+
+    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
+        if world.channels[i][0] != BARRIER:
+            if i not in world.seen or not self.block:
+                yield Action(f"c takes s{i + 1}'s {world.channels[i][0]}", self.add(world, i))
+            return
+        after, cost = replace(pop(world, i), seen=world.seen | {i}), {}
+        if len(after.seen) == len(self.records):
+            cost = {"writes": 1, "held": sum(len(world.channels[j]) for j in world.seen) if self.block else 0}
+            after = push(self.save(after), self.to_k, BARRIER)
+        note = f"saves {world.total}" if cost else "blocks it" if self.block else ""
+        yield Action(f"c takes s{i + 1}'s barrier", after, cost, note=note)
+
+    def broken(self, world: BarrierWorld) -> str:
+        return "the snapshot stores a channel" if any(world.saved.channels) else super().broken(world)
+
+
+@dataclass(frozen=True)
+class ChandyLamport(Snapshots):
+    """c saves its total at the first barrier, and logs what it then takes from a channel until that channel's barrier.
+
+    The barrier travels at the tail of each channel. Wrong: ``log=False`` stores no rows of channels.
+    """
+
+    log_rows: bool = True
+
+    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
+        message = world.channels[i][0]
+        if message == BARRIER:
+            after, cost = replace(pop(world, i), seen=world.seen | {i}), {}
+            if not world.seen:
+                after, cost = push(self.save(after), self.to_k, BARRIER), {"writes": 1}
+            yield self.close(f"c takes s{i + 1}'s barrier", after, cost, f"saves {world.total}" if cost else "")
+        elif world.seen and i not in world.seen and self.log_rows:
+            yield Action(
+                f"c takes s{i + 1}'s {message} and logs it", self.log(self.add(world, i), i, (message,)), {"logged": 1}
+            )
+        else:
+            yield Action(f"c takes s{i + 1}'s {message}", self.add(world, i))
+
+
+@dataclass(frozen=True)
+class Overtaking(Snapshots):
+    """Flink's unaligned barrier: it overtakes the rows that wait in c's input and output, and they are stored.
+
+    So a snapshot does not wait for slow operators. Wrong: ``log_rows=False`` stores no rows of channels.
+    """
+
+    log_rows: bool = True
+
+    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
+        queue, late = world.channels[i], bool(world.seen) and i not in world.seen
+        if queue[0] != BARRIER:
+            after = self.add(world, i)
+            if late and self.log_rows:
+                yield Action(
+                    f"c takes s{i + 1}'s {queue[0]} and logs it",
+                    self.log(after, i, queue[:1]),
+                    {"logged": 1},
+                    note=f"logs {queue[0]}",
+                )
+            else:
+                yield Action(f"c takes s{i + 1}'s {queue[0]}", after)
+        if BARRIER in queue:
+            at, out = queue.index(BARRIER), world.channels[self.to_k]
+            rest = put(world.channels, i, queue[:at] + queue[at + 1 :])
+            after, writes, logged = replace(world, channels=rest, seen=world.seen | {i}), 0, at
+            if self.log_rows:
+                after = self.log(after, i, queue[:at])
+            if not world.seen:
+                after = replace(self.save(after), channels=put(after.channels, self.to_k, (BARRIER, *out)))
+                after = self.log(after, self.to_k, out) if self.log_rows else after
+                writes, logged = 1, at + len(out)
+            label = f"c takes s{i + 1}'s barrier" + (f", which overtakes {logged}" if logged else "")
+            note = f"saves {world.total}" if writes else ""
+            yield self.close(label, after, {"writes": writes, "logged": logged if self.log_rows else 0}, note)
