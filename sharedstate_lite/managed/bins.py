@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error, is_integer, shorten
+from ..errors import StateError, is_integer, shorten
 
 
 class BinMove(NamedTuple):
@@ -73,10 +73,10 @@ def plan(old: Sequence[int], workers: int) -> list[int]:
     """Return the worker that owns each bin after rescaling to ``workers`` workers. ``old`` has the present owners.
 
     Workers are numbered from 0. The numbers of bins that two workers own differ by at most 1, and no other such
-    assignment moves fewer bins. Raises Error unless there is at least one worker and at least one bin for each.
+    assignment moves fewer bins. Raises StateError unless there is at least one worker and at least one bin for each.
     """
     if not is_integer(workers) or not 1 <= workers <= len(old):
-        raise Error(
+        raise StateError(
             f"cannot rescale {len(old)} bins to {shorten(workers)} workers: each worker needs at least one bin; "
             f"choose 1 to {len(old)} workers"
         )
@@ -95,16 +95,16 @@ def plan(old: Sequence[int], workers: int) -> list[int]:
 
 
 def moves(old: Sequence[int], new: Sequence[int]) -> list[BinMove]:
-    """Return the bins whose owner differs, in the order of their numbers. Raises Error if the bins were changed."""
+    """Return the bins whose owner differs, in the order of their numbers. Raises StateError if the bins were changed."""
     if len(old) != len(new):
-        raise Error(f"{len(old)} bins cannot become {len(new)}: a state keeps its number of bins")
+        raise StateError(f"{len(old)} bins cannot become {len(new)}: a state keeps its number of bins")
     return [BinMove(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
 
 
 def chunks(most: int) -> Plan:
     """Return a plan whose steps have at most ``most`` bins each, and whose sizes differ by at most 1."""
     if not is_integer(most) or most < 1:
-        raise Error(f"chunks({shorten(most)}): a step moves at least one bin; choose a whole number from 1")
+        raise StateError(f"chunks({shorten(most)}): a step moves at least one bin; choose a whole number from 1")
 
     def plan(moving: Sequence[BinMove]) -> list[list[BinMove]]:
         count = -(-len(moving) // most)
@@ -174,17 +174,17 @@ PLANS: dict[str, Plan] = {
 def steps(moving: Sequence[BinMove], plan: str | Plan = "batched") -> list[list[BinMove]]:
     """Distribute moves to steps by a plan: a name of `PLANS`, or a function such as ``chunks(8)``.
 
-    Raises Error if there is no plan with that name.
+    Raises StateError if there is no plan with that name.
     """
     if isinstance(plan, str) and plan in PLANS:
         plan = PLANS[plan]
     if not callable(plan):
-        raise Error(f"there is no plan {shorten(plan)}; the plans are {', '.join(PLANS)}, and bins.chunks(n)")
+        raise StateError(f"there is no plan {shorten(plan)}; the plans are {', '.join(PLANS)}, and bins.chunks(n)")
     return plan(moving)
 
 
 def _bits(bins: int) -> int:
-    """Return how many top bits select one of ``bins`` bins. Raises Error unless it is a power of 2, at most 2**32."""
+    """Return how many top bits select one of ``bins`` bins. Raises StateError unless it is a power of 2, at most 2**32."""
     if not is_integer(bins) or not 1 <= bins <= 1 << 32 or bins & (bins - 1):
-        raise Error(f"bins={shorten(bins)}: the number of bins is a power of 2, such as 16 or 256, at most 2**32")
+        raise StateError(f"bins={shorten(bins)}: the number of bins is a power of 2, such as 16 or 256, at most 2**32")
     return int(bins).bit_length() - 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharedstate_lite.errors import Error
+from sharedstate_lite.errors import StateError
 from sharedstate_lite.managed import bins
 from sharedstate_lite.managed.bins import BinMove
 from sharedstate_lite.plan.nodes import Type
@@ -169,5 +169,5 @@ def test_a_bin_is_the_top_bits_of_a_hash() -> None:
 )
 def test_bad_arguments_are_refused(call: Callable[[], object], message: str) -> None:
     """The error names the argument and the rule."""
-    with pytest.raises(Error, match=message):
+    with pytest.raises(StateError, match=message):
         call()
