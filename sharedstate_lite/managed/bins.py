@@ -95,7 +95,7 @@ def plan(old: Sequence[int], workers: int) -> list[int]:
 
 
 def moves(old: Sequence[int], new: Sequence[int]) -> list[BinMove]:
-    """Return the bins whose owner differs, in the order of their numbers. Raises StateError if the bins were changed."""
+    """Return the bins whose owner differs, by number. Raises StateError if the number of bins differs."""
     if len(old) != len(new):
         raise StateError(f"{len(old)} bins cannot become {len(new)}: a state keeps its number of bins")
     return [BinMove(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
@@ -184,7 +184,7 @@ def steps(moving: Sequence[BinMove], plan: str | Plan = "batched") -> list[list[
 
 
 def _bits(bins: int) -> int:
-    """Return how many top bits select one of ``bins`` bins. Raises StateError unless it is a power of 2, at most 2**32."""
+    """Return how many top bits select one of ``bins`` bins. Raises StateError unless that is a power of 2."""
     if not is_integer(bins) or not 1 <= bins <= 1 << 32 or bins & (bins - 1):
         raise StateError(f"bins={shorten(bins)}: the number of bins is a power of 2, such as 16 or 256, at most 2**32")
     return int(bins).bit_length() - 1

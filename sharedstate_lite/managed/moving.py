@@ -6,8 +6,8 @@ channel of every worker, before the rows of an epoch. So all workers agree which
 
 - The old owner processes all rows before the Move. Then it sends the state of the bin, with its pending timers, to the
   new owner, and continues with the bins that it still has.
-- The new owner processes rows of its other bins at once. Rows of this bin wait until its state has arrived. A state that
-  arrives before the Move is kept aside until the Move: the two come through different channels, in any order.
+- The new owner processes rows of its other bins at once. Rows of this bin wait until its state has arrived. A state
+  that arrives before the Move is kept aside until the Move: the two come through different channels, in any order.
 
 No worker waits for the others, and a bin has one owner at every time. A worker sends in a thread, so two workers can
 send each other large bins without waiting for each other.
