@@ -20,15 +20,15 @@ from ..lab.bundle import read_bundle
 from ..report.words import counted
 from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
-from .collect import collect
+from .collect import RULES, collect
 from .fill import feedback_zip, fill
-from .gradebook import RUN, TIMINGS, Out, Row, read_out
+from .gradebook import RUN, Out, Row, read_out
 from .late import read_course
 from .one import as_handed, one
 from .points import read_adjust, read_rubric
 from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
 from .roster import Student, read_roster
-from .run import Grading, chosen, enrol, run_of, same_lab, scratch_folder
+from .run import ALL, Grading, chosen, enrol, run_of, same_lab, scratch_folder
 from .tables import write_all
 
 
@@ -41,9 +41,7 @@ def _parser() -> Parser:
     grade.add_argument("--out", type=Path, required=True, help="the folder for results, gradebook and feedback")
     grade.add_argument("--roster", type=Path, help="the students: id, name, team, lms_id")
     grade.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one for each core)")
-    grade.add_argument(
-        "--names", default="", help="folder, moodle, canvas, gradescope, nbgrader or a regular expression"
-    )
+    grade.add_argument("--names", default="", help=f"{', '.join(RULES)} or a regular expression")
     grade.add_argument("--take", choices=["newest"], default="", help="of several submissions of one id")
     grade.add_argument("--only", metavar="IDS", help="grade only these, separated by commas")
     grade.add_argument("--regrade", metavar="IDS|changed|all", help="grade again what has a result")
@@ -62,9 +60,7 @@ def _parser() -> Parser:
     single = commands.add_parser("one", help="grade one submission")
     single.add_argument("submission", type=Path)
     single.add_argument("--lab", type=Path, required=True, metavar="BUNDLE")
-    single.add_argument(
-        "--results", type=Path, metavar="FILE", help="where to write the result (default: the terminal)"
-    )
+    single.add_argument("--results", type=Path, metavar="FILE", help="the result (default: the terminal)")
     return parser
 
 
@@ -114,15 +110,10 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     course, adjust = read_course(given.course), read_adjust(given.adjust)
     rubric = read_rubric(given.rubric, bundle.points)
     roster = read_roster(given.roster) if given.roster else None
-    if missing := course.missing([bundle.number]):
-        said = f"course.toml has free days, so penalties depend on lab {missing[0]}, too"
-        raise UsageError(
-            f"{said}; run `class` without --course, and then: python -m grader grades OUT1 OUT2 --course ..."
-        )
+    course.check([bundle.number])
     if given.submissions.resolve() in given.out.resolve().parents:
-        raise UsageError(
-            f"--out {given.out} is inside {given.submissions}; give a folder outside, or it is a submission"
-        )
+        said = f"--out {given.out} is inside {given.submissions}, so it would be a submission"
+        raise UsageError(f"{said}; give a folder outside")
     with _locked(given.out):
         run = read(given.out / RUN) or {}
         same_lab(run, bundle, given.regrade or "", given.out)
@@ -134,25 +125,23 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
             tier, weak = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
-            names = ", ".join(found.left_out)
             how = tier.name if weak or tier.number < 3 else "each submission runs as a user of its own"
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {how}", file=sys.stderr)
-            if names:
-                print(f"left out: {names} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
-            command = shlex.join(["python", "-m", "grader", *words])
-            about = run_of(run, bundle, tier, weak, command, found.submissions)
+            for name in found.left_out:
+                print(f"left out: {name} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
+            about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found.submissions)
             enrol(given.out, about, roster)
             if run.get("ungraded") and not weak:
-                about["regrading"], given.regrade = "", "all"
-            grading = Grading(given.out, bundle, tier, given.jobs, about, scratch)
-            grading.grade(found, only, given.regrade or "")
-        about["scratch"] = ""
-        write(given.out / RUN, as_json(about))
-        timings = read(given.out / TIMINGS) or {}
-        write(given.out / TIMINGS, as_json(timings | grading.seconds))
-        outs = [_noted(read_out(given.out), given)]
-        rows = write_all(outs, course, rubric, adjust)[bundle.number]
-    return _told(rows, outs[0])
+                about["regrading"], given.regrade = "", ALL
+            Grading(given.out, bundle, tier, given.jobs, about, scratch).grade(found, only, given.regrade or "")
+        out = _noted(read_out(given.out), given)
+        rows = write_all([out], course, rubric, adjust)[bundle.number]
+    status = _told(rows, out)
+    now = {"bundle": bundle.hash, "grader": grader_hash()}
+    if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
+        said = f"results from an earlier version of the grader or the lab: {old}"
+        print(f"{said}; --regrade changed runs them again")
+    return status
 
 
 def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:
@@ -162,10 +151,8 @@ def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, 
     tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
     sandbox.close()
     if (why := no_grades(tier, secret)) and not ungraded:
-        raise VoidError(
-            f"no sandbox that is good enough for grades works here: {why}. With --ungraded, submissions run "
-            "without a gradebook"
-        )
+        said = f"no sandbox that is good enough for grades works here: {why}"
+        raise VoidError(f"{said}. With --ungraded, submissions run without a gradebook")
     return tier, bool(why)
 
 
@@ -181,7 +168,6 @@ def _noted(out: Out, given: argparse.Namespace) -> Out:
     out.run["with"] = now
     if given.allow_lower:
         out.run["lowered"] = {id: len(found) for id, found in out.earlier.items() if found}
-    write(out.folder / RUN, as_json(out.run))
     return out
 
 
@@ -242,9 +228,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
 
 def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> None:
     if out.run["ungraded"]:
-        raise UsageError(
-            f"{out.folder} was run with --ungraded, so it has no grades to fill in; run `class` without it"
-        )
+        raise UsageError(f"{out.folder} was run with --ungraded, so it has no grades; run `class` without it")
     scores = {row.id: row.score for row in rows if row.score is not None}
     try:
         content = given.fill.read_bytes()

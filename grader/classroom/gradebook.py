@@ -16,7 +16,7 @@ from .late import Course
 from .points import Rubric, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNREADABLE, Found, earlier, fresh, read
 
-RUN, TIMINGS = "run.json", "timings.json"
+RUN = "run.json"
 Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
 _COLUMNS = ("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle")
 _MEND = {
@@ -93,9 +93,7 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
     labs = {out.lab: out for out in outs}
     if len(labs) < len(outs):
         raise UsageError("two of the folders are of the same lab; give one folder for each lab")
-    if missing := course.missing(labs):
-        said = f"free days are spent in the order of the due dates, and there is no result of lab {missing[0]}"
-        raise UsageError(f"{said}; give the folders of all labs that were due before: grades OUT1 OUT2 ...")
+    course.check(labs)
     left: dict[str, int] = {}
     rows = {}
     for lab in sorted(labs, key=lambda lab: (course.due[lab].timestamp() if lab in course.due else 0, lab)):

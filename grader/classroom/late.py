@@ -14,7 +14,7 @@ s0001 = { 1 = "48h" }
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -40,12 +40,14 @@ class Course:
     free_days: int = 0
     extensions: Mapping[tuple[str, int], timedelta] = field(default_factory=dict)
 
-    def missing(self, labs: Iterable[int]) -> list[int]:
-        """Return the labs without which the free days that are left are not known."""
+    def check(self, labs: Collection[int]) -> None:
+        """Raise UsageError if the free days that are left depend on a lab that is not in ``labs``."""
         last = max((self.due[lab] for lab in labs if lab in self.due), default=None)
-        if not self.free_days or last is None:
-            return []
-        return sorted(lab for lab, due in self.due.items() if due < last and lab not in set(labs))
+        before = sorted(lab for lab, due in self.due.items() if last is not None and due < last and lab not in labs)
+        if self.free_days and before:
+            said = f"free days are spent in the order of the due dates, so penalties depend on lab {before[0]}, too"
+            mend = "grade without --course, and then: python -m grader grades OUT1 OUT2 --course ..."
+            raise UsageError(f"{said}; {mend}")
 
     def days(self, id: str, lab: int, time: datetime | None) -> int | None:
         """Return the number of started late days; None if the due date or the time is not known."""

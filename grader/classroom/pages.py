@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from statistics import mean, median
 from typing import Any
 
 from ..lab.judge import PASS
@@ -89,7 +90,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
     if not row.found["why"] and (failed := [check for check in shown if check["outcome"] != PASS]):
         told = "<p>Each check shows its smallest failing case. Start with the first one.</p>"
-        body.append(f"<section><h2>What failed</h2>{told}{_cases(failed)}</section>")
+        body.append(f"<section><h2>What failed</h2>{told}{''.join(map(_case, failed))}</section>")
     return _page(title, body)
 
 
@@ -149,27 +150,15 @@ def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str)
     return _table("checks", said, head, rows)
 
 
-def _cases(checks: Sequence[Check]) -> str:
-    """Return the failing cases. A case that an earlier check has shown is named only."""
-    shown: dict[tuple[str, str], str] = {}
-    cases = []
-    for check in checks:
-        first = shown.setdefault((check["trace"], check["got"]), check["check"])
-        cases.append(_case(check, "" if first == check["check"] else first))
-    return "".join(cases)
-
-
-def _case(check: Check, first: str) -> str:
+def _case(check: Check) -> str:
+    """Return the case in which a check has failed."""
     parts = [("rule", safe(check["rule"]) + (f" (rule {check['number']})" if check["number"] is not None else ""))]
     if check["says"]:
         parts.append(("the mistake", safe(check["says"], _LONG)))
-    if first:
-        parts.append(("what happens", f"the same as in {code(first)}"))
-    elif check["trace"]:
+    if check["trace"]:
         parts.append(("what happens", code(check["trace"], _LONG)))
         parts.append(("right answer", code(check["right"], _LONG)))
-    if not first:
-        parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
+    parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
     if check["case"] and not check["hidden"]:
         parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
     told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)
@@ -184,7 +173,7 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
     body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Bundle {code(out.run["bundle"][:12])}</span></p>']
     states = Counter(row.status for row in rows)
     said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
-    scores = sorted(row.score for row in graded if row.score is not None)
+    scores = [row.score for row in rows if row.score is not None]
     body.append(f"<section><h2>{counted(len(rows), 'student')}: {said}</h2>{_spread(scores)}</section>")
     points = rubric.of(out.points)
     if graded:
@@ -200,14 +189,8 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
 def _spread(scores: Sequence[Decimal]) -> str:
     if not scores:
         return "<p>No submission has a score.</p>"
-    mean, middle = (
-        sum(scores, Decimal(0)) / len(scores),
-        (scores[(len(scores) - 1) // 2] + scores[len(scores) // 2]) / 2,
-    )
-    return (
-        f"<p>Scores: mean {number(mean)}, median {number(middle)}, lowest {number(scores[0])}, "
-        f"highest {number(scores[-1])}.</p>"
-    )
+    said = {"mean": mean(scores), "median": median(scores), "lowest": min(scores), "highest": max(scores)}
+    return f"<p>Scores: {', '.join(f'{name} {number(value)}' for name, value in said.items())}.</p>"
 
 
 def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
@@ -237,9 +220,5 @@ def _mistakes(rows: Sequence[Row]) -> str:
     if not found:
         return "<p>None: every check passes.</p>"
     head = [("Submissions", ""), ("First failing check", "word"), ("Mistake", "")]
-    lines = [[str(many), code(check), safe(said)] for (check, said), many in sorted(found.items(), key=_common)]
-    return _table("class", "by the first failing check of each submission", head, lines[:20])
-
-
-def _common(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
-    return -item[1], item[0]
+    lines = [[str(many), code(check), safe(said)] for (check, said), many in found.most_common(20)]
+    return _table("class", "by the first failing check of each submission", head, lines)

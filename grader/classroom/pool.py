@@ -33,11 +33,11 @@ Task = dict[str, Any]
 
 
 class Pool:
-    """A context manager that runs tasks in ``jobs`` processes."""
+    """A context manager that runs tasks in processes."""
 
-    def __init__(self, jobs: int, scratch: Path) -> None:
+    def __init__(self, scratch: Path) -> None:
         """``scratch``: a folder in which each process has a folder of its own."""
-        self._jobs, self._scratch, self._started = jobs, scratch, 0
+        self._scratch, self._started = scratch, 0
         self._idle: list[subprocess.Popen[bytes]] = []
         self._busy: dict[int, tuple[subprocess.Popen[bytes], Task, float]] = {}
 
@@ -51,14 +51,14 @@ class Pool:
         for process in processes:
             _end(process)
 
-    def run(self, tasks: Iterable[Task], jobs: int | None = None) -> Iterator[tuple[Task, Any, float]]:
-        """Yield each task with what was found and the seconds it took, in the order in which the tasks end.
+    def run(self, tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, Any, float]]:
+        """Run tasks in ``jobs`` processes. Yield each with what was found and the seconds it took, as soon as it ends.
 
         What was found is {"found": a result, "sources": {name: text}}; None if the process has been killed.
         """
         waiting = deque(tasks)
         while waiting or self._busy:
-            while waiting and len(self._busy) < (jobs or self._jobs):
+            while waiting and len(self._busy) < jobs:
                 self._give(waiting.popleft())
             ready, _, _ = select.select(list(self._busy), [], [])
             for number in ready:

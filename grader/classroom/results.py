@@ -7,11 +7,11 @@ its name, so a killed grader leaves no half result.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +108,7 @@ def write(path: Path, content: str | bytes) -> None:
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG):
-            raise
-        try:
+        with suppress(OSError):
             new.unlink(missing_ok=True)
-        finally:
-            said = f"{path} cannot be written ({error.strerror}); nothing is half written"
-            raise VoidError(f"{said}. Make room, and run the same command again") from error
+        said = f"{path} cannot be written ({error.strerror}); nothing is half written"
+        raise VoidError(f"{said}. Make room, and run the same command again") from error

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +65,12 @@ def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
 
 def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
     """Raise UsageError if a folder has results of another lab, or of another bundle without --regrade."""
-    if not run:
-        return
-    if int(run["lab"]["number"]) != bundle.number:
+    other = bool(run) and run["lab"]["number"] != bundle.number
+    if other or run and run["bundle"] != bundle.hash and not regrade:
         said = f"--out {out} has results of lab {run['lab']['number']} (bundle {run['bundle'][:12]})"
-        raise UsageError(f"{said}, and --lab is lab {bundle.number} (bundle {bundle.hash[:12]}); give another --out")
-    if run["bundle"] != bundle.hash and not regrade:
-        said = f"--out {out} has results of bundle {run['bundle'][:12]}, and --lab is bundle {bundle.hash[:12]}"
-        raise UsageError(f"{said}; grade again with --regrade changed, or give another --out")
+        mend = "" if other else "grade again with --regrade changed, or "
+        said += f", and --lab is lab {bundle.number} (bundle {bundle.hash[:12]})"
+        raise UsageError(f"{said}; {mend}give another --out")
 
 
 def run_of(
@@ -96,6 +94,7 @@ def run_of(
         "with": run.get("with", []),
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
+        "seconds": run.get("seconds", {}),
     }
 
 
@@ -121,7 +120,6 @@ class Grading:
     jobs: int
     run: dict[str, Any]
     scratch: Path
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def grade(self, collection: Collection, only: set[str], regrade: str) -> None:
         """Judge what has no result yet, and what --regrade asks for."""
@@ -143,6 +141,7 @@ class Grading:
                 (again if self._has(FIRST, one.id, key, VOID) else tasks).append(ask)
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
+        write(self.out / RUN, as_json(self.run))
 
     def _place(self, id: str) -> Path:
         return self.out / "submissions" / id
@@ -167,24 +166,22 @@ class Grading:
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
         without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
         shown = Progress(of, len(tasks) + len(again), without)
-        with Pool(self.jobs, self.scratch) as pool:
-            for ask, answer, seconds in pool.run(tasks):
-                found = self._noted(ask, answer, seconds)
-                if waited(found):
-                    write(self._place(ask["id"]) / FIRST, as_json(found))
-                    again.append(ask)
-                else:
-                    store(self._place(ask["id"]), found)
-                    shown.done(found)
-            for ask, answer, seconds in pool.run(sorted(again, key=lambda ask: str(ask["id"])), 1):
-                found = self._noted(ask, answer, seconds)
-                store(self._place(ask["id"]), found)
-                shown.done(found)
+        with Pool(self.scratch) as pool:
+            for some, jobs in ((tasks, self.jobs), (again, 1)):
+                for ask, answer, seconds in pool.run(some, jobs):
+                    place, found = self._place(ask["id"]), self._noted(ask, answer, seconds)
+                    if some is tasks and waited(found):
+                        write(place / FIRST, as_json(found))
+                        again.append(ask)
+                    else:
+                        store(place, found)
+                        shown.done(found)
+                again.sort(key=lambda ask: str(ask["id"]))
         shown.end()
 
     def _noted(self, ask: Task, answer: Any, seconds: float) -> Found:
         """Return the result, store the source, and remember the time."""
-        self.seconds[ask["id"]] = round(seconds, 3)
+        self.run["seconds"][ask["id"]] = round(seconds, 3)
         if answer is None:
             why = "the process that graded it was killed; run the same command again"
             return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .gradebook import RUN, TIMINGS, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
+from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
 from .points import Rubric
-from .results import as_json, encoded, read, write
+from .results import as_json, encoded, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 
@@ -46,12 +46,10 @@ def _write(path: Path, text: str) -> None:
 
 def _forget(out: Out) -> None:
     """Remove what is known of students whose folder in submissions/ has been deleted."""
-    timings = read(out.folder / TIMINGS) or {}
-    for known in (out.run["submissions"], out.run["lowered"], timings):
+    for known in (out.run["submissions"], out.run["lowered"], out.run["seconds"]):
         for id in set(known) - set(out.newest):
             del known[id]
     write(out.folder / RUN, as_json(out.run))
-    write(out.folder / TIMINGS, as_json(timings))
     for place in (out.folder / "sources").glob("*"):
         if place.name not in out.newest:
             shutil.rmtree(place)

@@ -97,7 +97,7 @@ class Teacher:
         return json.loads((self.out / "submissions" / id / "result.json").read_text())
 
 
-def contents(out: Path, but: tuple[str, ...] = ("run.json", "timings.json", ".lock")) -> dict[str, bytes]:
+def contents(out: Path, but: tuple[str, ...] = ("run.json", ".lock")) -> dict[str, bytes]:
     """Return all files below a folder, without those that have times."""
     found = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_file()}
     return {name: path.read_bytes() for name, path in sorted(found.items()) if name not in but}

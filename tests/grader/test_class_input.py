@@ -86,7 +86,7 @@ BAD = {
     "s11-link": ("unreadable", "'solution.py' is neither a file nor a folder", "pack the file itself"),
     "s12-device": ("unreadable", "'solution.py' is neither a file nor a folder", "pack the file itself"),
     "s13-twice": ("unreadable", "'solution.py' is in the archive twice", "pack the folder again"),
-    "s14-ipynb": ("unreadable", "lab.ipynb is not a notebook: line 1", "save it again"),
+    "s14-ipynb": ("unreadable", "lab.ipynb is not a notebook: Expecting value: line 1", "save it again"),
     "s15-v3": ("unreadable", "lab.ipynb has format 3", "format 4"),
     "s16-link": ("unreadable", "'solution.py' is neither a file nor a folder", "hand in the file itself"),
     "s17-many": ("unreadable", "more than 20,000,000 bytes or 500 files", "leave out data files"),
@@ -246,7 +246,7 @@ def test_out_of_another_lab(teacher: Teacher, tmp_path: Path) -> None:
     assert f"has results of lab 1 (bundle {first}), and --lab is lab 2 (bundle " in teacher.said
     teacher.lab = bundle(tmp_path / "again", checks=(tmp_path / "bundle" / "checks.py").read_text() + "# new\n")
     assert teacher.grade(subs) == 64
-    assert f"has results of bundle {first}" in teacher.said
+    assert f"has results of lab 1 (bundle {first}), and --lab is lab 1 (bundle " in teacher.said
     assert "--regrade changed" in teacher.said
     assert teacher.grade(subs, "--regrade", "changed") == 0
 

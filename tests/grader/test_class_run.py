@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
+from grader.classroom import command, run
 from grader.classroom.pool import Pool
 from grader.classroom.run import Progress
 
@@ -219,6 +220,23 @@ def test_regrade_never_lowers(teacher: Teacher, tmp_path: Path) -> None:
     assert teacher.column("score") == {"s0001": "20", "s0002": "100"}
 
 
+def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept, and the last line says how many there are; --regrade changed runs them again, and only them."""
+    subs = handed_in(tmp_path / "subs", s0001=RIGHT, s0002=SMALL)
+    assert teacher.grade(subs) == 0
+    assert "earlier version" not in teacher.said
+    for module in (command, run):
+        monkeypatch.setattr(module, "grader_hash", lambda: "newer")
+    handed_in(subs, s0003=RIGHT)
+    assert teacher.grade(subs) == 0
+    told = "results from an earlier version of the grader or the lab: 2; --regrade changed runs them again\n"
+    assert told in teacher.said
+    assert teacher.result("s0001")["grader"] != "newer"
+    assert teacher.grade(subs, "--regrade", "changed") == 0
+    assert "earlier version" not in teacher.said
+    assert sorted(path.parent.name for path in teacher.out.rglob("result-1.json")) == ["s0001", "s0002"]
+
+
 def test_one(teacher: Teacher, tmp_path: Path) -> None:
     """`one` judges one submission as `class` does: 0 graded, 1 unreadable, 64 for wrong usage."""
     subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
@@ -270,7 +288,7 @@ def test_forgetting_a_student(teacher: Teacher, tmp_path: Path) -> None:
 def test_the_pool_reports_a_process_that_dies(tmp_path: Path) -> None:
     """A task whose process is killed has no result; the next task gets a new process."""
     task: dict[str, Any] = {"id": "s1", "files": [], "bundle": str(tmp_path), "key": {}, "tier": {}}
-    with Pool(2, tmp_path) as pool:
+    with Pool(tmp_path) as pool:
         assert [(one["id"], found) for one, found, _ in pool.run([task, {**task, "id": "s2"}], 1)] == [
             ("s1", None),
             ("s2", None),

@@ -70,7 +70,15 @@ def out_of(folder: Path, lab: int = 1, roster: dict[str, str] | None = None, **s
         (folder / "submissions" / id / "result.json").write_text(as_json({**about, **state}))
     points = {id: str(number) for id, number in POINTS.items()}
     lab_json = {"number": lab, "title": f"Doubles {TEXT}", "hand_in": ["solution.py"], "tasks": {"1": "double"}}
-    run = {"version": 1, "lab": lab_json, "bundle": "b" * 64, "points": points, "ungraded": False, "lowered": {}}
+    run = {
+        "version": 1,
+        "lab": lab_json,
+        "bundle": "b" * 64,
+        "points": points,
+        "ungraded": False,
+        "lowered": {},
+        "seconds": {},
+    }
     folder.mkdir(exist_ok=True)
     (folder / "run.json").write_text(as_json({**run, "submissions": times, "roster": roster or {}}))
     return folder
@@ -122,7 +130,7 @@ def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp
     one = out_of(tmp_path / "one", 1, s0001=(70, *ALL), s0002=(200, *ALL), s0003=(0,))
     two = out_of(tmp_path / "two", 2, s0001=(70, *ALL), s0002=(30, *ALL), s0003=(100, *ALL))
     assert teacher.run("grades", two, "--course", tmp_path / "course.toml") == 64
-    assert "there is no result of lab 1" in teacher.said
+    assert "penalties depend on lab 1, too" in teacher.said
     assert teacher.run("grades", two, one, "--course", tmp_path / "course.toml") == 1
     scores = []
     for teacher.out in (one, two):
@@ -142,7 +150,7 @@ def test_class_says_how_to_grade_with_free_days(teacher: Teacher, tmp_path: Path
         )
     )
     assert teacher.grade(tmp_path, "--course", tmp_path / "course.toml") == 64
-    assert "depend on lab 7" in teacher.said
+    assert "penalties depend on lab 7" in teacher.said
     assert "python -m grader grades OUT1 OUT2 --course" in teacher.said
 
 
