@@ -76,10 +76,10 @@ def _change(old: Channel, new: Channel, crash: bool) -> tuple[list[int], list[in
     places = list(range(len(old)))
     if new[: len(old)] == old:
         return [], places, list(range(len(old), len(new)))
-    if not crash and new[: len(old) - 1] == old[1:]:
-        return [0], places[1:], list(range(len(old) - 1, len(new)))
     if not crash and new == (BARRIER, *old):
         return [], places, [0]
+    if not crash and new[: len(old) - 1] == old[1:]:
+        return [0], places[1:], list(range(len(old) - 1, len(new)))
     if not crash and BARRIER in old and new == tuple(message for message in old if message != BARRIER):
         return [old.index(BARRIER)], [n for n in places if old[n] != BARRIER], []
     return places, [], list(range(len(new)))

@@ -205,7 +205,8 @@ class Aligned(Snapshots):
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         if world.channels[i][0] != BARRIER:
-            if i not in world.seen or not self.block:
+            waits = i in world.seen and len(world.seen) < len(self.records)
+            if not (waits and self.block):
                 yield Action(f"c takes s{i + 1}'s {world.channels[i][0]}", self.add(world, i))
             return
         after, cost = replace(pop(world, i), seen=world.seen | {i}), {}
@@ -236,9 +237,8 @@ class ChandyLamport(Snapshots):
                 after, cost = push(self.save(after), self.to_k, BARRIER), {"writes": 1}
             yield self.close(f"c takes s{i + 1}'s barrier", after, cost, f"saves {world.total}" if cost else "")
         elif world.seen and i not in world.seen and self.log_rows:
-            yield Action(
-                f"c takes s{i + 1}'s {message} and logs it", self.log(self.add(world, i), i, (message,)), {"logged": 1}
-            )
+            after, label = self.log(self.add(world, i), i, (message,)), f"c takes s{i + 1}'s {message} and logs it"
+            yield Action(label, after, {"logged": 1}, note=f"logs {message}")
         else:
             yield Action(f"c takes s{i + 1}'s {message}", self.add(world, i))
 
@@ -255,16 +255,12 @@ class Overtaking(Snapshots):
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         queue, late = world.channels[i], bool(world.seen) and i not in world.seen
         if queue[0] != BARRIER:
-            after = self.add(world, i)
+            after, label = self.add(world, i), f"c takes s{i + 1}'s {queue[0]}"
             if late and self.log_rows:
-                yield Action(
-                    f"c takes s{i + 1}'s {queue[0]} and logs it",
-                    self.log(after, i, queue[:1]),
-                    {"logged": 1},
-                    note=f"logs {queue[0]}",
-                )
+                after, label = self.log(after, i, queue[:1]), f"{label} and logs it"
+                yield Action(label, after, {"logged": 1}, note=f"logs {queue[0]}")
             else:
-                yield Action(f"c takes s{i + 1}'s {queue[0]}", after)
+                yield Action(label, after)
         if BARRIER in queue:
             at, out = queue.index(BARRIER), world.channels[self.to_k]
             rest = put(world.channels, i, queue[:at] + queue[at + 1 :])

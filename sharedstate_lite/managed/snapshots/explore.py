@@ -28,7 +28,7 @@ Source: Holzmann, The Model Checker SPIN, 1997 (explicit states, breadth first).
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Generic
@@ -130,18 +130,18 @@ def explore(protocol: Protocol[W], crashes: int = 1, limit: int = LIMIT) -> Expl
         world, left = node = waiting.popleft()
         if broken is None and (words := protocol.broken(world)):
             broken = words, trace(node)
-        steps = [(step, left) for step in protocol.actions(world)]
+        actions = [(action, left) for action in protocol.actions(world)]
         if world.ended:
             ends.setdefault(world.outcome, trace(node))
-        elif not steps and stuck is None:
+        elif not actions and stuck is None:
             stuck = trace(node)
         if left:
-            steps += [(step, left - 1) for step in protocol.crash(world)]
-        for step, rest in steps:
-            if step.restored is not None:
-                restored.add(step.restored)
-            if (after := (step.world, rest)) not in came and len(came) < limit:
-                came[after] = node, step.label
+            actions += [(action, left - 1) for action in protocol.crash(world)]
+        for action, rest in actions:
+            if action.restored is not None:
+                restored.add(action.restored)
+            if (after := (action.world, rest)) not in came and len(came) < limit:
+                came[after] = node, action.label
                 waiting.append(after)
         if len(came) == limit:
             break
@@ -172,12 +172,12 @@ def replay(protocol: Protocol[W], trace: Sequence[str]) -> Replayed[W]:
     steps: list[Action[W]] = []
     stopped_at = ""
     for label in trace:
-        step = next((s for s in _steps(protocol, world) if s.label == label), None)
-        if step is None:
+        action = next((s for s in _steps(protocol, world) if s.label == label), None)
+        if action is None:
             stopped_at = label
             break
-        steps.append(step)
-        world = step.world
+        steps.append(action)
+        world = action.world
     return Replayed(start, tuple(steps), stopped_at, tuple(s.label for s in _steps(protocol, world)))
 
 
@@ -197,10 +197,10 @@ def runs(protocol: Protocol[W], trace: Sequence[str] = (), crashes: int = 1) -> 
         if world.ended:
             return Counter([world.outcome])
         found = Counter[Outcome]()
-        for step in protocol.actions(world):
-            found += count(step.world, left)
-        for step in protocol.crash(world) if left else ():
-            found += count(step.world, left - 1)
+        for action in protocol.actions(world):
+            found += count(action.world, left)
+        for action in protocol.crash(world) if left else ():
+            found += count(action.world, left - 1)
         return found
 
     return count(replay(protocol, trace).world, crashes)
@@ -213,19 +213,20 @@ def costs(protocol: Protocol[W], crashes: int = 0) -> dict[str, tuple[int, int]]
     ``writes`` to durable storage, ``delayed`` outputs waited for a snapshot.
     """
 
-    def bound(kind: str, choose: Callable[[Iterator[int]], int]) -> int:
-        @cache
-        def cost(world: W, left: int) -> int:
-            if world.ended:
-                return 0
-            steps = [(step, left) for step in protocol.actions(world)]
-            steps += [(step, left - 1) for step in protocol.crash(world)] if left else []
-            return choose(step.cost.get(kind, 0) + cost(step.world, rest) for step, rest in steps)
+    kinds = ("held", "logged", "writes", "delayed")
 
-        return cost(protocol.start(), crashes)
+    @cache
+    def bounds(world: W, left: int) -> tuple[tuple[int, int], ...]:
+        if world.ended:
+            return ((0, 0),) * len(kinds)
+        actions = [(action, left) for action in protocol.actions(world)]
+        actions += [(action, left - 1) for action in protocol.crash(world)] if left else []
+        after = [(action.cost, bounds(action.world, rest)) for action, rest in actions]
+        every = [[(cost.get(kind, 0), rest[n]) for cost, rest in after] for n, kind in enumerate(kinds)]
+        return tuple((min(c + low for c, (low, _) in each), max(c + high for c, (_, high) in each)) for each in every)
 
-    every = {kind: (bound(kind, min), bound(kind, max)) for kind in ("held", "logged", "writes", "delayed")}
-    return {kind: both for kind, both in every.items() if both[1]}
+    found = dict(zip(kinds, bounds(protocol.start(), crashes), strict=True))
+    return {kind: both for kind, both in found.items() if both[1]}
 
 
 __all__ = ["LIMIT", "Exploration", "Replayed", "Trace", "costs", "explore", "replay", "runs"]
