@@ -219,6 +219,14 @@ def test_rule_24_what_a_snapshot_stores_of_channels() -> None:
     assert s.costs(s.PauseAll()) == {"held": (0, 3), "writes": (0, 4), "delayed": (3, 3)}
 
 
+@pytest.mark.parametrize("without", ["hold", "all_inputs", "timers"])
+def test_rule_26_a_bin_moves_in_every_order(without: str) -> None:
+    """With a move at any moment, the outcomes are those without; each part of the protocol is needed for this."""
+    found, wrong = explored(s.MoveBin(), 1), explored(s.MoveBin(**{without: False}), 1)
+    assert found.right and set(found.outcomes) == MOVED
+    assert wrong.wrong and wrong.broken is not None
+
+
 def test_costs_of_the_other_protocols() -> None:
     """One write a row, one a checkpoint, two an epoch; a move holds rows back; outputs of one operator do not wait."""
     assert s.costs(s.StrongProductions()) == {"writes": (3, 3)}
