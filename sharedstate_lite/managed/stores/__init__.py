@@ -13,6 +13,15 @@ dict [[8], [20]]
 columns [[8], [20]]
 
 `protocol` states what a store must do. `dicts` is the shortest one.
+
+    dict       dictionaries in memory
+    columns    arrangements: sorted columns, a main part and deltas
+    hybrid     a log that is updated in place at its end (FASTER)
+    rocksdb    a log-structured merge tree on the local disk (Flink, Kafka Streams)
+    files      dictionaries, a delta file for each version and a snapshot of every tenth (Spark)
+    log        dictionaries that are computed from a changelog (Kafka Streams, Samza)
+    postgres   a database server (MillWheel's external state)
+    inside     a database server that also reduces the values (S-Store)
 """
 
 from __future__ import annotations
@@ -26,6 +35,12 @@ from .protocol import Relation, StateStore, StoreReader
 KINDS = {
     "dict": ("dicts", "DictStore"),
     "columns": ("columns", "ColumnStore"),
+    "hybrid": ("hybrid", "HybridStore"),
+    "rocksdb": ("rocks", "RocksStore"),
+    "files": ("files", "FileStore"),
+    "log": ("log", "LogStore"),
+    "postgres": ("remote", "RemoteStore"),
+    "inside": ("inside", "InsideStore"),
 }
 """The module and the class of each kind of store."""
 
@@ -33,14 +48,19 @@ KINDS = {
 def create(kind: str | Callable[[], StateStore]) -> StateStore:
     """Return a store that is not open yet. ``kind`` is one of `KINDS`, or a function that returns a store.
 
-    Raises StateError for an unknown kind.
+    Raises StateError for an unknown kind, and for one whose package is not installed.
     """
     if callable(kind):
         return kind()
     if kind not in KINDS:
         raise StateError(f"store {kind!r} does not exist; the stores are {', '.join(KINDS)}")
     module, name = KINDS[kind]
-    store: StateStore = getattr(import_module(f".{module}", __name__), name)()
+    try:
+        store: StateStore = getattr(import_module(f".{module}", __name__), name)()
+    except ImportError as error:
+        raise StateError(
+            f"store {kind!r} needs the package {error.name}, which is not installed; run make setup"
+        ) from error
     return store
 
 

@@ -10,20 +10,18 @@ McSherry et al., Shared Arrangements, VLDB 2020.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from ...plan.nodes import Type
 from ...storage.arrangement import Arrangement, TraceHandle
 from ...storage.batch import Delta, Layout
 from ...storage.encoding import Dictionary, Words
 from ..bins import word_range
-from .protocol import Found, Relation, empty, pack, unpack
+from .base import RowStore
+from .protocol import Found, Relation, empty, net
 
 
-class ColumnStore:
+class ColumnStore(RowStore):
     """A store in arrangements.
 
     >>> from sharedstate_lite.plan import Column, Type
@@ -36,10 +34,8 @@ class ColumnStore:
     """
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
-        self._relations = {r.name: r for r in relations}
-        self._strings, self._bins = strings, bins
+        super().open(name, relations, strings, bins)
         self.arrangements = {r.name: Arrangement(f"{name}.{r.name}", layout(r)) for r in relations}
-        self._handles: list[_ColumnHandle] = []
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
         return find(self.arrangements[relation], self._relations[relation], self._strings, keys, sub)
@@ -63,24 +59,13 @@ class ColumnStore:
         rows = {name: each.take(words, self._strings).rows for name, each in self.arrangements.items()}
         for arrangement in self.arrangements.values():
             arrangement.commit(arrangement.upper + 1)
-        return pack(rows, list(self._relations.values()), self._strings)
-
-    def give(self, blob: bytes) -> None:
-        rows = unpack(blob, list(self._relations.values()), self._strings)
-        self.write({name: Delta(each, np.ones(each.shape[1], dtype=np.int64)) for name, each in rows.items()}, 0)
+        return self._pack(rows)
 
     def handle(self) -> _ColumnHandle:
         return _ColumnHandle(self)
 
-    def save(self, folder: Path) -> None:
-        rows = {name: self.scan(name) for name in self._relations}
-        (folder / "state").write_bytes(pack(rows, list(self._relations.values()), self._strings))
-
-    def load(self, folder: Path) -> None:
-        self.give((folder / "state").read_bytes())
-
     def close(self) -> None:
-        self.open("", list(self._relations.values()), self._strings, self._bins)
+        self.open(self._name, list(self._relations.values()), self._strings, self._bins)
 
 
 class _ColumnHandle:
@@ -130,7 +115,7 @@ def find(
         return np.empty(0, dtype=np.intp), empty(relation)
     owner, lines = np.concatenate(owners), np.concatenate(parts, axis=1)
     if at is not None or (relation.sub and sub is None) or any(batch.timed for batch in arrangement.runs):
-        return _net(owner, lines, relation, strings)
+        return net(owner, lines, relation, strings)
     if len(parts) > 1:
         # A batch has at most one old and one new row of a place, so the newest batch that knows a place decides.
         number = np.arange(len(parts)).repeat([len(each) for each in owners])
@@ -139,9 +124,3 @@ def find(
         live = ((number == newest.take(owner)) & (lines[-1] > 0)).nonzero()[0]
         owner, lines = owner.take(live), lines.take(live, axis=1)
     return owner, lines[:-1]
-
-
-def _net(owner: npt.NDArray[np.intp], lines: Words, relation: Relation, strings: Dictionary) -> Found:
-    """Add up the diffs of each owner's equal rows."""
-    body = Layout((Type.BIGINT, *relation.types), (0,)).body(np.vstack([owner, lines[:-1]]), lines[-1], strings)
-    return body[1], body[2:-1]

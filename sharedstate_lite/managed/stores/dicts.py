@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .protocol import Found, Relation, bins_of, empty, pack, unpack
+from .base import Place, RowStore
+from .protocol import Found, Relation, empty
 
-Place = tuple[int, ...]
 Rows = dict[Place, Place]
 """The rows of one key: the value at each place."""
 
 
-class DictStore:
+class DictStore(RowStore):
     """A store in dictionaries.
 
     >>> from sharedstate_lite.plan import Column, Type
@@ -38,8 +37,7 @@ class DictStore:
     """
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
-        self._relations = {r.name: r for r in relations}
-        self._strings, self._bins = strings, bins
+        super().open(name, relations, strings, bins)
         self._data: dict[str, dict[Place, Rows]] = {r.name: {} for r in relations}
         self._handles: list[_DictHandle] = []
 
@@ -71,30 +69,10 @@ class DictStore:
         whole = size(data) + tuples + sum(size(key) + size(rows) for key, rows in data.items())
         return sum(map(len, data.values())), whole
 
-    def take(self, bins: Sequence[int]) -> bytes:
-        out = {}
-        for name, relation in self._relations.items():
-            rows = self.scan(name)
-            gone = np.isin(bins_of(relation, rows, self._bins, self._strings), list(bins))
-            out[name] = rows.compress(gone, axis=1)
-            self.write({name: Delta(out[name], np.full(out[name].shape[1], -1))}, 0)
-        return pack(out, list(self._relations.values()), self._strings)
-
-    def give(self, blob: bytes) -> None:
-        rows = unpack(blob, list(self._relations.values()), self._strings)
-        self.write({name: Delta(each, np.ones(each.shape[1], dtype=np.int64)) for name, each in rows.items()}, 0)
-
     def handle(self) -> _DictHandle:
         handle = _DictHandle(self)
         self._handles.append(handle)
         return handle
-
-    def save(self, folder: Path) -> None:
-        rows = {name: self.scan(name) for name in self._relations}
-        (folder / "state").write_bytes(pack(rows, list(self._relations.values()), self._strings))
-
-    def load(self, folder: Path) -> None:
-        self.give((folder / "state").read_bytes())
 
     def close(self) -> None:
         self._data = {name: {} for name in self._relations}

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from ...plan.nodes import Column, Type
 from ...storage import wire
-from ...storage.batch import Delta, hash_rows
+from ...storage.batch import Delta, Layout, hash_rows
 from ...storage.encoding import Dictionary, Words
 from ..bins import bin_of
 
@@ -146,3 +146,12 @@ def unpack(blob: bytes, relations: Sequence[Relation], strings: Dictionary) -> d
 def empty(relation: Relation) -> Words:
     """Return no rows of a relation, int64[k, 0]."""
     return np.empty((len(relation.columns), 0), dtype=np.int64)
+
+
+def net(owner: npt.NDArray[np.intp], lines: Words, relation: Relation, strings: Dictionary) -> Found:
+    """Add up the diffs of each owner's equal rows, and return the rows that remain.
+
+    ``lines``, int64[k + 1, n], are rows of the relation and their diffs.
+    """
+    body = Layout((Type.BIGINT, *relation.types), (0,)).body(np.vstack([owner, lines[:-1]]), lines[-1], strings)
+    return body[1], body[2:-1]

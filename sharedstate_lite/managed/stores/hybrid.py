@@ -1,0 +1,214 @@
+"""State in a hybrid log: an index from each row's key to its address in a log whose end is updated in place.
+
+    address     0 ...... head ............ read-only ............ tail
+    the log     on disk       in memory                in memory
+    an update   appends       appends                  changes the row in place
+
+An update of a row near the end of the log costs one write into memory. A row that is not updated falls behind as others
+are appended: its next update is a copy at the tail, and in the end it goes to disk. Rows that are updated often thus
+stay in memory without any bookkeeping of their use.
+
+A handle moves the read-only address to the tail, so nothing that it reads changes, and copies the index.
+
+Source: Chandramouli et al., FASTER: a concurrent key-value store with in-place updates, SIGMOD 2018.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...storage.batch import Delta
+from ...storage.encoding import Dictionary, Words
+from .base import Place, RowStore, scratch
+from .protocol import Found, Relation
+
+Index = dict[Place, dict[Place, int]]
+"""The address of each row: by the operator's key, then by the place."""
+
+
+class Log:
+    """Rows of int64[width] at addresses 0, 1, 2, ... Those before ``head`` are in a file."""
+
+    def __init__(self, file: int, width: int, mutable: int) -> None:
+        self._file, self.width, self.mutable = file, width, mutable
+        self._rows = np.empty((64, width), dtype=np.int64)
+        self.head = self.tail = self._fixed = 0
+
+    @property
+    def read_only(self) -> int:
+        """The first address that can be updated in place."""
+        return max(self._fixed, self.tail - self.mutable)
+
+    def fix(self) -> None:
+        """Make all present rows read-only."""
+        self._fixed = self.tail
+
+    def read(self, addresses: Sequence[int]) -> Words:
+        """Return the rows at some addresses, int64[width, n]."""
+        at = np.array(addresses, dtype=np.int64)
+        out, cold = np.empty((len(at), self.width), dtype=np.int64), at < self.head
+        out[~cold] = self._rows[at[~cold] - self.head]
+        size = 8 * self.width
+        for i in np.flatnonzero(cold).tolist():
+            out[i] = np.frombuffer(os.pread(self._file, size, addresses[i] * size), dtype=np.int64)
+        return out.T
+
+    def update(self, addresses: Sequence[int], rows: npt.NDArray[np.int64]) -> None:
+        """Replace rows in place, int64[n, width]."""
+        self._rows[np.array(addresses, dtype=np.int64) - self.head] = rows
+
+    def append(self, rows: npt.NDArray[np.int64], memory: int) -> None:
+        """Append rows, int64[n, width]. When more than ``memory`` rows are in memory, write the older half to disk."""
+        start, end = self.tail - self.head, self.tail - self.head + len(rows)
+        if end > len(self._rows):
+            self._rows = np.concatenate([self._rows[:start], np.empty((end, self.width), dtype=np.int64)])
+        self._rows[start:end] = rows
+        self.tail += len(rows)
+        if end > memory:
+            cold = max(0, min(self.read_only - self.head, end - memory // 2))
+            os.pwrite(self._file, self._rows[:cold].tobytes(), self.head * 8 * self.width)
+            self._rows = self._rows[cold:end].copy()
+            self.head += cold
+
+
+class Counts(NamedTuple):
+    """What a `HybridStore` did with the rows that it wrote."""
+
+    in_place: int
+    appended: int
+
+
+class HybridStore(RowStore):
+    """A store in a hybrid log. ``mutable`` and ``memory`` are numbers of rows for each relation.
+
+    >>> from sharedstate_lite.plan import Column, Type
+    >>> total = Relation("total", (Column("plane", Type.INT), Column("value", Type.BIGINT)), key=1)
+    >>> store = HybridStore(mutable=1)
+    >>> store.open("late", [total], Dictionary(), bins=8)
+    >>> store.write({"total": Delta(np.array([[7, 8], [10, 20]]), np.array([1, 1]))}, epoch=1)
+    >>> store.write({"total": Delta(np.array([[7, 8, 7, 8], [10, 20, 11, 21]]), np.array([-1, -1, 1, 1]))}, epoch=2)
+    >>> store.counts                                              # plane 7 was before the mutable region
+    Counts(in_place=1, appended=3)
+    >>> store.close()
+    """
+
+    def __init__(self, mutable: int = 1 << 16, memory: int = 1 << 20) -> None:
+        self._mutable, self._memory = mutable, max(memory, 2 * mutable)
+
+    def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
+        super().open(name, relations, strings, bins)
+        self._scratch, self._number, self._files = scratch("hybrid"), itertools.count(), list[int]()
+        self._index: dict[str, Index] = {r.name: {} for r in relations}
+        self._live = {r.name: 0 for r in relations}
+        self._log = {r.name: self._new(r) for r in relations}
+        self.counts = Counts(0, 0)
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        return _find(self._index[relation], self._log[relation], keys, sub)
+
+    def scan(self, relation: str) -> Words:
+        return _scan(self._index[relation], self._log[relation])
+
+    def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        for name, (rows, diffs) in changes.items():
+            relation, index, log = self._relations[name], self._index[name], self._log[name]
+            new = rows.compress(diffs > 0, axis=1)
+            stays = {identity: i for i, identity in enumerate(_identities(relation, new))}
+            for key, place in _identities(relation, rows.compress(diffs < 0, axis=1)):
+                if (key, place) not in stays:
+                    del index[key][place]
+                    self._live[name] -= 1
+                    if not index[key]:
+                        del index[key]
+            updated: list[int] = []
+            addresses: list[int] = []
+            appended: list[int] = []
+            for (key, place), i in stays.items():
+                address = index.setdefault(key, {}).get(place)
+                self._live[name] += address is None
+                if address is not None and address >= log.read_only:
+                    updated.append(i)
+                    addresses.append(address)
+                else:
+                    index[key][place] = log.tail + len(appended)
+                    appended.append(i)
+            log.update(addresses, new.T[updated])
+            log.append(new.T[appended], self._memory)
+            self.counts = Counts(self.counts.in_place + len(updated), self.counts.appended + len(appended))
+            if log.tail > 4 * self._live[name] + self._memory:
+                self._compact(relation)
+
+    def size(self, relation: str) -> tuple[int, int]:
+        log, index, size = self._log[relation], self._index[relation], sys.getsizeof
+        places = sum(size(key) + size(each) + sum(map(size, each)) for key, each in index.items())
+        return self._live[relation], 8 * log.width * log.tail + size(index) + places
+
+    def handle(self) -> _HybridHandle:
+        return _HybridHandle(self)
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
+        self._scratch.close()
+
+    def _new(self, relation: Relation) -> Log:
+        path = self._scratch.path / f"{next(self._number)}.log"
+        self._files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return Log(self._files[-1], len(relation.columns), self._mutable)
+
+    def _compact(self, relation: Relation) -> None:
+        """Copy the rows that are in the index to a new log. Handles keep the old one."""
+        rows, log = self.scan(relation.name), self._new(relation)
+        log.append(rows.T, self._memory)
+        index: Index = {}
+        self._log[relation.name], self._index[relation.name] = log, index
+        for address, (key, place) in enumerate(_identities(relation, rows)):
+            index.setdefault(key, {})[place] = address
+
+
+class _HybridHandle:
+    """Reads a `HybridStore` as it was when the handle was opened."""
+
+    def __init__(self, store: HybridStore) -> None:
+        self._index = {n: {key: dict(places) for key, places in each.items()} for n, each in store._index.items()}
+        self._log = dict(store._log)
+        for log in self._log.values():
+            log.fix()
+
+    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
+        return _find(self._index[relation], self._log[relation], keys, sub)
+
+    def scan(self, relation: str) -> Words:
+        return _scan(self._index[relation], self._log[relation])
+
+    def close(self) -> None:
+        self._index.clear()
+
+
+def _find(index: Index, log: Log, keys: Words, sub: Words | None) -> Found:
+    owner: list[int] = []
+    addresses: list[int] = []
+    places: list[Place] = [] if sub is None else list(zip(*sub.tolist(), strict=True))
+    for at, key in enumerate(zip(*keys.tolist(), strict=True)):
+        found = index.get(key, {})
+        some = found.values() if sub is None else [found[places[at]]] if places[at] in found else []
+        owner += [at] * len(some)
+        addresses += some
+    return np.array(owner, dtype=np.intp), log.read(addresses)
+
+
+def _scan(index: Index, log: Log) -> Words:
+    return log.read([address for places in index.values() for address in places.values()])
+
+
+def _identities(relation: Relation, rows: Words) -> Iterator[tuple[Place, Place]]:
+    """Yield the operator's key and the place of each row."""
+    for row in zip(*rows[: relation.identity].tolist(), strict=True):
+        yield row[: relation.key], row[relation.key :]

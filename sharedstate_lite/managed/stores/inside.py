@@ -1,0 +1,96 @@
+"""Computation inside the store: PostgreSQL adds the values of an epoch to the state (S-Store's stored procedures).
+
+    INSERT INTO total SELECT * FROM unnest(...)
+    ON CONFLICT (plane) DO UPDATE SET value = total.value + excluded.value RETURNING plane, value
+
+The state is not read first, and only the values of the epoch and the new state of its keys travel. The transaction also
+writes the number of the epoch, which is the offset of the input. An epoch that is sent again therefore changes nothing.
+
+Only a Reducing state with sum, min or max can be computed this way. `InsideStore.open` refuses everything else.
+
+Source: Meehan et al., S-Store: Streaming meets transaction processing, VLDB 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from psycopg import sql
+
+from ...errors import StateError
+from ...storage.encoding import Dictionary, Words
+from .protocol import Relation
+from .remote import RemoteStore, Table
+
+_REDUCE = {"sum": "{old} + {new}", "min": "least({old}, {new})", "max": "greatest({old}, {new})"}
+
+
+class InsideStore(RemoteStore):
+    """A store in PostgreSQL that reduces values itself.
+
+    >>> from sharedstate_lite.plan import Column, Type
+    >>> columns = (Column("plane", Type.INT), Column("value", Type.BIGINT))
+    >>> store = InsideStore()
+    >>> store.open("late", [Relation("total", columns, key=1, reducers=("sum",))], Dictionary(), bins=8)
+    >>> store.reduce({"total": np.array([[7, 8, 7], [10, 20, 5]])}, epoch=1)["total"].tolist()
+    [[7, 8], [15, 20]]
+    >>> store.reduce({"total": np.array([[7, 8, 7], [10, 20, 5]])}, epoch=1)["total"].tolist()      # sent again
+    [[7, 8], [15, 20]]
+    >>> store.close()
+    """
+
+    kind = "inside"
+
+    def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
+        for relation in relations:
+            if relation.sub or len(relation.reducers) != len(relation.columns) - relation.key:
+                raise StateError(
+                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only; "
+                    f"choose store='postgres', which stores any state"
+                )
+        super().open(name, relations, strings, bins)
+        self.epoch = 0
+
+    def reduce(self, values: Mapping[str, Words], epoch: int) -> dict[str, Words]:
+        """Reduce the rows of an epoch, int64[k, n], into each relation. Return the new rows of their keys.
+
+        An epoch that the server has done before is not done again.
+        """
+        out = {}
+        with self._db.transaction():
+            again = self._db.execute(self._at_version("SELECT version FROM {} FOR UPDATE")).fetchall()[0][0] >= epoch
+            for name, rows in values.items():
+                keys = np.unique(rows[: self._relations[name].key], axis=1)
+                if not again:
+                    query = reducing(self._tables[name], self._relations[name])
+                    out[name] = self._words(name, self._db.execute(query, self._values(name, rows), binary=True))
+                else:
+                    out[name] = self.read(name, keys)[1]
+            self._db.execute(self._at_version("UPDATE {} SET version = greatest(version, %s)"), [epoch])
+        self.exchanges += 1
+        return {name: rows.take(np.lexsort(rows[::-1]), axis=1) for name, rows in out.items()}
+
+
+def reducing(table: Table, relation: Relation) -> sql.Composed:
+    """Return the statement that reduces rows into a table. Rows of the same key are reduced first."""
+    names, count = table.columns, relation.key + 1
+    old, new = sql.SQL("t.{}"), sql.SQL("excluded.{}")
+    first = [
+        sql.SQL("{}({})::{}").format(sql.SQL(how), name, kind)
+        for how, name, kind in zip(relation.reducers, names[count:], table.types[count:], strict=True)
+    ]
+    change = [
+        sql.SQL("{} = ").format(name) + sql.SQL(_REDUCE[how]).format(old=old.format(name), new=new.format(name))
+        for how, name in zip(relation.reducers, names[count:], strict=True)
+    ]
+    query = (
+        "INSERT INTO {} AS t SELECT {}, {} FROM unnest({}) AS k({}) GROUP BY {} "
+        "ON CONFLICT ({}) DO UPDATE SET {} RETURNING {}"
+    )
+    keys, columns = sql.SQL(", ").join(names[:count]), sql.SQL(", ").join(names)
+    rows = sql.SQL(", ").join(sql.SQL("t.{}").format(name) for name in names[1:])
+    return sql.SQL(query).format(
+        table.name, keys, sql.SQL(", ").join(first), table._given(len(names)), columns, keys,
+        keys, sql.SQL(", ").join(change), rows,
+    )  # fmt: skip
