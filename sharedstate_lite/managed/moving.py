@@ -17,7 +17,7 @@ Moves after the checkpoint again. A bin whose Move was under way is then moved a
 
 >>> moved = []
 >>> one, two = (BinWorker(n, Pauses(bins=1), lambda *message: moved.append(message), print) for n in (1, 2))
->>> one.own, two.state.tables = {0}, {}
+>>> one.own, _ = {0}, two.state.take([0])
 >>> move = [BinMove(bin=0, source=1, target=2)]
 >>> one.step(1, np.array([[7, 7, 8], [10, 20, 30]]))          # keys, and values; prints the epoch, and the bytes sent
 1 0
@@ -82,55 +82,57 @@ class Pauses:
 
     A row is a key and a value. Each row sets the timer of its key to ``quiet`` epochs later, and a timer that fires
     counts a pause. The state of a bin is a table int64[5, n], sorted by key: key, rows, sum, pauses, and the time of
-    the pending timer. ``keys`` are there from the start, with a table entry each of 40 bytes; others are added.
+    the pending timer. ``keys`` are there from the start, with 40 bytes each; others are added when they appear.
     """
 
     def __init__(self, keys: Iterable[int] = (), bins: int = 256, quiet: int = 3) -> None:
         self.bins, self.quiet = bins, quiet
         known = np.unique(np.fromiter(keys, dtype=np.int64))
         where = key_bins(known, bins)
-        fresh = np.array([[0], [0], [0], [NEVER]])
-        self.tables = {}
-        for own in range(bins):
-            mine = known[where == own]
-            self.tables[own] = np.vstack([mine, fresh.repeat(len(mine), axis=1)])
+        parts = np.split(known[where.argsort(kind="stable")], np.bincount(where, minlength=bins).cumsum()[:-1])
+        self.tables = {number: _table(part) for number, part in enumerate(parts)}
+        self._timers: dict[int, dict[int, Words]] = {number: {} for number in self.tables}
 
     def step(self, time: int, rows: Words, own: Sequence[int]) -> None:
         """Process the rows int64[2, n] of an epoch. All are in the bins ``own``, whose watermark is then ``time``."""
         where = key_bins(rows[0], self.bins)
         rows = rows[:, where.argsort(kind="stable")]
-        ends = np.bincount(where, minlength=self.bins).cumsum()
+        ends = [0, *np.bincount(where, minlength=self.bins).cumsum().tolist()]
         for number in own:
-            part = rows[:, ends[number - 1] if number else 0 : ends[number]]
-            table = self._update(self.tables[number], time, part) if part.shape[1] else self.tables[number]
-            fired = table[4] <= time
-            table[3] += fired
-            table[4, fired] = NEVER
-            self.tables[number] = table
+            if ends[number] < ends[number + 1]:
+                self._update(number, time, rows[:, ends[number] : ends[number + 1]])
+            if time in self._timers[number]:
+                table = self.tables[number]
+                at = table[0].searchsorted(self._timers[number].pop(time))
+                at = at[table[4, at] == time]  # later rows have replaced the other timers
+                table[3, at] += 1
+                table[4, at] = NEVER
 
-    def _update(self, table: Words, time: int, rows: Words) -> Words:
+    def _update(self, number: int, time: int, rows: Words) -> None:
         keys, index = np.unique(rows[0], return_inverse=True)
-        new = keys[~np.isin(keys, table[0])]
-        if len(new):
-            at = table[0].searchsorted(new)
-            table = np.insert(table, at, np.array([new, *np.zeros((3, len(new)), np.int64), new * 0 + NEVER]), axis=1)
+        table = self.tables[number]
         at = table[0].searchsorted(keys)
+        if (new := table[0].searchsorted(keys, side="right") == at).any():
+            table = self.tables[number] = np.insert(table, at[new], _table(keys[new]), axis=1)
+            at = table[0].searchsorted(keys)
         table[1, at] += np.bincount(index)
         np.add.at(table[2], at[index], rows[1])
         table[4, at] = time + self.quiet
-        return table
+        self._timers[number][time + self.quiet] = keys
 
     def take(self, own: Sequence[int]) -> bytes:
         """Remove bins, with their pending timers, and return them: for each, its number, its keys, and its table."""
-        parts = [(number, self.tables.pop(number)) for number in own]
-        return b"".join(np.array([n, t.shape[1]]).tobytes() + t.tobytes() for n, t in parts)
+        parts = [(number, self.tables.pop(number), self._timers.pop(number)) for number in own]
+        return b"".join(np.array([number, table.shape[1]]).tobytes() + table.tobytes() for number, table, _ in parts)
 
     def give(self, blob: bytes) -> None:
         """Add the bins that `take` returned."""
         words, at = np.frombuffer(blob, dtype=np.int64), 0
         while at < len(words):
             number, size = words[at : at + 2].tolist()
-            self.tables[number] = words[at + 2 : at + 2 + 5 * size].reshape(5, size).copy()
+            table = self.tables[number] = words[at + 2 : at + 2 + 5 * size].reshape(5, size).copy()
+            times = np.unique(table[4, table[4] < NEVER]).tolist()
+            self._timers[number] = {time: table[0, table[4] == time] for time in times}
             at += 2 + 5 * size
 
     def table(self, keys: Iterable[int] | None = None) -> Words:
@@ -138,6 +140,11 @@ class Pauses:
         table = np.concatenate([np.empty((5, 0), np.int64), *self.tables.values()], axis=1)
         chosen = table[1] > 0 if keys is None else np.isin(table[0], list(keys))
         return table[:, chosen][:, table[0, chosen].argsort()].T
+
+
+def _table(keys: Words) -> Words:
+    """Return the table of keys without rows."""
+    return np.stack([keys, *np.zeros((3, len(keys)), np.int64), np.full(len(keys), NEVER)])
 
 
 def key_bins(keys: Words, bins_: int) -> npt.NDArray[np.int64]:
