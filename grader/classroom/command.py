@@ -26,7 +26,7 @@ from .gradebook import RUN, Out, Row, read_out
 from .late import read_course
 from .one import as_handed, one
 from .points import read_adjust, read_rubric
-from .results import GRADED, VOID, as_json, grader_hash, hash_of, read, write
+from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, read, write
 from .roster import Student, read_roster
 from .run import ALL, Grading, chosen, enrol, run_of, same_lab, scratch_folder
 from .tables import write_all
@@ -200,7 +200,7 @@ def _one(given: argparse.Namespace, words: list[str]) -> int:
     if given.results:
         write(given.results, as_json(found))
     else:
-        print(as_json(found), end="")
+        print(encoded(as_json(found)).decode(), end="")
     return {GRADED: statuses.OK, VOID: statuses.VOID}.get(found["status"], statuses.FAILED)
 
 

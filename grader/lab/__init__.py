@@ -6,28 +6,24 @@ question that has no value raises NoValueError.
 """
 
 from ..worker import NoValueError, RefusedError
-from .checks import EXACT, Case, Check, Shape, UnlikeError, check
+from .checks import EXACT, Case, Shape, UnlikeError, check
 from .draw import drawn
-from .judge import Result, judge
-from .small import BAG, EMITTED, Change, History, each, histories, text
+from .small import BAG, EMITTED, drawn_epoch, each, histories, text, view_changes
 
 __all__ = [
     "BAG",
     "EMITTED",
     "EXACT",
     "Case",
-    "Change",
-    "Check",
-    "History",
     "NoValueError",
     "RefusedError",
-    "Result",
     "Shape",
     "UnlikeError",
     "check",
     "drawn",
+    "drawn_epoch",
     "each",
     "histories",
-    "judge",
     "text",
+    "view_changes",
 ]

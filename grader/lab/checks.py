@@ -48,8 +48,8 @@ def _tuples(value: Any) -> Any:
 class Shape:
     """The shape of an answer: how it is compared and how it is shown. Both functions take JSON values.
 
-    ``like`` returns what is compared, for the right answer and for the student's. It raises UnlikeError if the answer
-    does not have this shape.
+    ``like`` returns what is compared, a JSON value, for the right answer and for the student's. It raises UnlikeError
+    if the answer does not have this shape.
     """
 
     like: Callable[[Any], Any]
@@ -85,7 +85,7 @@ class Check:
     """The number of the kit's rule (docs/rules.md), if there is one."""
     hidden: bool
     needs: tuple[str, ...]
-    """Checks whose failure makes this one's message uninteresting."""
+    """Checks whose failure explains a failure of this one. `check` then shows one line about it."""
     cpu: float
     cases: Cases
 
@@ -112,9 +112,11 @@ def load(path: Path) -> list[Check]:
         raise UsageError(f"{path} has no checks; a check is a generator with the decorator @check(id, task=...)")
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
         raise UsageError(f"{path}: there are two checks with the id {twice[0]!r}; ids must differ")
-    for one in found:
-        if missing := [need for need in one.needs if need not in ids[: ids.index(one.id)]]:
-            raise UsageError(f"{path}: {one.id!r} needs {missing[0]!r}, which is no check above it")
+    for at, one in enumerate(found):
+        above = {before.id for before in found[:at] if one.hidden or not before.hidden}
+        if missing := set(one.needs) - above:
+            rule = "which is hidden, or no check above it"
+            raise UsageError(f"{path}: {one.id!r} needs {min(missing)!r}, {rule}")
     return found
 
 

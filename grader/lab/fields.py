@@ -36,6 +36,10 @@ def _points(value: Any) -> bool:
     return numbers and math.isclose(sum(value.values()), TOTAL)
 
 
+def _cases(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_number(1, 100_000), value.values()))
+
+
 def _replace(value: Any) -> bool:
     pairs = isinstance(value, list) and bool(value) and all(isinstance(pair, list) for pair in value)
     return pairs and all(len(pair) == 2 and all(isinstance(text, str) for text in pair) and pair[0] for pair in value)
@@ -53,6 +57,7 @@ LAB: dict[str, Rule] = {
         f"must be numbers, none below 0, that add up to {TOTAL}",
         '[points]\n  "net" = 4\n  "join.bag" = 8',
     ),
+    "cases": (_cases, "must be the number of cases of each check", '[cases]\n  "net" = 39'),
 }
 MUTANT: dict[str, Rule] = {
     "replace": (_replace, "must be pairs of an old and a new text", 'replace = [["diff * count", "diff"]]'),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from ..errors import UsageError
+from ..errors import GraderError, UsageError
 from ..worker import NoValueError, Runner, Student, same
 from .checks import Case, Check, UnlikeError, jsonable, python
 
@@ -20,6 +20,8 @@ PASS, WRONG, ERROR, CRASH, TIMEOUT, BAD, VOID = "pass", "wrong", "error", "crash
 """Outcomes of a check. The kinds of `grader.worker.Answer`, pass, wrong, and void if the machine could not run it."""
 _TIMEOUTS = 2
 """After this many timeouts, the remaining checks of a submission are timeouts without a try."""
+_STOPPED = 2
+"""A check is stopped at this many times its CPU limit. Between the limit and this, it ends, and is a timeout, too."""
 _LONGEST = 2000
 """The maximum length of a text in a message."""
 
@@ -65,7 +67,9 @@ class Judged:
 
     result: Result
     fingerprint: str = ""
-    """The fingerprint of all answers; empty if the process has ended before the last case."""
+    """The fingerprint of all answers; empty after a timeout, or if the process has ended before the last case."""
+    cases: int = 0
+    """The number of cases that were asked."""
     cpu: float = 0.0
     """The CPU seconds that the check has taken."""
 
@@ -85,7 +89,7 @@ def judging(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mappin
     """Yield the results one by one. The caller may stop after any of them."""
     student, timeouts = Student(runner), 0
     for check in checks:
-        passed = Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
+        passed = _passed(check)
         if timeouts >= _TIMEOUTS:
             late = "not run, because two checks before it have timed out"
             yield Judged(replace(passed, outcome=TIMEOUT, got=late))
@@ -95,28 +99,37 @@ def judging(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mappin
         yield judged
 
 
+def _passed(check: Check) -> Result:
+    return Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
+
+
 def _judge(check: Check, passed: Result, student: Student, runner: Limited, known: Mapping[str, str]) -> Judged:
     before = runner.cpu()
-    runner.limit(check.cpu)
-    result, answers, flags, mark = passed, [], [], ""
+    runner.limit(_STOPPED * check.cpu)
+    result, answers, flags, mark, number = passed, [], [], "", 0
     for number, case in enumerate(check.cases(student), 1):
         outcome, seen, answer = _ask(case, student)
         if number == 1 and outcome in (PASS, WRONG, ERROR) and _ask(case, student)[2] != answer:
             flags.append("the first case has given two different answers")
         answers.append(answer)
         if result is passed and outcome != PASS:
-            right = cut(case.shape.show(jsonable(case.right)))
-            result = replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
+            result = _failed(passed, outcome, number, case, seen)
         if outcome not in (PASS, WRONG, ERROR):
             break
     else:
         mark = fingerprint(answers)
-        if result is not passed:
-            result = replace(result, says=known.get(mark, ""))
     cpu = runner.cpu() - before
-    if check.cpu / 2 < cpu < check.cpu * 2:
+    if cpu > check.cpu and result.outcome in (PASS, TIMEOUT):
+        result, mark = replace(result, outcome=TIMEOUT, got=f"more than {check.cpu:g} s of CPU time"), ""
+    if check.cpu / 2 < cpu <= _STOPPED * check.cpu:
         flags.append("the check has taken between half and twice its CPU time")
-    return Judged(replace(result, flags=tuple(flags)), mark, cpu)
+    says = "" if result is passed else known.get(mark, "")
+    return Judged(replace(result, says=says, flags=tuple(flags)), mark, number, cpu)
+
+
+def _failed(passed: Result, outcome: str, number: int, case: Case, seen: str) -> Result:
+    right = cut(case.shape.show(jsonable(case.right)))
+    return replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
 
 
 def replay(check: Check, number: int, runner: Limited) -> Result:
@@ -125,37 +138,38 @@ def replay(check: Check, number: int, runner: Limited) -> Result:
     Raises UsageError if the check has fewer cases.
     """
     student, count = Student(runner), 0
-    runner.limit(check.cpu)
+    runner.limit(_STOPPED * check.cpu)
     for count, case in enumerate(check.cases(student), 1):
         if count == number:
             outcome, seen, _ = _ask(case, student)
-            right = cut(case.shape.show(jsonable(case.right)))
-            passed = Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
-            return replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
+            return _failed(_passed(check), outcome, number, case, seen)
     raise UsageError(f"{check.id} has no case {number}; it has {count}")
 
 
 def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
     """Return the outcome of a case, the answer as text, and the answer as it goes into the fingerprint."""
     student.forget()
-    value = None
+    value, shown = None, ""
     try:
         value = jsonable(case.ask())
-        like, seen = case.shape.like(value), case.shape.show(value)
+        shown = f"{python(value)}; "
+        like, seen = jsonable(case.shape.like(value)), case.shape.show(value)
     except NoValueError as failed:
-        kind, _, why = failed.answer.kind, "", failed.answer.why
+        kind, why = failed.answer.kind, failed.answer.why
         return kind, why, [kind, why.partition(":")[0]]
     except UnlikeError as unlike:
-        return WRONG, f"{python(value)}; {unlike}", ["unlike", value]
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        return WRONG, f"{shown}{unlike}", ["unlike", value]
+    except (GraderError, OSError):  # of the machine
+        raise
+    except Exception as error:  # the proof of the lab shows that right answers raise none
         said = f"an answer that the check cannot use ({type(error).__name__}: {error})"
-        return WRONG, said if value is None else f"{python(value)}; {said}", ["unlike", value]
-    right = case.shape.like(jsonable(case.right))
+        return WRONG, f"{shown}{said}", ["unlike", value]
+    right = jsonable(case.shape.like(jsonable(case.right)))
     return (PASS if same(like, right) else WRONG), seen, ["value", like]
 
 
 def fingerprint(answers: Sequence[Any]) -> str:
-    """Return a hash of all answers to the cases of a check."""
+    """Return a hash of all answers to the cases of a check, which are JSON values."""
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -59,6 +59,8 @@ class Master:
     memory_mib: int
     tasks: dict[int, str]
     points: dict[str, float]
+    cases: dict[str, int]
+    """For each check the number of cases that the solution is asked."""
     solution: str
     stub: str
     checks_text: str
@@ -94,6 +96,7 @@ def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
         raise MasterError(*problems)
     return Master(
         **{name: lab[name] for name in ("number", "title", "minutes", "memory_mib", "points")},
+        cases=lab.get("cases", {}),
         tasks={int(number): title for number, title in lab["tasks"].items()},
         solution=solution,
         stub=started,
@@ -107,7 +110,7 @@ def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
 
 def _read_lab(path: Path) -> dict[str, Any]:
     toml = Toml(path)
-    if problems := toml.problems(toml.values, LAB, "", set()):
+    if problems := toml.problems(toml.values, LAB, "", {"cases"}):
         raise MasterError(*problems)
     return toml.values
 
@@ -217,8 +220,9 @@ def disagreements(master: Master) -> list[str]:
             found.append(f'{at}: has no points in lab.toml\n  example: [points]\n  "{one.id}" = 4')
         if one.task not in master.tasks:
             found.append(f"{at}: its task {one.task} is not in [tasks] of lab.toml")
-    for id in sorted(master.points.keys() - set(ids)):
-        found.append(f"lab.toml: [points] {id}: there is no such check in checks.py")
+    for table, values in (("points", master.points), ("cases", master.cases)):
+        for id in sorted(values.keys() - set(ids)):
+            found.append(f"lab.toml: [{table}] {id}: there is no such check in checks.py")
     for before, after in zip(master.checks, master.checks[1:], strict=False):
         if after.task < before.task:
             found.append(

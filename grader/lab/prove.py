@@ -53,7 +53,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
             for check, judged in zip(master.checks, judging(master.checks, worker, {}), strict=True):
                 if judged.cpu > check.cpu * SHARE:  # on a busy machine, the same work takes more CPU time
                     judged = min([judged, *judging([check], worker, {})], key=lambda one: one.cpu)
-                _right(judged, check.cpu, proof)
+                _right(judged, check.cpu, master.cases.get(check.id), proof)
             say("stub")
             for judged in judging(master.checks, next(workers), {}):
                 if judged.result.outcome == PASS:
@@ -96,8 +96,12 @@ def _workers(texts: list[str], memory_mib: int) -> Iterator[Iterator[Worker]]:
             sandbox.close()
 
 
-def _right(judged: Judged, limit: float, proof: Proof) -> None:
+def _right(judged: Judged, limit: float, cases: int | None, proof: Proof) -> None:
     result = judged.result
+    if judged.cases != cases:
+        at = f"lab.toml: [cases] {result.check}: " + ("is missing" if cases is None else f"is {cases}")
+        rule = f"{at}, but the solution is asked {judged.cases} cases; both must agree, so that no change of checks.py"
+        proof.problems.append(f'{rule} weakens a check unnoticed\n  example: "{result.check}" = {judged.cases}')
     if result.outcome != PASS:
         seen = f"trace {result.trace!r}, right {result.right!r}, got {result.got!r}"
         proof.problems.append(f"{result.check}: the solution fails it ({result.outcome}): {seen}")

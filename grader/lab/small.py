@@ -1,4 +1,4 @@
-"""Short histories, smallest first, so that the first failure is also the shortest; and how they are written.
+"""Histories: all short ones, smallest first, so that the first failure is also the shortest; and drawn ones.
 
 A change is (row, diff). An epoch is a list of changes. A history is a list of epochs.
 """
@@ -6,8 +6,9 @@ A change is (row, diff). An epoch is a list of changes. A history is a list of e
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .checks import Shape, UnlikeError
@@ -59,6 +60,35 @@ def text(history: Iterable[Iterable[Change]]) -> str:
 def _change(row: Any, diff: int) -> str:
     words = " ".join(map(str, row)) if isinstance(row, tuple) else str(row)
     return f"{'+' if diff > 0 else '-'}{words}" + (f" (x {abs(diff)})" if abs(diff) > 1 else "")
+
+
+def drawn_epoch(draw: random.Random, there: list[Any], row: Callable[[], Any]) -> list[Change]:
+    """Return up to three drawn changes: new rows, and deletions of rows that are ``there``, which is kept up to date.
+
+    ``row`` draws a row. The order of the changes is that of their drawing.
+    """
+    epoch = []
+    for _ in range(draw.randrange(4)):
+        if there and draw.random() < 0.4:
+            epoch.append((there.pop(draw.randrange(len(there))), -1))
+        else:
+            there.append(row())
+            epoch.append((there[-1], +1))
+    return epoch
+
+
+def view_changes(history: Sequence[Any], view: Callable[[Sequence[Any]], Counter[Any]]) -> list[list[Change]]:
+    """Return the changes of a view in each epoch. ``view`` computes its rows, with their counts, from epochs.
+
+    >>> view_changes([[("a", 1), ("b", 1)], [("a", -1)]], lambda epochs: Counter(row for e in epochs for row, _ in e))
+    [[('a', 1), ('b', 1)], [('a', 1)]]
+    """
+    before, found = Counter[Any](), []
+    for n in range(1, len(history) + 1):
+        after = view(history[:n])
+        found.append([(row, after[row] - before[row]) for row in {**before, **after} if after[row] != before[row]])
+        before = after
+    return found
 
 
 def _like_bag(changes: Any) -> Any:

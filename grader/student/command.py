@@ -67,7 +67,7 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
     """Run checks in the order of their tasks, and print what they find as soon as it is known."""
     checks = sorted(checks, key=lambda check: check.task)
     running, entries, results = judging(checks, local, lab.known), [], list[Result]()
-    task, failed = 0, set[int]()
+    task, failed = 0, set[int | str]()
     for check in checks:
         if check.task != task and failed and not go_on:
             break
@@ -78,11 +78,11 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
         if not as_json:
             if check.task != task:
                 print(f"task {check.task}: {lab.tasks.get(check.task, '')}")
-            brief = check.task in failed
+            brief = not failed.isdisjoint((check.task, *check.needs))
             print("\n".join(_message(result, printed, brief, check.id in lab.advice)), flush=True)
         task = check.task
         if result.outcome != PASS and check.id not in lab.advice:
-            failed.add(task)
+            failed |= {task, check.id}
     last = lab.last(sum(result.outcome == PASS for result in results), len(results))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
     return FAILED if failed else OK
@@ -102,7 +102,8 @@ def _printed(check: Check, result: Result, local: Local) -> str:
 def _message(result: Result, printed: str, brief: bool = False, advice: bool = False) -> Iterator[str]:
     """Yield the lines about a result.
 
-    ``brief``: one line, because a check of its task before it has failed. ``advice``: the check has no points.
+    ``brief``: one line, because a check of its task, or one that it needs, has failed before. ``advice``: the check
+    has no points.
     """
     if result.got.startswith(_TODO):
         yield f"  to do   {result.check}: {result.got.removeprefix(_TODO)}"

@@ -25,6 +25,8 @@ class Answer:
     kind: str
     value: Any = None
     why: str = ""
+    types: tuple[str, ...] = ()
+    """The names of an exception's class and of its bases, such as ("KeyError", "LookupError", "Exception", ...)."""
 
     def same(self, expected: Any) -> bool:
         """Return whether the answer is a value that is equal to ``expected`` and has the same type."""
@@ -72,11 +74,12 @@ def read(raw: bytes, number: str) -> Answer:
         return Answer(BAD, why="not an answer to this question")
     if set(said) == {"number", "ask", "args"} and type(said["ask"]) is str and type(said["args"]) is list:
         return Answer(ASK, [said["ask"], said["args"]])
-    if set(said) not in ({"number", "value"}, {"number", "error"}):
-        return Answer(BAD, why="not an answer to this question")
-    if "error" in said:
-        return Answer(ERROR, why=_ADDRESS.sub("0x...", str(said["error"])[:1000]))
-    return Answer(VALUE, said.get("value"))
+    if set(said) == {"number", "value"}:
+        return Answer(VALUE, said["value"])
+    if set(said) == {"number", "error", "types"} and type(said["types"]) is list:
+        why = _ADDRESS.sub("0x...", str(said["error"])[:1000])
+        return Answer(ERROR, why=why, types=tuple(map(str, said["types"])))
+    return Answer(BAD, why="not an answer to this question")
 
 
 def close(got: Any, expected: float, within: float) -> bool:

@@ -14,8 +14,9 @@ A question is {number, steps}. A step is one of these lists:
     ["call", HANDLE, NAME, ARGS]      calls a method; if HANDLE is "", a function of the module
     ["get", HANDLE, NAME]             reads an attribute
 
-The answer is {number, value}, where ``value`` lists the results of "call" and "get", or {number, error}. The result of
-"cells" and "import" is a list of what was left out of a notebook; it is empty if there is a module. In ARGS,
+The answer is {number, value}, where ``value`` lists the results of "call" and "get", or {number, error, types}, where
+``types`` lists the exception's class and its bases. The result of "cells" and "import" is a list of what was left out
+of a notebook; it is empty if there is a module. In ARGS,
 {"(": [...]} is a tuple, and {"?": NAME} is a function of the grader. To call it, the program sends {number, ask, args},
 and reads {told} or {refused}.
 """
@@ -209,7 +210,8 @@ def answer(asked: Any) -> bytes:
         return raw
     except Exception as error:  # an exception is also an answer
         said = f"{type(error).__name__}: {error}{where(error)}"
-        return json.dumps({"number": asked["number"], "error": said[:1000]}).encode()
+        types = [one.__name__ for one in type(error).__mro__]
+        return json.dumps({"number": asked["number"], "error": said[:1000], "types": types}).encode()
 
 
 def where(error: BaseException) -> str:

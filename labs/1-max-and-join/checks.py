@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from functools import partial
 
-from grader.lab import BAG, EMITTED, Case, Shape, check, each, histories, text
+from grader.lab import BAG, EMITTED, Case, Shape, UnlikeError, check, drawn_epoch, each, histories, text, view_changes
 
 SECRET = "public"
 ROWS = {"info": ("F", "Fruit"), "visit": ("F", 1), "other visit": ("G", 2)}
@@ -20,20 +20,16 @@ def tally(changes):
     return total
 
 
-def joined(history):
-    """The changes of the join in each epoch of (info, visit)."""
-    before, answers = Counter(), []
-    for n in range(1, len(history) + 1):
-        info = tally(change for left, _ in history[:n] for change in left)
-        visit = tally(change for _, right in history[:n] for change in right)
-        after = Counter()
-        for (product, category), many in info.items():
-            for (other, length), more in visit.items():
-                if product == other:
-                    after[product, category, length] += many * more
-        answers.append([(row, after[row] - before[row]) for row in {**before, **after} if after[row] != before[row]])
-        before = after
-    return answers
+def joined(epochs):
+    """The rows of the join after some epochs of (info, visit), each with its count."""
+    info = tally(change for left, _ in epochs for change in left)
+    visit = tally(change for _, right in epochs for change in right)
+    rows = Counter()
+    for (product, category), many in info.items():
+        for (other, length), more in visit.items():
+            if product == other:
+                rows[product, category, length] += many * more
+    return rows
 
 
 def largest(history):
@@ -73,7 +69,9 @@ def one_a_side(epoch):
 def joins(student, chosen):
     for history in chosen:
         epochs = [sides(epoch) for epoch in history]
-        yield Case(text(history), joined(epochs), partial(student.play, "Join", "step", epochs), each(BAG))
+        yield Case(
+            text(history), view_changes(epochs, joined), partial(student.play, "Join", "step", epochs), each(BAG)
+        )
 
 
 def maxima(student, chosen):
@@ -152,11 +150,10 @@ def drawn_join(student):
     """After every epoch, the result equals the join of all rows."""
     for n in range(20):
         draw = random.Random(f"join {SECRET} {n}")
-        history = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.choice("xy")), 6)
-        visits = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.randrange(3)), 6)
-        epochs = [(left, right) for left, right in zip(history, visits, strict=True)]
-        trace = " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)
-        yield Case(trace, joined(epochs), partial(student.play, "Join", "step", epochs), each(BAG))
+        epochs = drawn_epochs(draw, 6, 3)
+        yield Case(
+            shown(epochs), view_changes(epochs, joined), partial(student.play, "Join", "step", epochs), each(BAG)
+        )
 
 
 @check("max.kinds", task=3, rule=6)
@@ -224,7 +221,9 @@ def small(student):
             for changes in history:
                 saving.step(changes)
             saved = saving.save()
-            return len(saved) if isinstance(saved, list) else saved
+            if type(saved) is not list:
+                raise UnlikeError(f"save() has returned {saved}; it returns a list of entries (key, value, count)")
+            return len(saved)
 
         left = sum(1 for count in counts(history)[-1].values() if count)
         yield Case(f"{text(history)} | save, number of entries", left, entries)
@@ -235,21 +234,20 @@ def view(student):
     """The longest visit of each category: Max takes what Join emits."""
     for n in range(10):
         draw = random.Random(f"view {SECRET} {n}")
-        history = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.choice("xy")), 5)
-        visits = drawn_history(draw, lambda draw=draw: (draw.choice("ABC"), draw.randrange(4)), 5)
-        epochs = [(left, right) for left, right in zip(history, visits, strict=True)]
+        epochs = drawn_epochs(draw, 5, 4)
 
         def both(epochs=epochs):
             join, top = student.new("Join"), student.new("Max")
             return [top.step(categories(join.step(*epoch))) for epoch in epochs]
 
         def categories(changes):
-            BAG.like(changes)
+            if not all(type(row) is list and len(row) == 3 for row, _ in BAG.like(changes)):
+                raise UnlikeError(f"Join.step() has returned {changes}; its rows are (product, category, length)")
             return [((category, length), diff) for (_, category, length), diff in changes]
 
-        trace = " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)
-        right = largest([[((c, length), diff) for (_, c, length), diff in changes] for changes in joined(epochs)])
-        yield Case(trace, right, both, each(EMITTED))
+        of_join = view_changes(epochs, joined)
+        right = largest([[((c, length), diff) for (_, c, length), diff in changes] for changes in of_join])
+        yield Case(shown(epochs), right, both, each(EMITTED))
 
 
 def small_epochs(changes, most):
@@ -258,16 +256,14 @@ def small_epochs(changes, most):
         yield from (list(epoch) for epoch in itertools.product(changes, repeat=length))
 
 
-def drawn_history(draw, row, epochs):
-    """Epochs of inserted rows, and deletions of rows that are there."""
-    there, history = [], []
-    for _ in range(epochs):
-        epoch = []
-        for _ in range(draw.randrange(4)):
-            if there and draw.random() < 0.4:
-                epoch.append((there.pop(draw.randrange(len(there))), -1))
-            else:
-                there.append(row())
-                epoch.append((there[-1], +1))
-        history.append(epoch)
-    return history
+def drawn_epochs(draw, many, lengths):
+    """Drawn epochs of (info, visit). Rows that are deleted are there."""
+    info, visit = [], []
+    left = [drawn_epoch(draw, info, lambda: (draw.choice("ABC"), draw.choice("xy"))) for _ in range(many)]
+    right = [drawn_epoch(draw, visit, lambda: (draw.choice("ABC"), draw.randrange(lengths))) for _ in range(many)]
+    return list(zip(left, right, strict=True))
+
+
+def shown(epochs):
+    """Epochs of (info, visit) as the student reads them."""
+    return " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)

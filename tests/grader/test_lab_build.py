@@ -12,11 +12,11 @@ import pytest
 from lab_master import CELLS, CHECKS, LAB, MUTANTS, SOLUTION
 
 from grader.errors import UsageError
-from grader.lab import Result, drawn
+from grader.lab import drawn
 from grader.lab.build import build, student
 from grader.lab.bundle import read_bundle
 from grader.lab.command import main
-from grader.lab.judge import PASS, Judged
+from grader.lab.judge import PASS, Judged, Result
 from grader.lab.master import disagreements, read
 from grader.lab.prove import Proof, _right, prove
 from grader.lab.regions import MasterError, stub
@@ -102,6 +102,9 @@ def test_the_same_bytes_and_a_secret(built: Path, tmp_path: Path, capsys: pytest
             "The digits", "Numbers")}, "gives the answers of [concatenates] in add, but says something else"),
         ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]")}, "[only-grows]: passes all checks"),
         ({"checks": CHECKS.replace("in chosen()", "in chosen()[:0]")}, "add.drawn: the stub passes it"),
+        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "(0, 1), repeat=2")},
+         "lab.toml: [cases] add: is 9, but the solution is asked 4 cases; both must agree"),
+        ({"lab": LAB.replace('"add" = 9\n', "")}, '[cases] add: is missing, but the solution is asked 9 cases'),
         ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")}, "raised ZeroDivision"),
         ({"solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
           "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")}, "add: the stub passes it"),
@@ -122,12 +125,12 @@ def test_a_solution_that_takes_too_long_is_refused() -> None:
     """The solution takes at most a tenth of a check's limit, so that slower right solutions pass, too."""
     proof = Proof()
     passed = Result("add", 1, "add(a, b) adds two numbers.", False, PASS)
-    _right(Judged(passed, cpu=0.2), 2.0, proof)
+    _right(Judged(passed, cases=4, cpu=0.2), 2.0, 4, proof)
     assert proof.problems == []
-    _right(Judged(passed, cpu=0.5), 2.0, proof)
+    _right(Judged(passed, cases=4, cpu=0.5), 2.0, 4, proof)
     (problem,) = proof.problems
     assert "takes 0.50 s of CPU time; it may take 10% of the check's 2 s\n  example: @check(..., cpu=10)" in problem
-    _right(Judged(Result("add", 1, "", False, PASS, flags=("two different answers",))), 2.0, proof)
+    _right(Judged(Result("add", 1, "", False, PASS, flags=("two different answers",)), cases=4), 2.0, 4, proof)
     assert "with the solution, two different answers" in proof.problems[1]
 
 
@@ -143,6 +146,8 @@ def test_a_solution_that_takes_too_long_is_refused() -> None:
         ({"lab": LAB.replace("number = 9", "number")}, "lab.toml: Expected '=' after a key"),
         ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "[points] sum.sign: there is no such check in checks.py"),
         ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "checks.py, line 36: sum.signs: has no points in lab.toml"),
+        ({"lab": LAB.replace('"add" = 9', '"add" = 0')}, "[cases]: must be the number of cases of each check"),
+        ({"lab": f'{LAB}"sum" = 1\n'}, "lab.toml: [cases] sum: there is no such check in checks.py"),
         ({"mutants": ""}, "mutants.toml, line 1: there is no wrong solution"),
         ({"mutants": "says = 1\n"}, "mutants.toml, line 1: says: each wrong solution is a table"),
         ({"mutants": MUTANTS.replace("a + b\"", "b + a\"", 1)}, "mutants.toml, line 4: [concatenates] replace: each "
@@ -160,7 +165,7 @@ def test_a_solution_that_takes_too_long_is_refused() -> None:
         ({"checks": CHECKS + "\n\nprint('loaded')\n"}, "checks.py, line 59: outside of functions there may only be"),
         ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "NUMBERS, repeat=2")}, "a visible check uses SECRET"),
         ({"checks": CHECKS.replace("rule=3)", 'rule=3, needs=("add.drawn",))')},
-         "sum.signs is visible, but needs the hidden check add.drawn"),
+         "'sum.signs' needs 'add.drawn', which is hidden, or no check above it"),
         ({"checks": CHECKS.replace('"sum.restart", task=2', '"sum.restart", task=1')},
          "sum.restart (task 1) stands after sum.signs (task 2)"),
         ({"checks": CHECKS.replace('SECRET = "public"', 'SECRET = "mine"')}, 'SECRET must be set once, to "public"'),

@@ -111,8 +111,13 @@ def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     ]
     status, lines = ran(folder, capsys, "--all")
     assert status == 1 and "  pass    keeps" in lines and lines[-1].startswith("visible: 1 of 3 pass. 1 hidden")
-    status, lines = ran(lab(("2 * x", "2 * min(x, 2)"), ("saved[0]", "None")), capsys, "--all")
+    folder = lab(("2 * x", "2 * min(x, 2)"), ("saved[0]", "None"))
+    status, lines = ran(folder, capsys, "--all")
     assert status == 1 and "    got     4" in lines and "    got     None" in lines
+    (folder / "checks.py").write_text(CHECKS.replace("rule=8", 'needs=("double.small",)'))
+    status, lines = ran(folder, capsys, "--all")
+    assert status == 1 and "    got     4" in lines and "  wrong   keeps  (--case keeps:1)" in lines
+    assert "    got     None" not in lines
     folder = lab(("return 2 * x", "print('got', x, 'ß')\n    return 2 * min(x, 2)"))
     status, lines = ran(folder, capsys, "--task", "2")
     assert status == 0 and lines[-1].startswith("visible: 1 of 3 pass, 2 not run.")

@@ -1,0 +1,88 @@
+"""The checks of the labs: how many cases they ask, and answers that no right solution gives."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_process import Here
+
+from grader.lab.checks import load
+from grader.lab.judge import PASS, judging
+
+LABS = sorted(path.parent for path in (Path(__file__).resolve().parents[2] / "labs").glob("*/lab.toml"))
+LIMITS = re.compile(
+    r"most=(\d)|(?:epochs_of|watched|readers)\((\d)\)|scripts\(.*, (\d)\)|\], (\d)\)|for n in range\((\d+)\):"
+)
+"""How checks.py says how many cases there are."""
+
+
+def unlike(lab: Path, text: str, work: Path, line: int = 0) -> Iterator[tuple[str, int, int]]:
+    """The checks whose number of cases differs from lab.toml, as (id, now, in lab.toml); first those at a line."""
+    (work / "checks.py").write_text(text)
+    cases = tomllib.loads((lab / "lab.toml").read_text())["cases"]
+    checks = load(work / "checks.py")
+    assert {one.id for one in checks} == set(cases)
+    starts = {one.id: one.cases.__code__.co_firstlineno for one in checks}
+    near = max((start for start in starts.values() if start <= line), default=0)
+    checks.sort(key=lambda one: starts[one.id] != near)
+    for judged in judging(checks, Here((lab / "solution.py").read_text()), {}):
+        assert judged.result.outcome == PASS, judged.result
+        if judged.cases != cases[judged.result.check]:
+            yield judged.result.check, judged.cases, cases[judged.result.check]
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_a_weaker_check_asks_fewer_cases(lab: Path, tmp_path: Path) -> None:
+    """Making any limit of a check smaller by one changes a number of lab.toml. Another secret changes none."""
+    text = (lab / "checks.py").read_text()
+    for secret in ("public", "twelve words"):
+        assert list(unlike(lab, text.replace('SECRET = "public"', f'SECRET = "{secret}"'), tmp_path)) == []
+    limits = [found.span(found.lastindex) for found in LIMITS.finditer(text) if found.lastindex]
+    assert len(limits) >= 8
+    for first, last in limits:
+        less = f"{text[:first]}{int(text[first:last]) - 1}{text[last:]}"
+        line = text.count("\n", 0, first) + 1
+        assert next(unlike(lab, less, tmp_path, line), None), f"checks.py, line {line}: {text.splitlines()[line - 1]}"
+
+
+LARGE = 9 * 10**4299
+"""Twice this number has more digits than Python converts to text."""
+NESTED: Any = None
+for _ in range(45):
+    NESTED = [NESTED]
+ODD = [
+    *(None, True, -1.5, "Nut", "\ud800", [], [[]], {}, [{}], NESTED),
+    *([["Nut", 1]], [["+I", [{}, []]]], [[["Nut", {}], LARGE], [["Nut", {}], LARGE]], [[1, 2, [[["Nut"], "1", 1]]]]),
+    *([["question"]], [["change", "Nut", True]], [["answer", "Nut", [1, "1"]]], [["evict", "\ud800"]]),
+]
+CHANGES: dict[str, Callable[[list[Any], Any], list[Any]]] = {
+    "every answer": lambda results, odd: [odd] * len(results),
+    "the last answer": lambda results, odd: [*results[:-1], odd] if results else [],
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_odd_answers_are_wrong(lab: Path, how: str) -> None:
+    """An answer of another shape is wrong, with a message. It raises nothing in the check."""
+    text, change = (lab / "solution.py").read_text(), CHANGES[how]
+    checks = [
+        replace(one, cases=lambda student, cases=one.cases: itertools.islice(cases(student), 12))
+        for one in load(lab / "checks.py")
+    ]
+    passed = set()
+    for odd in ODD:
+        for judged in judging(checks, Here(text, lambda results, odd=odd: change(results, odd)), {}):
+            result = judged.result
+            assert (result.outcome == PASS) != bool(result.got), result
+            assert result.outcome in (PASS, "wrong", "error"), result
+            if result.outcome == PASS:
+                passed.add((result.check, str(odd)))
+    assert passed <= {("few", "[]")}
