@@ -7,14 +7,17 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from in_process import Here
 
-from grader.lab.checks import load
+from grader.lab import Case
+from grader.lab.checks import Cases, load
 from grader.lab.judge import PASS, judging
+from grader.worker import Student
 
 LABS = sorted(path.parent for path in (Path(__file__).resolve().parents[2] / "labs").glob("*/lab.toml"))
 LIMITS = re.compile(
@@ -62,10 +65,15 @@ ODD = [
     *([["Nut", 1]], [["+I", [{}, []]]], [[["Nut", {}], LARGE], [["Nut", {}], LARGE]], [[1, 2, [[["Nut"], "1", 1]]]]),
     *([["question"]], [["change", "Nut", True]], [["answer", "Nut", [1, "1"]]], [["evict", "\ud800"]]),
 ]
-CHANGES: dict[str, Callable[[list[Any], Any], list[Any]]] = {
-    "every answer": lambda results, odd: [odd] * len(results),
-    "the last answer": lambda results, odd: [*results[:-1], odd] if results else [],
+CHANGES: dict[str, Callable[[Any, list[Any]], list[Any]]] = {
+    "every answer": lambda odd, results: [odd] * len(results),
+    "the last answer": lambda odd, results: [*results[:-1], odd] if results else [],
 }
+
+
+def first_cases(cases: Cases, student: Student) -> Iterator[Case]:
+    """The first cases of a check."""
+    return itertools.islice(cases(student), 12)
 
 
 @pytest.mark.parametrize("how", CHANGES)
@@ -73,13 +81,10 @@ CHANGES: dict[str, Callable[[list[Any], Any], list[Any]]] = {
 def test_odd_answers_are_wrong(lab: Path, how: str) -> None:
     """An answer of another shape is wrong, with a message. It raises nothing in the check."""
     text, change = (lab / "solution.py").read_text(), CHANGES[how]
-    checks = [
-        replace(one, cases=lambda student, cases=one.cases: itertools.islice(cases(student), 12))
-        for one in load(lab / "checks.py")
-    ]
+    checks = [replace(one, cases=partial(first_cases, one.cases)) for one in load(lab / "checks.py")]
     passed = set()
     for odd in ODD:
-        for judged in judging(checks, Here(text, lambda results, odd=odd: change(results, odd)), {}):
+        for judged in judging(checks, Here(text, partial(change, odd)), {}):
             result = judged.result
             assert (result.outcome == PASS) != bool(result.got), result
             assert result.outcome in (PASS, "wrong", "error"), result
