@@ -15,6 +15,7 @@ picture of the same numbers, for pages that cannot run plotly.
     tables           displays data frames with left-aligned text
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
+    outcome_tree     every order of some actions as a tree, with the outcome of each order
     process_map      the processes of a Spark job in Python, and which of them have a copy of a graph
 
 >>> import sharedstate_lite as ss
@@ -36,7 +37,7 @@ Modules, from the bottom: ``palette`` defines the colours, ``text`` measures tex
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
 ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written`` checks the reader's
 code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a
-time axis with its marks, and ``process_map`` draws processes.
+time axis with its marks, ``outcome_tree`` draws orders, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -47,6 +48,7 @@ from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
 from .line_charts import curves, hits_chart, rows_chart, time_chart
+from .outcome_tree import outcome_tree
 from .predict import emitted
 from .prediction import predict
 from .process_map import process_map
@@ -63,6 +65,7 @@ __all__ = [
     "graph",
     "hits_chart",
     "lifetimes",
+    "outcome_tree",
     "predict",
     "process_map",
     "rows_chart",

@@ -356,7 +356,7 @@ def test_a_recording_has_a_line_for_each_message() -> None:
         ("c", "k", 11, None, "10", ""),
     ]
     notes = recorded["notes"]
-    assert notes["c", 4] == "saves 0" and notes["c", 6] == "logs 10" and notes["k", 9] == "saves []"
+    assert notes["c", 4] == "saves 0" and notes["c", 6] == "logs 10" and notes["k", 9] == "saves nothing"
     assert notes["s1", 10] == "crash" and notes["c", 10] == "crash, back to snapshot 1"
     with pytest.raises(Error, match=r"action 2, 'k takes 10', is not possible here; choose one of"):
         s.as_recording(protocol, ["s2 sends 10", "k takes 10"])

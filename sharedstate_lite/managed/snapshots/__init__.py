@@ -5,6 +5,7 @@ wrong variants, in which one thing is switched off. Without a crash, every one o
 
     PauseAll, Aligned, ChandyLamport, Overtaking     a snapshot of the whole job; everything crashes
     StrongProductions, UpstreamBackup, CausalLogs    recovery of one operator; the others keep running
+    Coordinated                                      what the protocols of the first line share, for one of your own
     EpochCommit, SparkBatches                        the input is cut into epochs, and each epoch commits
     Loop, MoveBin                                    an operator that sends rows to itself; a bin changes its owner
 
@@ -27,7 +28,7 @@ Source: Carbone et al., Beyond Analytics, SIGMOD 2020 (the protocols); dslabs (s
 """
 
 from .as_recording import Recorded, as_recording
-from .barriers import Aligned, ChandyLamport, Overtaking, PauseAll
+from .barriers import Aligned, ChandyLamport, Coordinated, Overtaking, PauseAll
 from .epochs import EpochCommit, SparkBatches
 from .explore import LIMIT, Exploration, Replayed, costs, explore, replay, runs
 from .local import CausalLogs, StrongProductions, UpstreamBackup
@@ -38,9 +39,11 @@ from .world import BARRIER, Action, Outcome, Protocol, World
 __all__ = [
     "BARRIER",
     "LIMIT",
+    "Action",
     "Aligned",
     "CausalLogs",
     "ChandyLamport",
+    "Coordinated",
     "EpochCommit",
     "Exploration",
     "Loop",
@@ -52,7 +55,6 @@ __all__ = [
     "Recorded",
     "Replayed",
     "SparkBatches",
-    "Action",
     "StrongProductions",
     "UpstreamBackup",
     "World",

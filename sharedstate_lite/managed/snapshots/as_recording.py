@@ -6,7 +6,7 @@
 >>> recorded["run"]
 [('s1', 'c', 1, 4, '1', ''), ('s1', 'c', 3, None, '|', ''), ('c', 'k', 4, None, '1', '')]
 >>> recorded["lanes"], recorded["notes"]
-(['s1', 's2', 'c', 'k'], {('s1', 3): 'saves 1 sent'})
+(['s1', 's2', 'c', 'k'], {('s1', 3): 'saves offset 1'})
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class UnderWay:
 class BarrierWorld(SumWorld):
     """``under_way`` is the snapshot that is being taken, ``saved`` the last whole one.
 
-    ``asked`` counts the snapshots that were begun. ``seen`` are the channels whose barrier has reached c.
+    ``asked`` counts the snapshots that were begun. ``seen`` are the channels whose barrier c has taken; after the last
+    barrier it is empty again.
     """
 
     under_way: UnderWay | None = None
@@ -60,7 +61,7 @@ class BarrierWorld(SumWorld):
 
 
 @dataclass(frozen=True)
-class Snapshots(SumJob[BarrierWorld]):
+class Coordinated(SumJob[BarrierWorld]):
     """What the four protocols share: the coordinator, sources, k, the end of the input, and recovery."""
 
     plain: bool = field(default=False, kw_only=True)
@@ -96,7 +97,7 @@ class Snapshots(SumJob[BarrierWorld]):
             if now is not None and now.sent[i] is None:
                 kept = replace(now, sent=put(now.sent, i, world.sent[i]))
                 after = replace(push(world, i, BARRIER), under_way=kept)
-                yield Action(f"s{i + 1} sends the barrier", after, {"writes": 1}, note=f"saves {world.sent[i]} sent")
+                yield Action(f"s{i + 1} sends the barrier", after, {"writes": 1}, note=f"saves offset {world.sent[i]}")
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         """Yield what c can do with the messages of channel ``i``, which is not empty."""
@@ -106,6 +107,11 @@ class Snapshots(SumJob[BarrierWorld]):
         """Return the world after c has taken a row from channel ``i`` and sent the new total to k."""
         total = world.total + world.channels[i][0]
         return push(replace(pop(world, i), total=total), self.to_k, total)
+
+    def take_barrier(self, world: BarrierWorld, i: int) -> BarrierWorld:
+        """Return the world after c has taken the barrier at the head of channel ``i``."""
+        seen = world.seen | {i}
+        return replace(pop(world, i), seen=seen if len(seen) < len(self.records) else frozenset())
 
     def save(self, world: BarrierWorld) -> BarrierWorld:
         """Return the world after c has saved its total."""
@@ -126,7 +132,9 @@ class Snapshots(SumJob[BarrierWorld]):
         if queue[0] == BARRIER:
             assert after.under_way is not None
             after = replace(after, under_way=replace(after.under_way, told=world.told))
-            yield self.close("k takes the barrier", after, {"writes": 1}, f"saves {list(world.told)}")
+            yield self.close(
+                "k takes the barrier", after, {"writes": 1}, f"saves {', '.join(map(str, world.told)) or 'nothing'}"
+            )
         else:
             after = replace(after, told=(*world.told, queue[0]))
             output = (*world.output, queue[0]) if self.plain else world.output
@@ -135,14 +143,14 @@ class Snapshots(SumJob[BarrierWorld]):
     def close(self, label: str, world: BarrierWorld, cost: dict[str, int], note: str = "") -> Action[BarrierWorld]:
         """Return the step. If no part of the snapshot is missing, it is now the one that recovery uses."""
         now = world.under_way
-        if now is None or now.total is None or now.told is None or len(world.seen) < len(self.records):
+        if now is None or now.total is None or now.told is None or world.seen:
             return Action(label, world, cost, note=note)
         sent, told = tuple(n for n in now.sent if n is not None), now.told
         if len(sent) < len(self.records):
             return Action(label, world, cost, note=note)
         saved = Saved(now.number, sent, now.total, told, now.channels)
         output = world.output if self.plain else world.output + told[len(world.output) :]
-        after = replace(world, under_way=None, saved=saved, seen=frozenset(), output=output)
+        after = replace(world, under_way=None, saved=saved, output=output)
         label = f"{label}: snapshot {now.number} is whole"
         return Action(label, after, cost | self.delayed(world, told), note=note)
 
@@ -171,7 +179,7 @@ class Snapshots(SumJob[BarrierWorld]):
 
 
 @dataclass(frozen=True)
-class PauseAll(Snapshots):
+class PauseAll(Coordinated):
     """Stop the sources, wait until no row is in flight, save everything, continue.
 
     Wrong: ``drain=False`` does not wait, and the rows in flight are in no part of the snapshot.
@@ -186,7 +194,7 @@ class PauseAll(Snapshots):
         elif not self.drain or not any(world.channels):
             waited = sum(map(len, self.records)) - sum(world.sent)
             whole = replace(now, sent=world.sent, total=world.total, told=world.told)
-            after = replace(world, under_way=whole, seen=frozenset(self.inputs))
+            after = replace(world, under_way=whole)
             yield self.close("all save their state", after, {"writes": 4, "held": waited})
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
@@ -194,7 +202,7 @@ class PauseAll(Snapshots):
 
 
 @dataclass(frozen=True)
-class Aligned(Snapshots):
+class Aligned(Coordinated):
     """c reads no further from a channel whose barrier it has taken, until it has taken the barriers of all channels.
 
     Its total is then the sum of all rows before the barriers and of no row after them: no channel is stored.
@@ -205,23 +213,23 @@ class Aligned(Snapshots):
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         if world.channels[i][0] != BARRIER:
-            waits = i in world.seen and len(world.seen) < len(self.records)
-            if not (waits and self.block):
+            if i not in world.seen or not self.block:
                 yield Action(f"c takes s{i + 1}'s {world.channels[i][0]}", self.add(world, i))
             return
-        after, cost = replace(pop(world, i), seen=world.seen | {i}), {}
-        if len(after.seen) == len(self.records):
-            cost = {"writes": 1, "held": sum(len(world.channels[j]) for j in world.seen) if self.block else 0}
+        after, label = self.take_barrier(world, i), f"c takes s{i + 1}'s barrier"
+        if after.seen:
+            yield Action(label, after, note="blocks it" if self.block else "")
+        else:
+            held = sum(len(world.channels[j]) for j in world.seen) if self.block else 0
             after = push(self.save(after), self.to_k, BARRIER)
-        note = f"saves {world.total}" if cost else "blocks it" if self.block else ""
-        yield Action(f"c takes s{i + 1}'s barrier", after, cost, note=note)
+            yield Action(label, after, {"writes": 1, "held": held}, note=f"saves {world.total}")
 
     def broken(self, world: BarrierWorld) -> str:
         return "the snapshot stores a channel" if any(world.saved.channels) else super().broken(world)
 
 
 @dataclass(frozen=True)
-class ChandyLamport(Snapshots):
+class ChandyLamport(Coordinated):
     """c saves its total at the first barrier, and logs what it then takes from a channel until that channel's barrier.
 
     The barrier travels at the tail of each channel. Wrong: ``log=False`` stores no rows of channels.
@@ -232,7 +240,7 @@ class ChandyLamport(Snapshots):
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         message = world.channels[i][0]
         if message == BARRIER:
-            after, cost = replace(pop(world, i), seen=world.seen | {i}), {}
+            after, cost = self.take_barrier(world, i), {}
             if not world.seen:
                 after, cost = push(self.save(after), self.to_k, BARRIER), {"writes": 1}
             yield self.close(f"c takes s{i + 1}'s barrier", after, cost, f"saves {world.total}" if cost else "")
@@ -244,7 +252,7 @@ class ChandyLamport(Snapshots):
 
 
 @dataclass(frozen=True)
-class Overtaking(Snapshots):
+class Overtaking(Coordinated):
     """Flink's unaligned barrier: it overtakes the rows that wait in c's input and output, and they are stored.
 
     So a snapshot does not wait for slow operators. Wrong: ``log_rows=False`` stores no rows of channels.
@@ -263,8 +271,8 @@ class Overtaking(Snapshots):
                 yield Action(label, after)
         if BARRIER in queue:
             at, out = queue.index(BARRIER), world.channels[self.to_k]
-            rest = put(world.channels, i, queue[:at] + queue[at + 1 :])
-            after, writes, logged = replace(world, channels=rest, seen=world.seen | {i}), 0, at
+            first = replace(world, channels=put(world.channels, i, (BARRIER, *queue[:at], *queue[at + 1 :])))
+            after, writes, logged = self.take_barrier(first, i), 0, at
             if self.log_rows:
                 after = self.log(after, i, queue[:at])
             if not world.seen:

@@ -1,13 +1,15 @@
 """The marks of the stepper: small shapes that show what happened to a row, and the bars next to the row.
 
 They are drawn as lines, so they look the same with every font: + for inserted, − for deleted, a ring for looked up, a
-cross for dropped, and a box for changed.
+cross for dropped, a box for changed, and a bar across a line for a barrier.
 """
 
 from __future__ import annotations
 
+from math import dist
+
 from ..palette import colour
-from ..svg import number, rect
+from ..svg import Point, number, rect
 
 TONES = {"inserted": "inserted", "deleted": "deleted", "looked": "handle"}
 """The colour of each mark."""
@@ -57,6 +59,14 @@ def cross(x: float, y: float, arm: float = 4) -> str:
     n = number
     path = f"M{n(x - arm)} {n(y - arm)}L{n(x + arm)} {n(y + arm)}M{n(x - arm)} {n(y + arm)}L{n(x + arm)} {n(y - arm)}"
     return stroke(path, "deleted")
+
+
+def barrier(at: Point, towards: Point, arm: float = 7) -> str:
+    """Return the SVG of a barrier: a bar around ``at``, across the line that leads on to ``towards``."""
+    (x, y), n = at, number
+    far = dist(at, towards) or 1.0
+    dx, dy = (towards[1] - y) / far * arm, (x - towards[0]) / far * arm
+    return stroke(f"M{n(x - dx)} {n(y - dy)}L{n(x + dx)} {n(y + dy)}", "ink", 4.5)
 
 
 def mark(kind: str, x: float, y: float) -> str:

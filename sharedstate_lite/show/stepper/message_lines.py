@@ -34,7 +34,7 @@ from ..svg import Drawing, Point, line, number, rect, text
 from ..text import fit, width
 from .chips import DROPPED, NOW, TALL, WAITS, Chip
 from .diagram_layout import meets
-from .glyphs import cross, disc
+from .glyphs import barrier, cross, disc
 
 PITCH = 32.0
 """The distance between two steps in px. A chip fits between them."""
@@ -49,9 +49,11 @@ HEADING, NOTE = 110.0, 130.0
 """The width in px that is kept free for the first and the last title, and for notes beside the last lane."""
 PLACES = [(part / 24, shift) for part in range(1, 24) for shift in (0.0, -0.3, 0.3)]
 """Where a chip can be: a fraction of a part of its line, and how far it is shifted, as a fraction of its width."""
-BADGE = re.compile(r"([+−-]\d+|[+−-][IUD]|[?=±−0-])(?: |$)")
+BADGE = re.compile(r"([+−-]\d+|[+−-][IUD]|[?=±−0|-])(?: |$)")
+BARRIER = "|"
+"""The badge of a barrier, which is drawn as a bar across its line."""
 
-LEGEND = {"?": "upquery", "=": "response", "−": "eviction", "": ""}
+LEGEND = {"?": "upquery", "=": "response", "−": "eviction", BARRIER: "barrier", "": ""}
 """The name of a message by its badge. Every other badge is that of a change."""
 
 Area = tuple[float, float, float, float]
@@ -62,8 +64,8 @@ class MessageLine:
     """A message from the lane ``source`` to the lane ``target``.
 
     ``sent`` and ``taken`` are times; ``taken`` is None if the message is still in flight. A ``text`` can begin with a
-    badge, such as ``+1``, ``?`` for an upquery or ``=`` for its response. ``mark`` is '', ``dropped``, or words that
-    are shown with the message, whose line is then drawn double.
+    badge, such as ``+1``, ``?`` for an upquery, ``=`` for its response, or ``|`` for a barrier. ``mark`` is '',
+    ``dropped``, or words that are shown with the message, whose line is then drawn double.
     """
 
     source: str
@@ -88,7 +90,9 @@ class MessageLine:
     @property
     def tone(self) -> str:
         """The colour of the line."""
-        return {"?": "upquery", "=": "upquery", "−": "deleted", "": "handle"}.get(self.chip.badge, "muted")
+        return {"?": "upquery", "=": "upquery", "−": "deleted", BARRIER: "ink", "": "handle"}.get(
+            self.chip.badge, "muted"
+        )
 
     def __str__(self) -> str:
         taken = "in flight" if self.taken is None else f"taken at {self.taken}"
@@ -224,7 +228,10 @@ class _Drawn:
             out.append(text((MARGIN + 28, y + 4), str(at), kind="b" if at == what.now else "m", anchor="end"))
         chips = self._chips()
         out += [self._line(n) for n in range(len(what.lines))]
-        out += [disc(self.x[name], self.y[at], 4.5 if at == what.now else 3.0) for at, name in what.acts]
+        crashed = {event for event, words in what.notes.items() if words.startswith("crash")}
+        for at, name in what.acts:
+            place = self.x[name], self.y[at]
+            out.append(cross(*place, 5) if (name, at) in crashed else disc(*place, 4.5 if at == what.now else 3.0))
         out += [text((area[0], area[3] - 4), words, kind="i") for words, area in self.notes]
         legend, high = self._legend()
         return Drawing(self.wide, self.bottom + high, "".join([*out, *chips, legend]))
@@ -254,6 +261,8 @@ class _Drawn:
             ends = [(back[0] - dy, back[1] + dx), tip, (back[0] + dy, back[1] - dx)]
             points = "L".join(f"{number(x)} {number(y)}" for x, y in ends)
             out.append(f'<path d="M{points}Z" fill="{colour(tone)}"/>')
+        if each.chip.badge == BARRIER:
+            out.append(barrier(_along(path[-2], path[-1], 0.5), path[-1]))
         return f'<g class="message" data-message="{n}"><title>{escape(str(each))}</title>{"".join(out)}</g>'
 
     def _status(self, each: MessageLine) -> str:
@@ -268,7 +277,9 @@ class _Drawn:
         x, y, long = self.x[name], self.y[at], width(words)
         right, left = (x + 9, y - 7, x + 9 + long, y + 8), (x - 9 - long, y - 7, x - 9, y + 8)
         rightwards = last or left[0] < self.gutter or self._covered(right) <= self._covered(left)
-        return words, right if rightwards else left
+        area = right if rightwards else left
+        above = area[0], area[1] - 11, area[2], area[3] - 11
+        return words, above if self._covered(above) < self._covered(area) else area
 
     # --- chips ---------------------------------------------------------------------
 
@@ -278,8 +289,10 @@ class _Drawn:
         taken += [_around(at, 7) for _, _, at in self.crossings]
         taken += [_around(p[-1] if n in self.open else _tip(p, 8)) for n, p in enumerate(self.paths)]
         taken += [(0, 0, self.wide, self.top - 9), *(area for _, area in self.notes)]
+        bars = [n for n in range(len(self.paths)) if self.what.lines[n].chip.badge == BARRIER]
+        taken += [_around(_along(self.paths[n][-2], self.paths[n][-1], 0.5), 8) for n in bars]
         out = []
-        for n in sorted(range(len(self.paths)), key=lambda n: self.what.lines[n].sent):
+        for n in sorted(set(range(len(self.paths))) - set(bars), key=lambda n: self.what.lines[n].sent):
             each = self.what.lines[n]
             for chip in _shorter(each.chip, self.gap - 2 * CLEAR, self.wide):
                 _, area = min(self._spots(n, chip, taken), default=(0.0, None))
@@ -334,6 +347,7 @@ class _Drawn:
         for each in self.what.lines:
             if each.mark != "dropped" and (kind := LEGEND.get(each.chip.badge, "change")):
                 shown[kind] = line([(0, 0), (24, 0)], each.tone, wide=1.5, dashes="5 3" if kind == "upquery" else "")
+                shown[kind] += barrier((12, 0), (24, 0)) if kind == "barrier" else ""
         if any(m.dropped for m in self.what.lines):
             shown["dropped"] = cross(12, 0)
         if self.open:
