@@ -496,15 +496,17 @@ def test_the_server_reduces_and_does_an_epoch_once(server: postgres.Server) -> N
 
 def test_reducing_by_min_and_max_ignores_null(server: postgres.Server) -> None:
     """NULL is no value for a reducer, as in SQL."""
-    columns = (Column("plane", Type.STRING), Column("least", Type.DOUBLE), Column("most", Type.STRING))
+    values = (Column("?", Type.BOOLEAN), Column("least", Type.DOUBLE), Column("most", Type.STRING))
     store, strings = InsideStore(server), Dictionary()
-    store.open("late", [Relation("range", columns, 1, reducers=("min", "max"))], strings, BINS)
+    store.open(
+        "late", [Relation("range", (Column("plane", Type.STRING), *values), 1, reducers=("min", "max"))], strings, BINS
+    )
     words = np.array([2.5, -1.0]).view(np.int64)
     for epoch, line in enumerate([[words[0], NULL], [words[1], words[0]], [NULL, NULL]]):
         texts = strings.codes(["b", None] if epoch else ["a", "c"])
-        store.reduce({"range": np.array([strings.codes(["N1", None]), line, texts])}, epoch + 1)
+        store.reduce({"range": np.array([strings.codes(["N1", None]), [1, 1], line, texts])}, epoch + 1)
     rows = store.scan("range")
-    found = zip(strings.to_list(rows[0]), rows[1].view(np.float64).tolist(), strings.to_list(rows[2]), strict=True)
+    found = zip(strings.to_list(rows[0]), rows[2].view(np.float64).tolist(), strings.to_list(rows[3]), strict=True)
     assert set(found) == {("N1", -1.0, "b"), (None, 2.5, "c")}
     store.close()
 

@@ -78,7 +78,7 @@ class Log:
             self.head += cold
 
 
-class Counts(NamedTuple):
+class UpdateCounts(NamedTuple):
     """What a `HybridStore` did with the rows that it wrote."""
 
     in_place: int
@@ -95,7 +95,7 @@ class HybridStore(RowStore):
     >>> store.write({"total": Delta(np.array([[7, 8], [10, 20]]), np.array([1, 1]))}, epoch=1)
     >>> store.write({"total": Delta(np.array([[7, 8, 7, 8], [10, 20, 11, 21]]), np.array([-1, -1, 1, 1]))}, epoch=2)
     >>> store.counts                                              # plane 7 was before the mutable region
-    Counts(in_place=1, appended=3)
+    UpdateCounts(in_place=1, appended=3)
     >>> store.close()
     """
 
@@ -108,7 +108,7 @@ class HybridStore(RowStore):
         self._index: dict[str, Index] = {r.name: {} for r in relations}
         self._live = {r.name: 0 for r in relations}
         self._log = {r.name: self._new(r) for r in relations}
-        self.counts = Counts(0, 0)
+        self.counts = UpdateCounts(0, 0)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
         return _find(self._index[relation], self._log[relation], keys, sub)
@@ -141,7 +141,7 @@ class HybridStore(RowStore):
                     appended.append(i)
             log.update(addresses, new.T[updated])
             log.append(new.T[appended], self._memory)
-            self.counts = Counts(self.counts.in_place + len(updated), self.counts.appended + len(appended))
+            self.counts = UpdateCounts(self.counts.in_place + len(updated), self.counts.appended + len(appended))
             if log.tail > 4 * self._live[name] + self._memory:
                 self._compact(relation)
 

@@ -21,7 +21,7 @@ from psycopg import sql
 from ...errors import StateError
 from ...storage.encoding import Dictionary, Words
 from .protocol import Relation
-from .remote import RemoteStore, Table
+from .remote import RemoteStore, StateTable
 
 _REDUCE = {"sum": "{old} + {new}", "min": "least({old}, {new})", "max": "greatest({old}, {new})"}
 
@@ -44,13 +44,16 @@ class InsideStore(RemoteStore):
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         for relation in relations:
-            if relation.sub or len(relation.reducers) != len(relation.columns) - relation.key:
+            if (
+                relation.sub
+                or not relation.reducers
+                or len(_reducers(relation)) != len(relation.columns) - relation.key
+            ):
                 raise StateError(
-                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only; "
-                    f"choose store='postgres', which stores any state"
+                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only, without "
+                    f"ttl; choose store='postgres', which stores any state"
                 )
         super().open(name, relations, strings, bins)
-        self.epoch = 0
 
     def reduce(self, values: Mapping[str, Words], epoch: int) -> dict[str, Words]:
         """Reduce the rows of an epoch, int64[k, n], into each relation. Return the new rows of their keys.
@@ -72,17 +75,17 @@ class InsideStore(RemoteStore):
         return {name: rows.take(np.lexsort(rows[::-1]), axis=1) for name, rows in out.items()}
 
 
-def reducing(table: Table, relation: Relation) -> sql.Composed:
+def reducing(table: StateTable, relation: Relation) -> sql.Composed:
     """Return the statement that reduces rows into a table. Rows of the same key are reduced first."""
-    names, count = table.columns, relation.key + 1
+    names, count, reducers = table.columns, relation.key + 1, _reducers(relation)
     old, new = sql.SQL("t.{}"), sql.SQL("excluded.{}")
     first = [
         sql.SQL("{}({})::{}").format(sql.SQL(how), name, kind)
-        for how, name, kind in zip(relation.reducers, names[count:], table.types[count:], strict=True)
+        for how, name, kind in zip(reducers, names[count:], table.types[count:], strict=True)
     ]
     change = [
         sql.SQL("{} = ").format(name) + sql.SQL(_REDUCE[how]).format(old=old.format(name), new=new.format(name))
-        for how, name in zip(relation.reducers, names[count:], strict=True)
+        for how, name in zip(reducers, names[count:], strict=True)
     ]
     query = (
         "INSERT INTO {} AS t SELECT {}, {} FROM unnest({}) AS k({}) GROUP BY {} "
@@ -94,3 +97,8 @@ def reducing(table: Table, relation: Relation) -> sql.Composed:
         table.name, keys, sql.SQL(", ").join(first), table._given(len(names)), columns, keys,
         keys, sql.SQL(", ").join(change), rows,
     )  # fmt: skip
+
+
+def _reducers(relation: Relation) -> tuple[str, ...]:
+    """Return the reducer of each value column. A struct has one more, which is 1 if the struct is not NULL."""
+    return ("max",) * relation.columns[relation.key].name.startswith("?") + relation.reducers

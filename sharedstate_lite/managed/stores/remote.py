@@ -67,7 +67,7 @@ class RemoteStore(RowStore):
         except Error as error:
             raise StateError(f"store {self.kind!r} needs a PostgreSQL server: {error}") from error
         self.schema = f"state_{secrets.token_hex(8)}"
-        self._tables = {r.name: Table(self.schema, r) for r in relations}
+        self._tables = {r.name: StateTable(self.schema, r) for r in relations}
         self._handles: list[_RemoteHandle] = []
         self.exchanges = self.version = 0
         with self._db.transaction():
@@ -215,7 +215,7 @@ class _RemoteHandle:
         self._db.close()
 
 
-class Table:
+class StateTable:
     """The statements for the table of one relation. Their parameters are arrays, one for each column."""
 
     def __init__(self, schema: str, relation: Relation) -> None:
