@@ -491,6 +491,9 @@ def test_the_server_reduces_and_does_an_epoch_once(server: postgres.Server) -> N
             touched = store.reduce({"count": rows}, epoch)["count"]
             assert dict(touched.T.tolist()) == {key: want[key] for key in set(rows[0].tolist())}
     assert counts(store) == want
+    with pytest.raises(StateError, match="epoch 6 failed.*out of range; it is undone"):
+        store.reduce({"count": np.array([[1, 2, 1], [2**62, 5, 2**62]])}, 6)
+    assert counts(store) == want
     store.close()
 
 

@@ -16,14 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import psycopg
 from psycopg import sql
 
 from ...errors import StateError
-from ...storage.encoding import Dictionary, Words
+from ...storage.encoding import NULL, Dictionary, Words
 from .protocol import Relation
 from .remote import RemoteStore, StateTable
 
-_REDUCE = {"sum": "{old} + {new}", "min": "least({old}, {new})", "max": "greatest({old}, {new})"}
+_REDUCE = {
+    "sum": "coalesce({old} + {new}, {old}, {new})",
+    "min": "least({old}, {new})",
+    "max": "greatest({old}, {new})",
+}
 
 
 class InsideStore(RemoteStore):
@@ -50,8 +55,8 @@ class InsideStore(RemoteStore):
                 or len(_reducers(relation)) != len(relation.columns) - relation.key
             ):
                 raise StateError(
-                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only, without "
-                    f"ttl; choose store='postgres', which stores any state"
+                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only, "
+                    f"without ttl; choose store='postgres', which stores any state"
                 )
         super().open(name, relations, strings, bins)
 
@@ -61,16 +66,22 @@ class InsideStore(RemoteStore):
         An epoch that the server has done before is not done again.
         """
         out = {}
-        with self._db.transaction():
-            again = self._db.execute(self._at_version("SELECT version FROM {} FOR UPDATE")).fetchall()[0][0] >= epoch
-            for name, rows in values.items():
-                keys = np.unique(rows[: self._relations[name].key], axis=1)
-                if not again:
-                    query = reducing(self._tables[name], self._relations[name])
-                    out[name] = self._words(name, self._db.execute(query, self._values(name, rows), binary=True))
-                else:
-                    out[name] = self.read(name, keys)[1]
-            self._db.execute(self._at_version("UPDATE {} SET version = greatest(version, %s)"), [epoch])
+        try:
+            with self._db.transaction():
+                done = self._db.execute(self._at_version("SELECT version FROM {} FOR UPDATE")).fetchall()[0][0]
+                for name, rows in values.items():
+                    relation = self._relations[name]
+                    # As in SQL, NULL is not added. For a struct, this is the column that says that it is there.
+                    rows = rows.compress(rows[relation.key] != NULL, axis=1)
+                    if done >= epoch:
+                        out[name] = self.read(name, np.unique(rows[: relation.key], axis=1))[1]
+                    else:
+                        query = reducing(self._tables[name], relation)
+                        found = self._db.execute(query, self._values(name, rows), binary=True)
+                        out[name] = self._words(name, found)
+                self._db.execute(self._at_version("UPDATE {} SET version = greatest(version, %s)"), [epoch])
+        except psycopg.Error as error:
+            raise self._failed(error, epoch, 0, 0) from error
         self.exchanges += 1
         return {name: rows.take(np.lexsort(rows[::-1]), axis=1) for name, rows in out.items()}
 
