@@ -266,7 +266,7 @@ def test_in_flight_and_marked() -> None:
     noted = show.space_time(run, marks={9: "counted twice"}, notes={("lookers.group1", 6): "a hole"})._repr_svg_()
     assert "counted twice" in noted and "a hole" in noted
     crash = show.space_time([("a", "b", 1, 2, "-1 x")], notes={("b", 4): "crash"}).drawing.svg("x", alone=True)
-    assert "crash" in crash and crash.count("<circle") == 3 and ">−1<" in crash
+    assert "crash" in crash and crash.count("<circle") == 2 and ">−1<" in crash
 
 
 @pytest.mark.parametrize(
