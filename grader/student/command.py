@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from .local import Local
 _NAME = "python -m grader check"
 _TODO = "NotImplementedError: "
 """The code of a task that is not written yet raises this."""
+_WIDTH = 78
+"""Longer lines are wrapped, for terminals and notebooks in half a screen."""
 _LINES = 20
 """At most this many lines of the student's output are shown."""
 
@@ -36,25 +39,28 @@ def _main(args: list[str]) -> int:
     parser.add_argument("--case", metavar="CHECK:N", help="run one case of a check again, such as max.second:12")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     given = parser.parse_args(args)
-    lab = read(given.folder)
-    with Local(given.folder, lab.module) as local:
-        if given.case is not None:
-            return _replay(lab, local, given.case)
-        return _run(lab, local, _chosen(lab, given.task), given.all, given.json)
+    return _check(given.folder, given.task, given.case, given.all, given.json)
 
 
-def check(task: int | None = None, folder: Path | str = ".") -> None:
-    """Run the checks of a task, or of all tasks, from a notebook, and print what they find.
+def check(task: int | None = None, case: str | None = None, folder: Path | str = ".") -> None:
+    """Run the checks of a task, or of all tasks, or one case of a check, from a notebook, and print what they find.
 
-    Example: ``from grader import check; check(3)``.
+    Example: ``from grader import check; check(3); check(case="max.second:8")``.
     """
-    place = Path(folder)
     try:
-        lab = read(place)
-        with Local(place, lab.module) as local:
-            _run(lab, local, _chosen(lab, task), False, False)
+        _check(Path(folder), task, case, cell=True)
     except (UsageError, VoidError) as error:
         print(error)
+
+
+def _check(
+    folder: Path, task: int | None, case: str | None, go_on: bool = False, as_json: bool = False, cell: bool = False
+) -> int:
+    lab = read(folder)
+    with Local(folder, lab.module) as local:
+        if case is not None:
+            return _replay(lab, local, case, cell)
+        return _run(lab, local, _chosen(lab, task), go_on, as_json, cell)
 
 
 def _chosen(lab: Lab, task: int | None) -> list[Check]:
@@ -63,7 +69,7 @@ def _chosen(lab: Lab, task: int | None) -> list[Check]:
     return [check for check in lab.checks if task in (None, check.task)]
 
 
-def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool) -> int:
+def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool, cell: bool) -> int:
     """Run checks in the order of their tasks, and print what they find as soon as it is known."""
     checks = sorted(checks, key=lambda check: check.task)
     running, entries, results = judging(checks, local, lab.known), [], list[Result]()
@@ -79,7 +85,7 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
             if check.task != task:
                 print(f"task {check.task}: {lab.tasks.get(check.task, '')}")
             brief = not failed.isdisjoint((check.task, *check.needs))
-            print("\n".join(_message(result, printed, brief, check.id in lab.advice)), flush=True)
+            print("\n".join(_message(result, printed, cell, brief, check.id in lab.advice)), flush=True)
         task = check.task
         if result.outcome != PASS and check.id not in lab.advice:
             failed |= {task, check.id}
@@ -99,8 +105,8 @@ def _printed(check: Check, result: Result, local: Local) -> str:
     return local.printed()
 
 
-def _message(result: Result, printed: str, brief: bool = False, advice: bool = False) -> Iterator[str]:
-    """Yield the lines about a result.
+def _message(result: Result, printed: str, cell: bool, brief: bool = False, advice: bool = False) -> Iterator[str]:
+    """Yield the lines about a result. ``cell``: whether they are shown in a notebook.
 
     ``brief``: one line, because a check of its task, or one that it needs, has failed before. ``advice``: the check
     has no points.
@@ -109,12 +115,12 @@ def _message(result: Result, printed: str, brief: bool = False, advice: bool = F
         yield f"  to do   {result.check}: {result.got.removeprefix(_TODO)}"
         return
     failed = result.outcome != PASS
-    again = f"--case {result.check}:{result.case}" if result.case else ""
-    notes = {"advice, no points": advice and failed, again: brief and failed and again}
+    again = f'case="{result.check}:{result.case}"' if cell else f"--case {result.check}:{result.case}"
+    notes = {"advice, no points": advice and failed, again: brief and failed and result.case}
     yield f"  {result.outcome:7} {result.check}" + "".join(f"  ({note})" for note, shown in notes.items() if shown)
     if brief or not failed:
         return
-    rule = "" if result.number is None else f" (rule {result.number})"
+    rule = "" if result.number is None else f" (rule\u00a0{result.number})"  # not broken
     said = {
         "rule": result.rule + rule,
         "trace": result.trace,
@@ -122,16 +128,19 @@ def _message(result: Result, printed: str, brief: bool = False, advice: bool = F
         "got": result.got,
         "says": result.says,
         "flag": "; ".join(result.flags),
-        "printed": "\n".join(printed.splitlines()[-_LINES:]),
     }
+    indent, lines = " " * 12, printed.splitlines()[-_LINES:]
     for name, text in said.items():
         if text:
-            yield f"    {name:8}" + text.replace("\n", "\n" + " " * 12)
-    if again:
-        yield f"    again   python -m grader check {again}"
+            wrapped = textwrap.fill(f"    {name:8}{text}", _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+            yield wrapped.replace("\u00a0", " ")
+    if lines:
+        yield "    printed " + f"\n{indent}".join(lines)
+    if result.case:
+        yield f"    again   check({again})" if cell else f"    again   {_NAME} {again}"
 
 
-def _replay(lab: Lab, local: Local, case: str) -> int:
+def _replay(lab: Lab, local: Local, case: str, cell: bool) -> int:
     name, _, number = case.rpartition(":")
     if not (name and number.isascii() and number.isdigit() and int(number)):
         raise UsageError(f"--case {case}: give a check and the number of a case, such as max.second:12")
@@ -140,7 +149,7 @@ def _replay(lab: Lab, local: Local, case: str) -> int:
         visible = ", ".join(check.id for check in lab.checks)
         raise UsageError(f"--case {case}: {name} is hidden, or no check of this lab; the visible ones are {visible}")
     result = replay(found, int(number), local)
-    print("\n".join(_message(result, local.printed())))
+    print("\n".join(_message(result, local.printed(), cell)))
     if result.outcome == PASS:
         print(f"    trace   {result.trace}\n    got     {result.got}")
     print(lab.last(0, 0))
