@@ -16,6 +16,7 @@ picture of the same numbers, for pages that cannot run plotly.
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
     outcome_tree     every order of some actions as a tree, with the outcome of each order
+    tiles            which worker owns each bin, and which bins move
     process_map      the processes of a Spark job in Python, and which of them have a copy of a graph
 
 >>> import sharedstate_lite as ss
@@ -54,6 +55,7 @@ from .prediction import predict
 from .process_map import process_map
 from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
+from .tiles import tiles
 from .written import written
 
 __all__ = [
@@ -74,6 +76,7 @@ __all__ = [
     "static",
     "stepper",
     "tables",
+    "tiles",
     "time_chart",
     "written",
 ]
