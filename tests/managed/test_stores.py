@@ -477,6 +477,7 @@ def test_a_server_that_is_gone_is_named() -> None:
         store = opened(RemoteStore(gone), COUNT)
     with pytest.raises(StateError, match="epoch 1 failed.*unknown what it kept"):
         store.write({"count": Delta(np.array([[2], [20]]), np.array([1]))}, 1)
+    store.close()
 
 
 def test_the_server_reduces_and_does_an_epoch_once(server: postgres.Server) -> None:

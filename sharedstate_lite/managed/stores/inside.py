@@ -68,7 +68,7 @@ class InsideStore(RemoteStore):
         out = {}
         try:
             with self._db.transaction():
-                done = self._db.execute(self._at_version("SELECT version FROM {} FOR UPDATE")).fetchall()[0][0]
+                done = self._db.execute(self._at_version("SELECT epoch FROM {} FOR UPDATE")).fetchall()[0][0]
                 for name, rows in values.items():
                     relation = self._relations[name]
                     # As in SQL, NULL is not added. For a struct, this is the column that says that it is there.
@@ -79,9 +79,11 @@ class InsideStore(RemoteStore):
                         query = reducing(self._tables[name], relation)
                         found = self._db.execute(query, self._values(name, rows), binary=True)
                         out[name] = self._words(name, found)
-                self._db.execute(self._at_version("UPDATE {} SET version = greatest(version, %s)"), [epoch])
+                offset = self._at_version("UPDATE {} SET version = %s, epoch = greatest(epoch, %s)")
+                self._db.execute(offset, [self.version + 1, epoch])
         except psycopg.Error as error:
             raise self._failed(error, epoch, 0, 0) from error
+        self.version += 1
         self.exchanges += 1
         return {name: rows.take(np.lexsort(rows[::-1]), axis=1) for name, rows in out.items()}
 

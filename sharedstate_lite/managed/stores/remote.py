@@ -14,6 +14,7 @@ Source: Akidau et al., MillWheel: Fault-tolerant stream processing at internet s
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -72,7 +73,7 @@ class RemoteStore(RowStore):
         self.exchanges = self.version = 0
         with self._db.transaction():
             self._db.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.schema)))
-            self._db.execute(self._at_version("CREATE TABLE {} AS SELECT 0::bigint AS version"))
+            self._db.execute(self._at_version("CREATE TABLE {} AS SELECT 0::bigint AS version, 0::bigint AS epoch"))
             for table in self._tables.values():
                 self._db.execute(table.create())
 
@@ -117,9 +118,9 @@ class RemoteStore(RowStore):
     def close(self) -> None:
         for handle in self._handles:
             handle.close()
-        if not self._db.closed:
+        with contextlib.suppress(psycopg.OperationalError):  # if the server is gone, so are the tables
             self._db.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self.schema)))
-            self._db.close()
+        self._db.close()
 
     def _send(self, parts: Sequence[tuple[str, Words, Words]]) -> None:
         """Delete and write rows in one transaction, and in one exchange with the server."""
@@ -149,6 +150,7 @@ class RemoteStore(RowStore):
         kept = f"{done} of its {parts} rows are in the server, and stay there" if self.per_record else "it is undone"
         try:
             if self._db.closed:
+                self._db.close()
                 self._db = connected(self._server, autocommit=True)
             found = self._db.execute(self._at_version("SELECT version FROM {}")).fetchall()[0][0]
             if found > self.version:
