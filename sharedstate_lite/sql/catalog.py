@@ -19,7 +19,7 @@ from .scope import MAX_COLUMNS, find_name
 
 MAX_HEIGHT = 150
 """The maximum height of a plan, in operators. It is limited because engines process plans recursively."""
-_TYPES = {t.value: t for t in Type} | {
+TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
     "INTEGER": Type.INT,
@@ -122,7 +122,7 @@ def parse_columns(name: str, declaration: str) -> Schema:
     columns: list[Column] = []
     for part in _split(declaration):
         found = _COLUMN.fullmatch(part)
-        kind = None if found is None else _TYPES.get(" ".join(found[3].upper().split()))
+        kind = None if found is None else TYPES.get(" ".join(found[3].upper().split()))
         if found is None or kind is None:
             types = ", ".join(t.value for t in Type)
             raise RelationError(

@@ -1,0 +1,220 @@
+"""What a user declares: operators with their state, and the source of their rows.
+
+The kit reads an operator's class once, before the first row. Everything that is wrong with it is an error then: a state
+without a type, a timer without a callback, both or neither of ``row`` and ``rows``.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import StateError, shorten
+from ..plan.nodes import Column, Type
+from ..storage.encoding import NULL
+from .events import Schema
+from .handles import KeyedState, StateScope, TimerState
+from .tasks import TaskState
+from .types import Scalar, Struct, duration, moment, parse_fields
+
+if TYPE_CHECKING:
+    from .events import Output, RowBatch
+
+RESERVED = ("row", "rows", "out", "key", "order", "watermark", "now", "clock", "scope")
+"""Names of an operator that cannot be names of states."""
+
+
+class StatefulOperator:
+    """The base class of operators with managed state, ``m.Operator``.
+
+    A subclass declares its states as class attributes, and ``out``, the columns that it emits. It defines either
+    ``row(self, key, row, out)``, which is called for each row, or ``rows(self, batch, out)``, which is called once for
+    the rows of an epoch. For a timer ``quiet`` it defines ``on_quiet(self, key, at, out)``.
+
+    ``key`` names the columns of the key, if they are not those of the source. ``order`` is "arrival" or "event". With
+    "event", a row waits until the watermark has passed its time, and rows and timers are processed in the order of
+    their times.
+    """
+
+    out: str = ""
+    key: str | Sequence[str] = ()
+    order: str = "arrival"
+
+    scope: StateScope | None = None
+    """Set on the copies that process rows."""
+
+    @property
+    def watermark(self) -> datetime.datetime | None:
+        """The watermark at the start of the epoch. No earlier row will come. None before the first row."""
+        return self._moment("watermark")
+
+    @property
+    def now(self) -> datetime.datetime | None:
+        """The event time of the current row or timer."""
+        return self._moment("time")
+
+    @property
+    def clock(self) -> Any:
+        """What was passed to ``step`` as ``clock``. It is part of the input, so a repeated epoch sees the same."""
+        return getattr(self.scope, "clock", None)
+
+    def _moment(self, name: str) -> datetime.datetime | None:
+        micros = getattr(self.scope, name, NULL)
+        return None if micros == NULL else moment(micros)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An operator's class as the kit has read it."""
+
+    operator: StatefulOperator
+    name: str
+    out: Struct
+    states: dict[str, KeyedState]
+    tasks: dict[str, TaskState]
+    by_row: bool
+    event_order: bool
+    key: tuple[str, ...] = ()
+    types: Schema = ()
+    """The columns of its input."""
+
+    @property
+    def key_columns(self) -> list[Column]:
+        """The names and types of the key."""
+        kinds = dict(self.types)
+        return [Column(name, kinds[name].type) for name in self.key]  # type: ignore[union-attr]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a checkpoint compares."""
+        return {
+            "operator": self.name,
+            "key": [[c.name, c.type.value] for c in self.key_columns],
+            "input": str(Struct(self.types)),
+            "order": "event" if self.event_order else "arrival",
+            "states": {name: state.describe() for name, state in (*self.states.items(), *self.tasks.items())},
+        }
+
+
+def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
+    """Read an operator. ``order`` replaces its own. Raises StateError for what is wrong with its class."""
+    if isinstance(operator, type) or not isinstance(operator, StatefulOperator):
+        raise StateError(
+            f"{shorten(operator)} is not an operator; pass an object of a subclass of m.Operator, as in Late()"
+        )
+    kind, name = type(operator), type(operator).__name__
+    found = dict(_states(kind))
+    states = {each: state for each, state in found.items() if isinstance(state, KeyedState)}
+    tasks = {each: state for each, state in found.items() if isinstance(state, TaskState)}
+    for each in found:
+        if each in RESERVED or each.startswith(("on_", "_")):
+            raise StateError(f"{name}.{each}: a state cannot have this name, which is reserved; rename it")
+    timers = [each for each, state in states.items() if isinstance(state, TimerState)]
+    for each in timers:
+        if not callable(getattr(operator, f"on_{each}", None)):
+            raise StateError(f"{name}.{each} is a timer without a callback; define on_{each}(self, key, at, out)")
+    for each in dir(kind):
+        if each.startswith("on_") and each.removeprefix("on_") not in timers:
+            raise StateError(f"{name}.{each} is the callback of a timer that is not declared; write "
+                             f"{each.removeprefix('on_')} = m.Timer()")  # fmt: skip
+    by_row, by_batch = (callable(getattr(operator, each, None)) for each in ("row", "rows"))
+    if by_row == by_batch:
+        raise StateError(f"{name} defines {'both' if by_row else 'neither'} of row() and rows(); define one of them")
+    order = operator.order if order is None else order
+    if order not in ("arrival", "event"):
+        raise StateError(f"{name}: the order {shorten(order)} is unknown; it is 'arrival' or 'event'")
+    if order == "event" and by_batch:
+        raise StateError(
+            f"{name}: order='event' interleaves rows and timers, so it needs row(); rows() is a whole epoch"
+        )
+    out = parse_fields(operator.out) if operator.out else Struct(())
+    return Declared(operator, name, out, states, tasks, by_row, order == "event")
+
+
+def _states(kind: type) -> Iterator[tuple[str, Any]]:
+    """The states of a class and its bases, in the order of declaration."""
+    seen: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, KeyedState | TaskState):
+                seen[name] = value
+            elif isinstance(value, type) and issubclass(value, KeyedState | TaskState):
+                raise StateError(
+                    f"{kind.__name__}.{name} is a class; declare a state with its type, as in m.Value('INT')"
+                )
+    yield from seen.items()
+
+
+def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool) -> Declared:
+    """Return the operator for an input with columns ``types``, whose key is ``default`` unless it declares one.
+
+    Raises StateError if the key is missing or has no scalar type, or if it needs event time and there is none.
+    """
+    given = operator.operator.key or default
+    key = tuple(each.strip() for each in given.split(",")) if isinstance(given, str) else tuple(given)
+    kinds = dict(types)
+    for each in key:
+        if not isinstance(kinds.get(each), Scalar):
+            raise StateError(f"{operator.name}: the key {each} is not a column with a scalar type; "
+                             f"the columns are {', '.join(kinds)}")  # fmt: skip
+    if not key:
+        raise StateError(f"{operator.name} has no key; set key = 'column' in its class")
+    clash = set(key) & set(operator.states)
+    if clash:
+        raise StateError(f"{operator.name}.{min(clash)} has the name of a column of the key; rename the state")
+    needs = [each for each, state in operator.states.items() if state.deadline] + [
+        "order='event'"
+    ] * operator.event_order
+    if needs and not time:
+        raise StateError(f"{operator.name}.{needs[0]} needs event time; declare it with source(..., time='column')")
+    return Declared(**{**operator.__dict__, "key": key, "types": types})
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """The rows that a run receives. `source` creates it."""
+
+    name: str
+    columns: Struct
+    key: tuple[str, ...]
+    time: str | None = None
+    delay: int = 0
+    late: str = "error"
+    types: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+def source(
+    name: str,
+    columns: str,
+    *,
+    key: str | Sequence[str],
+    time: str | None = None,
+    delay: str | datetime.timedelta = "0 seconds",
+    late: str = "error",
+) -> EventSource:
+    """Declare the rows of a run.
+
+    ``key`` names the columns that rows are partitioned by, ``time`` the TIMESTAMP column of their event times. A row can
+    come at most ``delay`` after a row with a later time: the watermark is the greatest time so far minus ``delay``. A row
+    that is earlier than the watermark is late. Late rows raise RowError, or with ``late="drop"`` they are counted in
+    ``run.late`` and dropped.
+
+    >>> source("flights", "plane STRING, t TIMESTAMP", key="plane", time="t", delay="10 minutes").delay
+    600000000
+    """
+    found = parse_fields(columns)
+    kinds = dict(found.fields)
+    names = tuple(each.strip() for each in key.split(",")) if isinstance(key, str) else tuple(key)
+    for each in names:
+        if not isinstance(kinds.get(each), Scalar):
+            raise StateError(f"source {name}: the key {each} is not a column with a scalar type; "
+                             f"the columns are {', '.join(kinds)}")  # fmt: skip
+    if time is not None and kinds.get(time) != Scalar(Type.TIMESTAMP):
+        raise StateError(f"source {name}: the time {time} is not a TIMESTAMP column; the columns are {found}")
+    if late not in ("error", "drop"):
+        raise StateError(f"source {name}: late={shorten(late)} is unknown; it is 'error' or 'drop'")
+    return EventSource(name, found, names, time, duration(delay), late)
+
+
+__all__ = ["Declared", "EventSource", "Output", "RowBatch", "StatefulOperator", "declared", "keyed", "source"]

@@ -1,0 +1,482 @@
+"""A run: operators in a chain, on workers in one process, from the first epoch to a checkpoint and on.
+
+Each worker owns some bins and has a copy of every operator with a store of its own. `ManagedRun.step` partitions the rows
+of an epoch by key, lets each worker process its rows, and merges what they emit into the order of one worker. What an
+operator emits is the input of the next one in the same epoch.
+
+Source: Carbone et al., State management in Apache Flink, VLDB 2017; Hoffmann et al., Megaphone, VLDB 2019 (bins).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..changelog.changes import value_order
+from ..changelog.convert import format_row
+from ..errors import Error, RowError, StateError, shorten
+from ..plan.nodes import Column, Type
+from ..storage.encoding import NULL, Dictionary, Words
+from . import bins as placement
+from . import snapshot_files
+from .declare import Declared, EventSource, StatefulOperator, declared, keyed
+from .events import Events, Schema, merge, read_rows, words_of
+from .handles import KeyedState
+from .instance import Instance
+from .stores import StateStore, StoreReader, create
+from .stores.protocol import bins_of
+from .tasks import TaskState, spread
+from .types import Scalar, microseconds, moment
+
+StoreKind = str | Callable[[], StateStore]
+
+
+class ManagedRun:
+    """A running chain of operators. `run` starts it, `restore` continues it from a checkpoint.
+
+    ``epoch`` is the number of the last epoch, ``late`` the number of late rows that were dropped, and ``snapshots`` the
+    epochs of the snapshots that can be read.
+    """
+
+    def __init__(
+        self,
+        chain: Sequence[Declared],
+        source: EventSource,
+        workers: int,
+        bins: int,
+        store: StoreKind,
+        every: int,
+        keep: int,
+    ) -> None:
+        self.chain, self.source, self.bins = list(chain), source, bins
+        self.store_kind, self._every, self._keep = store, every, keep
+        self.epoch = self.late = 0
+        self._watermark, self._count = NULL, [0] * len(chain)
+        self.strings = Dictionary()
+        self._snapshots: dict[int, list[list[StoreReader]]] = {}
+        self.owners = placement.plan([0] * bins, workers)
+        self.instances = [self._instances(worker) for worker in range(workers)]
+        self._open = True
+
+    def _instances(self, worker: int) -> list[Instance]:
+        return [Instance(each, create(self.store_kind), self.strings, self.bins, worker) for each in self.chain]
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+        return len(self.instances)
+
+    @property
+    def watermark(self) -> datetime.datetime | None:
+        """The greatest event time so far minus the delay, or what `advance` was called with. None before the first row."""
+        return None if self._watermark == NULL else moment(self._watermark)
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The epochs of the snapshots that can be read, from the oldest."""
+        return sorted(self._snapshots)
+
+    # --- epochs ---------------------------------------------------------------
+
+    def step(self, rows: Any = (), clock: Any = None) -> pd.DataFrame:
+        """Process one epoch, and return what the last operator has emitted.
+
+        ``rows`` are a DataFrame, an Arrow table, or a list of tuples or dicts. ``clock`` is what operators read as
+        ``self.clock``. The rows returned are in the order of the input rows from which they follow, then of the timers
+        (time, key, name). Raises RowError for wrong or late rows, and StateError if a callback raises, with its exception
+        as the cause. The state is then as before the call.
+        """
+        return self._epoch(rows, NULL, clock)
+
+    def advance(self, time: datetime.datetime, clock: Any = None) -> pd.DataFrame:
+        """Process an epoch without rows that moves the watermark to ``time``. Returns what timers have emitted."""
+        try:
+            micros = microseconds(time)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"advance: {error}") from error
+        if self.source.time is None or micros < self._watermark:
+            raise StateError(f"advance: {time} is before the watermark {self.watermark}, or the source has no time; "
+                             "a watermark only moves forward")  # fmt: skip
+        return self._epoch((), micros, clock)
+
+    def _epoch(self, rows: Any, tick: int, clock: Any) -> pd.DataFrame:
+        self._check_open()
+        known = len(self.strings)
+        instances = [each for worker in self.instances for each in worker]
+        counts = list(self._count)
+        done = False
+        try:
+            events, late, after = self._read(rows)
+            after = max(after, tick)
+            for stage, operator in enumerate(self.chain):
+                events = self._stage(stage, operator, events, after, clock)
+            frame = events.frame()
+            done = True
+        finally:
+            if not done:
+                for each in instances:
+                    each.discard()
+                self._count = counts
+                self.strings.truncate(known)
+        self.epoch += 1
+        for each in instances:
+            each.commit(self.epoch, after)
+        self.late += late
+        self._watermark = after
+        self._snapshot()
+        return frame
+
+    def _read(self, rows: Any) -> tuple[Events, int, int]:
+        """Return the rows that are not late, the number of those that are, and the new watermark."""
+        source = self.source
+        columns = read_rows(rows, source.columns, source.name, self.strings)
+        types: Schema = source.columns.fields
+        count = len(columns[0]) if columns else 0
+        if source.time is None:
+            return Events(types, columns, np.full(count, NULL), self.strings), 0, NULL
+        times = columns[[name for name, _ in types].index(source.time)]
+        assert isinstance(times, np.ndarray)
+        events = Events(types, columns, times, self.strings)
+        bad = np.flatnonzero((times == NULL) | (times < self._watermark))
+        if len(bad) and source.late == "error":
+            at = int(bad[0])
+            why = "has no time" if times[at] == NULL else f"is earlier than the watermark {self.watermark}"
+            scalars = [(at, Column(n, k.type)) for at, (n, k) in enumerate(types) if isinstance(k, Scalar)]
+            row = np.array([events.words(i)[at] for i, _ in scalars])
+            raise RowError(f"{source.name}: row {at} {format_row(row, [c for _, c in scalars], self.strings)} {why}; "
+                           "declare a longer delay, or late='drop' to count such rows in run.late")  # fmt: skip
+        if len(bad):
+            events = events.take(np.setdiff1d(np.arange(count), bad))
+        latest = int(events.times.max()) - source.delay if len(events) else NULL
+        return events, len(bad), max(self._watermark, latest)
+
+    def _stage(self, stage: int, operator: Declared, events: Events, after: int, clock: Any) -> Events:
+        """Let each worker process its rows with one operator, and merge what they emit."""
+        outputs = []
+        owner = None
+        if self.workers > 1:
+            keys = events.keys(operator.key)
+            relation = self.instances[0][stage].key_relation
+            owner = np.array(self.owners).take(bins_of(relation, keys, self.bins, self.strings))
+        for number, worker in enumerate(self.instances):
+            mine = np.arange(len(events)) if owner is None else np.flatnonzero(owner == number)
+            part = events if owner is None else events.take(mine)
+            out = worker[stage].epoch(part, mine, self._watermark, after, clock, self._count[stage])
+            outputs.append((out, mine))
+        self._count[stage] += len(events)
+        return merge(outputs, operator.out.fields, operator.name, self.strings)
+
+    def _snapshot(self) -> None:
+        if not self._every or self.epoch % self._every:
+            return
+        self._snapshots[self.epoch] = [[each.store.handle() for each in worker] for worker in self.instances]
+        while len(self._snapshots) > self._keep:
+            self._close_snapshot(min(self._snapshots))
+
+    def _close_snapshot(self, epoch: int) -> None:
+        for worker in self._snapshots.pop(epoch):
+            for reader in worker:
+                reader.close()
+
+    # --- reading --------------------------------------------------------------
+
+    def find(self, name: str) -> tuple[int, KeyedState | TaskState]:
+        """Return a state and the position of its operator in the chain, by its name or ``Operator.name``.
+
+        Raises StateError if there is none, or if several operators have one.
+        """
+        found = [
+            (stage, state)
+            for stage, each in enumerate(self.instances[0])
+            for state in (*each.states.values(), *each.tasks.values())
+            if name in (state.name, f"{each.operator}.{state.name}")
+        ]
+        if len(found) != 1:
+            known = [f"{each.operator}.{state}" for each in self.instances[0] for state in (*each.states, *each.tasks)]
+            raise StateError(
+                f"{len(found) or 'no'} states are named {shorten(name)}; the states are {', '.join(known)}"
+            )
+        return found[0]
+
+    def read(self, name: str, key: Any = None) -> Any:
+        """Return the state of a key as a Python value, or None if it has none; without a key, a frame with all keys.
+
+        A key of several columns is a tuple. For task state, the frame has a row for each worker.
+        """
+        self._check_open()
+        stage, state = self.find(name)
+        if isinstance(state, TaskState):
+            values = [worker[stage].tasks[state.name].stored for worker in self.instances]
+            return pd.DataFrame({"worker": range(self.workers), state.name: pd.Series(values, dtype=object)})
+        if key is None:
+            return self.contents(name).frame()
+        words = self._key(stage, key)
+        if words is None:
+            return None
+        number = self.owners[int(bins_of(self.instances[0][stage].key_relation, words, self.bins, self.strings)[0])]
+        bound = self.instances[number][stage]
+        tables = {r.name: bound.store.read(r.name, words)[1] for r in state.relations}
+        entries = dict(state.entries(tables, self.strings))
+        return state.show(entries) if entries else None
+
+    def contents(self, name: str, at: int | None = None) -> Events:
+        """Return a state's keys and values, sorted by key: now, or in the snapshot of epoch ``at``.
+
+        Raises StateError for an unknown state or a task's, and TimeError for a snapshot that was not kept.
+        """
+        stage, state = self.find(name)
+        if isinstance(state, TaskState):
+            raise StateError(f"{name} is task state, which has no keys; read it with run.read({name!r})")
+        if at is None:
+            readers: list[StoreReader] = [worker[stage].store for worker in self.instances]
+        else:
+            readers = [worker[stage] for worker in self._kept(at)]
+        columns = self.chain[stage].key_columns
+        count = len(columns)
+        tables = {r.name: np.hstack([reader.scan(r.name) for reader in readers]) for r in state.relations}
+        root = tables[state.name]
+        schema: Schema = (*((c.name, Scalar(c.type)) for c in columns), (state.name, state.shown))
+        if state.plain:
+            keys, values = root[:count], root[count]
+        else:
+            owners: dict[tuple[int, ...], dict[Any, Any]] = {}
+            for row, (place, value) in zip(
+                zip(*root[:count].tolist(), strict=True), state.entries(tables, self.strings), strict=True
+            ):
+                owners.setdefault(row, {})[place] = value
+            keys = np.array(list(owners), dtype=np.int64).reshape(-1, count).T
+            values = [state.show(each) for each in owners.values()]
+        out = Events(schema, [*keys, values], np.full(keys.shape[1], self.epoch if at is None else at), self.strings)
+        return out.take(value_order(tuple(columns), keys, self.strings))
+
+    def _kept(self, at: int) -> list[list[StoreReader]]:
+        if at not in self._snapshots:
+            raise snapshot_files.expired(at, self.snapshots)
+        return self._snapshots[at]
+
+    def _key(self, stage: int, key: Any) -> Words | None:
+        """Return a key as words int64[k, 1], or None if it has a text that no row has had."""
+        columns = self.chain[stage].key_columns
+        parts = key if isinstance(key, tuple | list) else (key,)
+        if len(parts) != len(columns):
+            raise StateError(f"the key {shorten(key)} has {len(parts)} values, not {len(columns)}: "
+                             + ", ".join(c.name for c in columns))  # fmt: skip
+        known = len(self.strings)
+        words = np.array([words_of([part], c, "key", self.strings) for part, c in zip(parts, columns, strict=True)])
+        if len(self.strings) > known:
+            self.strings.truncate(known)
+            return None
+        return words
+
+    def state(self, relation: str | None = None) -> pd.DataFrame:
+        """Return what is stored: a row for each relation and worker; or, for a ``relation``, its rows and their bins.
+
+        ``bytes`` are those of the store, and ``bins`` is the number of bins that have rows.
+        """
+        self._check_open()
+        if relation is not None:
+            return self._stored(relation)
+        table = []
+        for number, worker in enumerate(self.instances):
+            for each in worker:
+                for state in each.states.values():
+                    for stored in state.relations:
+                        rows, (_, size) = each.store.scan(stored.name), each.store.size(stored.name)
+                        used = np.unique(bins_of(stored, rows, self.bins, self.strings))
+                        key = tuple(each.declared.key)
+                        kind = state.describe()["state"].lower()
+                        table.append([each.operator, stored.name, key, rows.shape[1], size, kind, number, len(used)])
+        return pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "worker", "bins"])
+
+    def _stored(self, name: str) -> pd.DataFrame:
+        parts = name.split(".", 1)
+        for stage, each in enumerate(self.instances[0]):
+            for relation in each.relations:
+                if name == relation.name or (parts[0] == each.operator and parts[-1] == relation.name):
+                    rows = np.hstack([worker[stage].store.scan(relation.name) for worker in self.instances])
+                    rows = rows.take(value_order(relation.columns, rows, self.strings), axis=1)
+                    where = bins_of(relation, rows, self.bins, self.strings)
+                    types: Schema = (*((c.name, Scalar(c.type)) for c in relation.columns), ("bin", Scalar(Type.INT)))
+                    return Events(types, [*rows, where], where, self.strings).frame()
+        known = ", ".join(relation.name for each in self.instances[0] for relation in each.relations)
+        raise StateError(f"there is no relation {shorten(name)}; the relations are {known}")
+
+    # --- rescaling and checkpoints ----------------------------------------------
+
+    def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> pd.DataFrame:
+        """Change the number of workers, and return the steps in which bins have moved: their bins, rows and bytes.
+
+        All state of a bin moves: its timers, its waiting rows and its expiries too. ``plan`` is "all", "fluid",
+        "batched" or ``bins.chunks(n)`` (see `bins`). Raises StateError for an unknown plan, and unless there are between
+        1 worker and as many as there are bins.
+        """
+        self._check_open()
+        owners = placement.plan(self.owners, workers)
+        order = placement.steps(placement.moves(self.owners, owners), plan)
+        tasks = self._spread(workers)
+        self.instances += [self._instances(worker) for worker in range(self.workers, workers)]
+        table = []
+        for moving in order:
+            rows, size = self._move(moving)
+            table.append([len(moving), rows, size])
+        for worker in self.instances[workers:]:
+            for each in worker:
+                each.store.close()
+        del self.instances[workers:]
+        for number, worker in enumerate(self.instances):
+            for each in worker:
+                each.reindex()
+                for name, task in each.tasks.items():
+                    task.stored = tasks[each.operator, name][number]
+                each.discard()
+        return pd.DataFrame(table, columns=["bins", "rows", "bytes"])
+
+    def _move(self, moving: Sequence[placement.BinMove]) -> tuple[int, int]:
+        """Move bins between workers, and return the number of their rows and bytes."""
+        rows = size = 0
+        pairs: dict[tuple[int, int], list[int]] = {}
+        for move in moving:
+            pairs.setdefault((move.source, move.target), []).append(move.bin)
+        for (source, target), numbers in pairs.items():
+            for old, new in zip(self.instances[source], self.instances[target], strict=True):
+                before = sum(old.store.size(r.name)[0] for r in old.relations)
+                blob = old.store.take(numbers)
+                new.store.give(blob)
+                rows += before - sum(old.store.size(r.name)[0] for r in old.relations)
+                size += len(blob)
+            for number in numbers:
+                self.owners[number] = target
+        return rows, size
+
+    def _spread(self, workers: int) -> dict[tuple[str, str], list[Any]]:
+        """Return the task state of each of the new workers."""
+        return {
+            (each.operator, name): spread(
+                task, [worker[stage].tasks[name].stored for worker in self.instances], workers
+            )
+            for stage, each in enumerate(self.instances[0])
+            for name, task in each.tasks.items()
+        }
+
+    def checkpoint(self, path: str | Path) -> None:
+        """Write the state, the time and the declarations to ``path``, a folder that is new or empty. Raises CheckpointError."""
+        self._check_open()
+        snapshot_files.write(self, path)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StateError("this run is closed; start a new one, or restore a checkpoint")
+
+    def close(self) -> None:
+        """Close the stores. Closing again has no effect."""
+        if self._open:
+            self._open = False
+            for epoch in self.snapshots:
+                self._close_snapshot(epoch)
+            for worker in self.instances:
+                for each in worker:
+                    each.store.close()
+
+    def __enter__(self) -> ManagedRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self.chain)
+        return f"ManagedRun({names}, epoch={self.epoch}, workers={self.workers}, watermark={self.watermark})"
+
+
+def chained(operators: Any, source: EventSource, order: str | None = None) -> list[Declared]:
+    """Read a chain of operators: each one's input is what the one before emits. Raises StateError for wrong declarations."""
+    given = list(operators) if isinstance(operators, list | tuple) else [operators]
+    if not given or not isinstance(source, EventSource):
+        raise StateError("a run needs at least one operator, and a source that m.source(...) has declared")
+    chain: list[Declared] = []
+    types, default = source.columns.fields, source.key
+    for each in given:
+        found = keyed(declared(each, order), types, default, source.time is not None)
+        chain.append(found)
+        types, default = found.out.fields, ()
+    names = [each.name for each in chain]
+    if len(set(names)) < len(names):
+        raise StateError(
+            f"the chain has two operators named {max(names, key=names.count)}; give one of them a class of its own"
+        )
+    return chain
+
+
+def run(
+    operators: StatefulOperator | Sequence[StatefulOperator],
+    source: EventSource,
+    *,
+    workers: int = 1,
+    bins: int = 256,
+    store: StoreKind = "columns",
+    order: str | None = None,
+    snapshot_every: int = 1,
+    keep: int = 2,
+) -> ManagedRun:
+    """Start a run of one operator, or of a chain of them, on the rows of ``source``.
+
+    ``bins``, a power of 2, is the largest number of workers that the run can ever have. ``store`` is a kind of store
+    (see `stores`), or a function that returns one. ``order`` replaces the operators' own. Every ``snapshot_every``
+    epochs (0: never) a snapshot is kept, which queries can read, and the last ``keep`` of them stay.
+
+    >>> class Count(StatefulOperator):
+    ...     out = "product STRING, n BIGINT"
+    ...     def row(self, key, row, out): out(key, 1)
+    >>> from sharedstate_lite import managed as m
+    >>> with m.run(Count(), m.source("visit", "product STRING", key="product")) as counting:
+    ...     counting.step([("Apple",)]).values.tolist()
+    [['Apple', 1]]
+    """
+    chain = chained(operators, source, order)
+    _positive("workers", workers, 1)
+    _positive("snapshot_every", snapshot_every, 0)
+    _positive("keep", keep, 1)
+    return ManagedRun(chain, source, workers, bins, store, snapshot_every, keep)
+
+
+def _positive(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise StateError(f"{name}={shorten(value)}: pass a whole number from {least}")
+
+
+def restore(
+    path: str | Path,
+    operators: StatefulOperator | Sequence[StatefulOperator],
+    *,
+    workers: int | None = None,
+    store: StoreKind | None = None,
+    snapshot_every: int = 1,
+    keep: int = 2,
+) -> ManagedRun:
+    """Continue a run from a checkpoint, with the same operators. ``workers`` and ``store`` may differ from the run's.
+
+    An operator may have new states, which are empty. Raises CheckpointError if the checkpoint was damaged or another
+    version wrote it, and if a state was removed or its type, key, time to live or reducer was changed.
+    """
+    _positive("snapshot_every", snapshot_every, 0)
+    _positive("keep", keep, 1)
+    found = snapshot_files.Saved(path)
+    chain = chained(operators, found.source, found.order)
+    found.check(chain)
+    out = ManagedRun(
+        chain, found.source, workers or found.workers, found.bins, store or found.store, snapshot_every, keep
+    )
+    try:
+        found.fill(out)
+    except Error:
+        out.close()
+        raise
+    return out
+
+
+__all__ = ["ManagedRun", "chained", "restore", "run"]

@@ -1,0 +1,398 @@
+"""The types of state, and how nested values are shredded into flat relations.
+
+A type is one of the catalog's seven, or ``LIST<T>``, ``ARRAY<T, n>`` (n values), ``MAP<K, V>`` (K is one of the seven)
+or ``STRUCT<name: T, ...>``, nested at will. Python's values are lists, dicts, and dicts by field name.
+
+`shred` turns values into rows, and `assemble` turns the rows back into values. Each LIST, ARRAY and MAP is a relation of
+its own: a row for each entry, identified by the row that contains the collection and by the entry's position or map key.
+A field of a STRUCT becomes a column. Changing one entry of a map therefore changes one row. A collection and a struct
+also have a Boolean column, because NULL differs from an empty collection, and from a struct of NULLs.
+
+>>> kind = parse_type("STRUCT<n: BIGINT, delays: LIST<INT>>")
+>>> for relation in relations("routes", kind, (Column("plane", Type.INT),), (Column("@key", Type.INT),)):
+...     print(relation.name, [c.name for c in relation.columns])
+routes ['plane', '@key', '?', 'n', 'delays?']
+routes.delays ['plane', '@key', '@position', 'value']
+
+Source: Melnik et al., Dremel: Interactive analysis of web-scale datasets, VLDB 2010, for the idea of shredding. Dremel
+stores repetition levels; relations of their own allow a store to change one entry.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..changelog.convert import ARROW, CALENDAR, from_values, to_arrow
+from ..errors import StateError, is_integer, shorten
+from ..plan.nodes import Column, Type
+from ..sql.catalog import TYPES
+from ..storage.encoding import Dictionary, Words
+from .stores.protocol import Relation
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One of the catalog's seven types."""
+
+    type: Type
+
+    def __str__(self) -> str:
+        return self.type.value
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Named fields. Python's value is a dict with exactly these names, or a tuple in this order."""
+
+    fields: tuple[tuple[str, Kind], ...]
+
+    def __str__(self) -> str:
+        return f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in self.fields)}>"
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A MAP if it has a ``key``, an ARRAY if it has a ``length``, and a LIST otherwise."""
+
+    item: Kind
+    key: Type | None = None
+    length: int = 0
+
+    def __str__(self) -> str:
+        if self.key is not None:
+            return f"MAP<{self.key.value}, {self.item}>"
+        return f"ARRAY<{self.item}, {self.length}>" if self.length else f"LIST<{self.item}>"
+
+
+Kind = Scalar | Struct | Collection
+"""A type, parsed."""
+
+_TOKEN = re.compile(r"\s*(?:(\w+)|([<>,:]))")
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
+
+
+# --- declarations ------------------------------------------------------------
+
+
+def parse_type(text: str) -> Kind:
+    """Parse a type such as ``"MAP<STRING, LIST<INT>>"``. Raises StateError with the place of the first fault."""
+    parser = _Parser(text)
+    kind = parser.kind()
+    parser.end()
+    return kind
+
+
+def parse_fields(text: str) -> Struct:
+    """Parse columns, such as ``"plane STRING, delays LIST<INT>"``."""
+    parser = _Parser(text)
+    fields = parser.fields("")
+    parser.end()
+    return fields
+
+
+class _Parser:
+    """A recursive descent over the tokens of a type."""
+
+    def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise StateError(f"a type is a text such as 'LIST<INT>', not {shorten(text)}")
+        self.text, self.at = text, 0
+
+    def peek(self) -> str:
+        found = _TOKEN.match(self.text, self.at)
+        return "" if found is None else found[1] or found[2]
+
+    def take(self, wanted: str = "") -> str:
+        token = self.peek()
+        if not token or (wanted and token != wanted):
+            raise self.fault(f"expected {wanted or 'a name'}")
+        self.at = _TOKEN.match(self.text, self.at).end()  # type: ignore[union-attr]
+        return token
+
+    def fault(self, what: str) -> StateError:
+        rest = self.text[self.at :].strip()
+        place = f"at {rest!r}" if rest else "at its end"
+        known = ", ".join(t.value for t in Type)
+        return StateError(f"type {self.text!r}: {what} {place}; a type is {known}, LIST<T>, ARRAY<T, n>, MAP<K, V> or "
+                          "STRUCT<name: T, ...>")  # fmt: skip
+
+    def end(self) -> None:
+        if self.text[self.at :].strip():
+            raise self.fault("expected nothing more")
+
+    def kind(self) -> Kind:
+        name = self.take().upper()
+        if name == "STRUCT":
+            self.take("<")
+            struct = self.fields(":")
+            self.take(">")
+            return struct
+        if name in ("LIST", "MAP", "ARRAY"):
+            self.take("<")
+            key, length = None, 0
+            item = self.kind()
+            if name == "MAP":
+                if not isinstance(item, Scalar):
+                    raise self.fault(f"the key of a MAP is one of the seven scalar types, not {item},")
+                self.take(",")
+                key, item = item.type, self.kind()
+            elif name == "ARRAY":
+                self.take(",")
+                digits = self.take()
+                if not digits.isdecimal() or not int(digits):
+                    raise self.fault(f"the length of an ARRAY is a whole number from 1, not {digits},")
+                length = int(digits)
+            self.take(">")
+            return Collection(item, key, length)
+        if name == "DOUBLE" and self.peek().upper() == "PRECISION":
+            self.take()
+        if name not in TYPES:
+            raise self.fault(f"{name} is not a type,")
+        return Scalar(TYPES[name])
+
+    def fields(self, between: str) -> Struct:
+        fields: dict[str, Kind] = {}
+        while True:
+            name = self.take()
+            if name.lower() in map(str.lower, fields) or not name.isidentifier():
+                raise self.fault(f"the field {name} is declared twice or is not a name,")
+            if between:
+                self.take(between)
+            fields[name] = self.kind()
+            if self.peek() != ",":
+                return Struct(tuple(fields.items()))
+            self.take(",")
+
+
+def duration(given: str | datetime.timedelta) -> int:
+    """Return a duration, such as ``"24 hours"``, in microseconds. Raises StateError unless it is positive.
+
+    >>> duration("10 minutes")
+    600000000
+    """
+    if isinstance(given, datetime.timedelta):
+        length = given
+    else:
+        found = re.fullmatch(r"\s*(\d+)\s*(milliseconds?|seconds?|minutes?|hours?|days?|weeks?)\s*", str(given))
+        if found is None:
+            raise StateError(f"{shorten(given)} is not a duration; write a text such as '24 hours', or a timedelta")
+        length = datetime.timedelta(**{found[2].rstrip("s") + "s": int(found[1])})
+    if length < datetime.timedelta(0):
+        raise StateError(f"the duration {shorten(given)} is negative; durations start at 0")
+    return length // _MICROSECOND
+
+
+# --- values ------------------------------------------------------------------
+
+
+def checked(kind: Kind, value: Any) -> Any:
+    """Return ``value`` as the type stores it: a copy, with NaN as None. Raises TypeError or ValueError if it does not fit.
+
+    >>> checked(parse_type("MAP<STRING, LIST<INT>>"), {"BOS": (5, None)})
+    {'BOS': [5, None]}
+    """
+    if value is None:
+        return None
+    if isinstance(kind, Scalar):
+        return _scalar(kind.type, value)
+    if isinstance(kind, Struct):
+        names = [name for name, _ in kind.fields]
+        if isinstance(value, tuple) and len(value) == len(names):
+            value = dict(zip(names, value, strict=True))
+        if not isinstance(value, Mapping) or set(value) != set(names):
+            raise TypeError(f"{shorten(value)} is no {kind}; pass a dict with exactly these fields")
+        return {name: checked(each, value[name]) for name, each in kind.fields}
+    if kind.key is not None:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{shorten(value)} is no {kind}; pass a dict")
+        return {checked_key(kind.key, key): checked(kind.item, item) for key, item in value.items()}
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise TypeError(f"{shorten(value)} is no {kind}; pass a list")
+    if kind.length and len(value) != kind.length:
+        raise ValueError(f"{shorten(value)} has {len(value)} values, but an {kind} has exactly {kind.length}")
+    return [checked(kind.item, item) for item in value]
+
+
+def checked_key(kind: Type, key: Any) -> Any:
+    """Return the key of a map entry as the type stores it. Raises ValueError for NULL."""
+    found = checked(Scalar(kind), key)
+    if found is None:
+        raise ValueError("the key of a MAP cannot be NULL")
+    return found
+
+
+def _scalar(kind: Type, value: Any) -> Any:
+    if kind is Type.STRING and isinstance(value, str):
+        return str(value)
+    if kind in _RANGE and is_integer(value):
+        low, high = _RANGE[kind]
+        if not low <= value <= high:
+            raise ValueError(f"{value} is out of the range of {kind.value}, {low} to {high}")
+        return int(value)
+    if kind is Type.DOUBLE and isinstance(value, float | int | np.number) and not isinstance(value, bool):
+        number = float(value)
+        if number in (float("inf"), float("-inf")):
+            raise ValueError(f"{value} is infinite, but a DOUBLE must be finite")
+        return None if number != number else number + 0.0
+    if kind is Type.BOOLEAN and isinstance(value, bool | np.bool_):
+        return bool(value)
+    if kind is Type.TIMESTAMP and isinstance(value, datetime.datetime):
+        return moment(microseconds(value))
+    if kind is Type.DATE and isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, float) and value != value:
+        return None
+    raise TypeError(f"{shorten(value)} is no {kind.value}")
+
+
+def microseconds(value: datetime.datetime) -> int:
+    """Return the microseconds from 1970 to a datetime without a time zone. Raises TypeError or ValueError otherwise."""
+    if not isinstance(value, datetime.datetime) or value != value:
+        raise TypeError(f"{shorten(value)} is no time; pass a datetime")
+    if value.tzinfo is not None:
+        raise ValueError(f"{value} has a time zone; convert it to UTC and remove the time zone first")
+    return int((value - _EPOCH) // _MICROSECOND)
+
+
+def moment(micros: int) -> datetime.datetime:
+    """Return the datetime that is this many microseconds after 1970. Times past the calendar become its last one."""
+    first, last = CALENDAR[Type.TIMESTAMP]
+    return _EPOCH + _MICROSECOND * min(max(micros, first), last)
+
+
+def copied(kind: Kind, value: Any) -> Any:
+    """Return a value that the caller may change without changing the state."""
+    return value if isinstance(kind, Scalar) else copy.deepcopy(value)
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """Return the Arrow type of a type. An ARRAY becomes a list."""
+    if isinstance(kind, Scalar):
+        return ARROW[kind.type]
+    if isinstance(kind, Struct):
+        return pa.struct([(name, arrow_type(each)) for name, each in kind.fields])
+    return pa.list_(arrow_type(kind.item)) if kind.key is None else pa.map_(ARROW[kind.key], arrow_type(kind.item))
+
+
+# --- shredding ---------------------------------------------------------------
+
+
+def encode(values: Sequence[Any], kind: Type, strings: Dictionary) -> Words:
+    """Return n checked values as words, int64[n]."""
+    return from_values(values, Column("value", kind), "state", strings)
+
+
+def decode(words: Words, kind: Type, strings: Dictionary) -> list[Any]:
+    """Return words, int64[n], as n Python values."""
+    found: list[Any] = to_arrow(words, kind, strings).to_pylist()
+    return found
+
+
+def relations(
+    name: str, kind: Kind, key: Sequence[Column], sub: Sequence[Column] = (), last: Sequence[Column] = ()
+) -> list[Relation]:
+    """Return the relations of a type: the one of its root first. ``last`` are columns at the end of each of them."""
+    columns, nested = _leaves(kind, "")
+    out = [Relation(name, (*key, *sub, *columns, *last), len(key), len(sub))]
+    for path, inner in nested:
+        place = Column("@position", Type.BIGINT) if inner.key is None else Column("@key", inner.key)
+        out += relations(f"{name}.{path}", inner.item, key, (*sub, place), last)
+    return out
+
+
+def _leaves(kind: Kind, path: str) -> tuple[list[Column], list[tuple[str, Collection]]]:
+    """Return the columns of a type in one relation, and the collections inside it with their paths."""
+    if isinstance(kind, Scalar):
+        return [Column(path or "value", kind.type)], []
+    columns, nested = [Column(f"{path}?", Type.BOOLEAN)], []
+    if isinstance(kind, Collection):
+        return columns, [(path or "items", kind)]
+    for name, each in kind.fields:
+        more, inner = _leaves(each, f"{path}.{name}" if path else name)
+        columns += more
+        nested += inner
+    return columns, nested
+
+
+def shred(
+    kind: Kind, name: str, identity: Words, values: Sequence[Any], last: Words, strings: Dictionary
+) -> dict[str, Words]:
+    """Return the rows of n values for each relation. ``identity``, int64[k, n], are the keys and places of the values.
+
+    ``last``, int64[l, n], are the words of the columns at the end.
+    """
+    columns: list[Words] = []
+    out = {}
+    for path, inner, parents in list(_split(kind, "", values, columns, strings)):
+        owner = np.array([at for at, each in enumerate(parents) for _ in each or ()], dtype=np.intp)
+        if inner.key is None:
+            places = np.array([at for each in parents for at in range(len(each or ()))], dtype=np.int64)
+            items = [item for each in parents for item in each or ()]
+        else:
+            places = encode([key for each in parents for key in each or ()], inner.key, strings)
+            items = [item for each in parents for item in (each or {}).values()]
+        below = np.vstack([identity.take(owner, axis=1), places[None]])
+        out |= shred(inner.item, f"{name}.{path}", below, items, last.take(owner, axis=1), strings)
+    return {name: np.vstack([identity, *columns, last]), **out}
+
+
+def _split(
+    kind: Kind, path: str, values: Sequence[Any], columns: list[Words], strings: Dictionary
+) -> Iterator[tuple[str, Collection, Sequence[Any]]]:
+    """Append the columns of the values, and yield the collections inside them."""
+    if isinstance(kind, Scalar):
+        columns.append(encode(values, kind.type, strings))
+        return
+    columns.append(np.array([value is not None for value in values], dtype=np.int64))
+    if isinstance(kind, Collection):
+        yield path or "items", kind, values
+        return
+    for name, each in kind.fields:
+        inner = [None if value is None else value[name] for value in values]
+        yield from _split(each, f"{path}.{name}" if path else name, inner, columns, strings)
+
+
+def assemble(kind: Kind, name: str, tables: Mapping[str, Words], identity: int, strings: Dictionary) -> list[Any]:
+    """Return the value of each row of ``tables[name]``. The first ``identity`` columns are keys and places."""
+    rows = tables[name]
+    return _join(kind, "", iter(rows[identity:]), name, tables, identity, strings)
+
+
+def _join(
+    kind: Kind, path: str, lines: Iterator[Words], name: str, tables: Mapping[str, Words], identity: int, s: Dictionary
+) -> list[Any]:
+    line = next(lines)
+    if isinstance(kind, Scalar):
+        return decode(line, kind.type, s)
+    present = (line == 1).tolist()
+    if isinstance(kind, Struct):
+        names = [field for field, _ in kind.fields]
+        parts = [
+            _join(each, f"{path}.{field}" if path else field, lines, name, tables, identity, s)
+            for field, each in kind.fields
+        ]
+        whole = zip(present, zip(*parts, strict=True), strict=True)
+        return [dict(zip(names, values, strict=True)) if there else None for there, values in whole]
+    below = f"{name}.{path or 'items'}"
+    items = assemble(kind.item, below, tables, identity + 1, s)
+    places = tables[below][identity]
+    keys = places.tolist() if kind.key is None else decode(places, kind.key, s)
+    parent = {row: at for at, row in enumerate(zip(*tables[name][:identity].tolist(), strict=True))}
+    owners = [parent[row] for row in zip(*tables[below][:identity].tolist(), strict=True)]
+    out: list[Any] = [None if not there else [] if kind.key is None else {} for there in present]
+    for at in sorted(range(len(keys)), key=keys.__getitem__):
+        if kind.key is None:
+            out[owners[at]].append(items[at])
+        else:
+            out[owners[at]][keys[at]] = items[at]
+    return out
