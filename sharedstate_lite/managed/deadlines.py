@@ -39,4 +39,5 @@ class Deadlines:
 
 
 def _sorted(run: Words) -> Words:
-    return run.take(run[0].argsort(kind="stable"), axis=1)
+    order = run[0].argsort(kind="stable")
+    return np.array(run.take(order, axis=1))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import StateError, shorten
 from ..plan.nodes import Column, Type
@@ -18,9 +18,6 @@ from .events import Schema
 from .handles import KeyedState, StateScope, TimerState
 from .tasks import TaskState
 from .types import Scalar, Struct, duration, moment, parse_fields
-
-if TYPE_CHECKING:
-    from .events import Output, RowBatch
 
 RESERVED = ("row", "rows", "out", "key", "order", "watermark", "now", "clock", "scope")
 """Names of an operator that cannot be names of states."""
@@ -88,12 +85,13 @@ class Declared:
 
     def describe(self) -> dict[str, Any]:
         """Return what a checkpoint compares."""
+        found: dict[str, KeyedState | TaskState] = {**self.states, **self.tasks}
         return {
             "operator": self.name,
             "key": [[c.name, c.type.value] for c in self.key_columns],
             "input": str(Struct(self.types)),
             "order": "event" if self.event_order else "arrival",
-            "states": {name: state.describe() for name, state in (*self.states.items(), *self.tasks.items())},
+            "states": {name: state.describe() for name, state in found.items()},
         }
 
 
@@ -181,7 +179,6 @@ class EventSource:
     time: str | None = None
     delay: int = 0
     late: str = "error"
-    types: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 def source(
@@ -195,10 +192,9 @@ def source(
 ) -> EventSource:
     """Declare the rows of a run.
 
-    ``key`` names the columns that rows are partitioned by, ``time`` the TIMESTAMP column of their event times. A row can
-    come at most ``delay`` after a row with a later time: the watermark is the greatest time so far minus ``delay``. A row
-    that is earlier than the watermark is late. Late rows raise RowError, or with ``late="drop"`` they are counted in
-    ``run.late`` and dropped.
+    ``key`` names the columns that rows are partitioned by, and ``time`` the TIMESTAMP column of their event times. The
+    *watermark* is the greatest time so far minus ``delay``. A row that is earlier than the watermark is late. Late rows
+    raise RowError, or with ``late="drop"`` they are dropped and counted in ``run.late``.
 
     >>> source("flights", "plane STRING, t TIMESTAMP", key="plane", time="t", delay="10 minutes").delay
     600000000
@@ -217,4 +213,4 @@ def source(
     return EventSource(name, found, names, time, duration(delay), late)
 
 
-__all__ = ["Declared", "EventSource", "Output", "RowBatch", "StatefulOperator", "declared", "keyed", "source"]
+__all__ = ["Declared", "EventSource", "StatefulOperator", "declared", "keyed", "source"]

@@ -163,7 +163,7 @@ class BatchKeys:
 
 
 class RowBatch:
-    """The rows of an epoch as ``rows()`` receives them: ``batch["length"]`` is a column, ``batch.keys`` are the keys."""
+    """The rows of an epoch as ``rows()`` receives them: ``batch["length"]`` is a column, ``batch.keys`` the keys."""
 
     def __init__(self, events: Events, keys: BatchKeys) -> None:
         self._events, self.keys = events, keys
@@ -225,7 +225,9 @@ class Output:
             raise StateError(f"{self._operator}: out.add() was called outside rows(); use out(value, ...)")
         names = [name for name, _ in self.schema]
         if set(columns) != set(names):
-            raise StateError(f"{self._operator}: out.add got the columns {', '.join(columns)}, not {', '.join(names)}")
+            raise StateError(
+                f"{self._operator}: out.add got the columns {', '.join(map(str, columns))}, not {', '.join(names)}"
+            )
         words = []
         for name, kind in self.schema:
             if not isinstance(kind, Scalar):
@@ -304,10 +306,10 @@ def read_rows(data: Any, schema: Struct, name: str, strings: Dictionary) -> list
         wrong = set(given) ^ {each.lower() for each in names}
         if wrong:
             raise RowError(f"{name}: the column {min(wrong)} is missing or unknown; the columns are {', '.join(names)}")
-        columns = [data[given[each.lower()]] for each in names]
+        columns: list[Any] = [data[given[each.lower()]] for each in names]
     else:
         rows = [_ordered(row, names, name, at) for at, row in enumerate(_listed(data, name))]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        columns = [*zip(*rows, strict=True)] if rows else [()] * len(names)
     return [
         _column(values, each, kind, name, strings) for values, (each, kind) in zip(columns, schema.fields, strict=True)
     ]

@@ -9,8 +9,8 @@
     Aggregating   one accumulator, to which ``add`` adds a value, and from which ``get`` computes a result
     Timer         one time, at which the operator's ``on_<name>`` is called
 
-In ``row()`` and ``on_<name>()``, a state is the one of the current key: ``self.total.get()``. In ``rows()``, its methods
-take the keys of many rows first, and columns instead of values: ``self.total.add(batch.keys, batch["x"])``.
+In ``row()`` and ``on_<name>()``, a state is the one of the current key: ``self.total.get()``. In ``rows()``, its
+methods take the keys of many rows first, and columns instead of values: ``self.total.add(batch.keys, batch["x"])``.
 
 What a callback changes is kept in memory until the epoch ends, and is visible to later callbacks. Then the old and new
 rows of all changes go to the store at once, unless a callback has raised.
@@ -284,7 +284,7 @@ class KeyedState:
         self.forget()
 
     def _columns(self, values: Any, count: int) -> list[Words]:
-        """Return n values of a flat type as words: one line for a scalar; for a struct, also one that says it is there."""
+        """Return n values of a flat type as words: one line for a scalar; for a struct, first one of ones."""
         scope = self._scope()
         fields = self.kind.fields if isinstance(self.kind, Struct) else (("value", self.kind),)
         lines = [np.ones(count, dtype=np.int64)] if isinstance(self.kind, Struct) else []
@@ -353,7 +353,7 @@ class ValueState(KeyedState):
             raise StateError(f"the default of a Value: {error}") from error
 
     def get(self, keys: BatchKeys | None = None) -> Any:
-        """Return the value, or the default if there is none. For ``keys``, return a Series, or a DataFrame of a struct."""
+        """Return the value, or the default. For ``keys``, return a Series or, for a struct, a DataFrame."""
         if keys is None:
             return self._find((), copied(self.kind, self.default))
         return self._column(keys, self.default)
@@ -399,8 +399,8 @@ class ValueState(KeyedState):
 class ReducingState(ValueState):
     """One value for each key, to which `add` applies a function of two values, such as sum.
 
-    ``reducer`` is "sum", "min" or "max", or an associative and commutative function. For a STRUCT, it can be a dict with
-    one of these names for each field. None is not added.
+    ``reducer`` is "sum", "min" or "max", or an associative and commutative function. For a STRUCT, it can be a dict
+    with one of these names for each field. None is not added.
 
     >>> from sharedstate_lite import managed as m
     >>> class Total(m.Operator):
@@ -570,9 +570,9 @@ class Mean:
 class AggregatingState(KeyedState):
     """An accumulator for each key. `add` adds a value to it, and `get` returns its result.
 
-    ``aggregate`` has the methods ``create()``, ``add(acc, value)``, ``merge(a, b)`` and ``result(acc)``, and the type of
-    its accumulator as ``acc``, as `Mean` does. ``kind`` is the type of the values added, and also of the result unless
-    the aggregate has another one as ``returns``.
+    ``aggregate`` has the methods ``create()``, ``add(acc, value)``, ``merge(a, b)`` and ``result(acc)``, and the type
+    of its accumulator as ``acc``, as `Mean` does. ``kind`` is the type of the values added, and also of the result
+    unless the aggregate has another one as ``returns``.
 
     >>> from sharedstate_lite import managed as m
     >>> class Average(m.Operator):
@@ -826,7 +826,8 @@ class OrderedState(KeyedState):
     ...         out(key, len(self.recent.range(row["t"] - timedelta(hours=1))))
     >>> flights = m.source("flights", "plane STRING, delay INT, t TIMESTAMP", key="plane", time="t")
     >>> run = m.run(Recent(), flights)
-    >>> run.step([("N1", 5, "2013-01-01 09:00"), ("N1", 9, "2013-01-01 09:30"), ("N1", 0, "2013-01-01 12:00")]).n.tolist()
+    >>> hours = ("09:00", "09:30", "12:00")
+    >>> run.step([("N1", 5, f"2013-01-01 {hour}") for hour in hours])["n"].tolist()
     [1, 2, 1]
     """
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, StateError, shorten
-from ..plan.nodes import Column, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, concat
 from ..storage.encoding import NULL, Dictionary, Words
@@ -184,7 +183,7 @@ class Instance:
     # --- an epoch -------------------------------------------------------------
 
     def epoch(self, events: Events, positions: Words, before: int, after: int, clock: Any, first: int) -> Output:
-        """Process rows, timers and expiries. Returns what was emitted. Raises StateError, or what the kit's own code raises.
+        """Process rows, timers and expiries. Returns what was emitted. Raises Error if a callback does.
 
         ``positions``, int64[n], are those of the rows in the epoch. The watermark moves from ``before`` to ``after``.
         ``first`` is the number of the epoch's first row in the run.
@@ -282,7 +281,7 @@ class Instance:
             return []
         groups = grouped(keys)
         numbers = self.register(keys.take(groups.order.take(groups.starts), axis=1))
-        return np.array(numbers, dtype=np.intp).take(groups.member).tolist()
+        return [numbers[member] for member in groups.member.tolist()]
 
     def _arm_due(self, after: int) -> None:
         """Arm the timers in the store that the watermark has reached."""
@@ -312,8 +311,10 @@ class Instance:
             return
         self._fired[name, number, at] = self._fired.get((name, number, at), 0) + 1
         if self._fired[name, number, at] > MAX_FIRINGS:
-            raise StateError(f"{self.operator}.{name}, key {shorten(self.keys[number])}: on_{name} has set the timer to its "
-                             f"own time {pending} {MAX_FIRINGS} times in one epoch; set it to a later time")  # fmt: skip
+            raise StateError(
+                f"{self.operator}.{name}, key {shorten(self.keys[number])}: on_{name} has set the timer to its own "
+                f"time {pending} {MAX_FIRINGS} times in one epoch; set it to a later time"
+            )
         state.clear()
         self.now = max(self.now, at)
         if at > self._reached:
@@ -384,6 +385,3 @@ def _sortable(key: Any) -> Any:
     """Return a key such that keys with None can be compared: None comes last."""
     parts = key if isinstance(key, tuple) else (key,)
     return tuple((part is None, part) for part in parts)
-
-
-__all__ = ["Column", "Instance", "Type", "distinct"]

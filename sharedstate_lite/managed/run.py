@@ -1,8 +1,8 @@
 """A run: operators in a chain, on workers in one process, from the first epoch to a checkpoint and on.
 
-Each worker owns some bins and has a copy of every operator with a store of its own. `ManagedRun.step` partitions the rows
-of an epoch by key, lets each worker process its rows, and merges what they emit into the order of one worker. What an
-operator emits is the input of the next one in the same epoch.
+Each worker owns some bins and has a copy of every operator with a store of its own. `ManagedRun.step` partitions the
+rows of an epoch by key, lets each worker process its rows, and merges what they emit into the order of one worker. What
+an operator emits is the input of the next one in the same epoch.
 
 Source: Carbone et al., State management in Apache Flink, VLDB 2017; Hoffmann et al., Megaphone, VLDB 2019 (bins).
 """
@@ -56,7 +56,7 @@ class ManagedRun:
         self.chain, self.source, self.bins = list(chain), source, bins
         self.store_kind, self._every, self._keep = store, every, keep
         self.epoch = self.late = 0
-        self._watermark, self._count = NULL, [0] * len(chain)
+        self.micros, self.counts = NULL, [0] * len(chain)
         self.strings = Dictionary()
         self._snapshots: dict[int, list[list[StoreReader]]] = {}
         self.owners = placement.plan([0] * bins, workers)
@@ -73,8 +73,8 @@ class ManagedRun:
 
     @property
     def watermark(self) -> datetime.datetime | None:
-        """The greatest event time so far minus the delay, or what `advance` was called with. None before the first row."""
-        return None if self._watermark == NULL else moment(self._watermark)
+        """The greatest event time so far minus the delay, or the time of `advance`. None before the first row."""
+        return None if self.micros == NULL else moment(self.micros)
 
     @property
     def snapshots(self) -> list[int]:
@@ -88,8 +88,8 @@ class ManagedRun:
 
         ``rows`` are a DataFrame, an Arrow table, or a list of tuples or dicts. ``clock`` is what operators read as
         ``self.clock``. The rows returned are in the order of the input rows from which they follow, then of the timers
-        (time, key, name). Raises RowError for wrong or late rows, and StateError if a callback raises, with its exception
-        as the cause. The state is then as before the call.
+        (time, key, name). Raises RowError for wrong or late rows, and StateError if a callback raises, with its
+        exception as the cause. The state is then as before the call.
         """
         return self._epoch(rows, NULL, clock)
 
@@ -99,7 +99,7 @@ class ManagedRun:
             micros = microseconds(time)
         except (TypeError, ValueError) as error:
             raise StateError(f"advance: {error}") from error
-        if self.source.time is None or micros < self._watermark:
+        if self.source.time is None or micros < self.micros:
             raise StateError(f"advance: {time} is before the watermark {self.watermark}, or the source has no time; "
                              "a watermark only moves forward")  # fmt: skip
         return self._epoch((), micros, clock)
@@ -108,7 +108,7 @@ class ManagedRun:
         self._check_open()
         known = len(self.strings)
         instances = [each for worker in self.instances for each in worker]
-        counts = list(self._count)
+        counts = list(self.counts)
         done = False
         try:
             events, late, after = self._read(rows)
@@ -121,13 +121,13 @@ class ManagedRun:
             if not done:
                 for each in instances:
                     each.discard()
-                self._count = counts
+                self.counts = counts
                 self.strings.truncate(known)
         self.epoch += 1
         for each in instances:
             each.commit(self.epoch, after)
         self.late += late
-        self._watermark = after
+        self.micros = after
         self._snapshot()
         return frame
 
@@ -142,7 +142,7 @@ class ManagedRun:
         times = columns[[name for name, _ in types].index(source.time)]
         assert isinstance(times, np.ndarray)
         events = Events(types, columns, times, self.strings)
-        bad = np.flatnonzero((times == NULL) | (times < self._watermark))
+        bad = np.flatnonzero((times == NULL) | (times < self.micros))
         if len(bad) and source.late == "error":
             at = int(bad[0])
             why = "has no time" if times[at] == NULL else f"is earlier than the watermark {self.watermark}"
@@ -153,7 +153,7 @@ class ManagedRun:
         if len(bad):
             events = events.take(np.setdiff1d(np.arange(count), bad))
         latest = int(events.times.max()) - source.delay if len(events) else NULL
-        return events, len(bad), max(self._watermark, latest)
+        return events, len(bad), max(self.micros, latest)
 
     def _stage(self, stage: int, operator: Declared, events: Events, after: int, clock: Any) -> Events:
         """Let each worker process its rows with one operator, and merge what they emit."""
@@ -166,9 +166,9 @@ class ManagedRun:
         for number, worker in enumerate(self.instances):
             mine = np.arange(len(events)) if owner is None else np.flatnonzero(owner == number)
             part = events if owner is None else events.take(mine)
-            out = worker[stage].epoch(part, mine, self._watermark, after, clock, self._count[stage])
+            out = worker[stage].epoch(part, mine, self.micros, after, clock, self.counts[stage])
             outputs.append((out, mine))
-        self._count[stage] += len(events)
+        self.counts[stage] += len(events)
         return merge(outputs, operator.out.fields, operator.name, self.strings)
 
     def _snapshot(self) -> None:
@@ -190,12 +190,10 @@ class ManagedRun:
 
         Raises StateError if there is none, or if several operators have one.
         """
-        found = [
-            (stage, state)
-            for stage, each in enumerate(self.instances[0])
-            for state in (*each.states.values(), *each.tasks.values())
-            if name in (state.name, f"{each.operator}.{state.name}")
-        ]
+        found: list[tuple[int, KeyedState | TaskState]] = []
+        for stage, each in enumerate(self.instances[0]):
+            states: list[KeyedState | TaskState] = [*each.states.values(), *each.tasks.values()]
+            found += [(stage, s) for s in states if name in (s.name, f"{each.operator}.{s.name}")]
         if len(found) != 1:
             known = [f"{each.operator}.{state}" for each in self.instances[0] for state in (*each.states, *each.tasks)]
             raise StateError(
@@ -312,8 +310,8 @@ class ManagedRun:
         """Change the number of workers, and return the steps in which bins have moved: their bins, rows and bytes.
 
         All state of a bin moves: its timers, its waiting rows and its expiries too. ``plan`` is "all", "fluid",
-        "batched" or ``bins.chunks(n)`` (see `bins`). Raises StateError for an unknown plan, and unless there are between
-        1 worker and as many as there are bins.
+        "batched" or ``bins.chunks(n)`` (see `bins`). Raises StateError for an unknown plan, and unless the number of
+        workers is between 1 and that of the bins.
         """
         self._check_open()
         owners = placement.plan(self.owners, workers)
@@ -364,7 +362,7 @@ class ManagedRun:
         }
 
     def checkpoint(self, path: str | Path) -> None:
-        """Write the state, the time and the declarations to ``path``, a folder that is new or empty. Raises CheckpointError."""
+        """Write state, time and declarations to ``path``, a folder that is new or empty. Raises CheckpointError."""
         self._check_open()
         snapshot_files.write(self, path)
 
@@ -394,7 +392,7 @@ class ManagedRun:
 
 
 def chained(operators: Any, source: EventSource, order: str | None = None) -> list[Declared]:
-    """Read a chain of operators: each one's input is what the one before emits. Raises StateError for wrong declarations."""
+    """Read a chain of operators, of which each receives what the one before emits. Raises StateError."""
     given = list(operators) if isinstance(operators, list | tuple) else [operators]
     if not given or not isinstance(source, EventSource):
         raise StateError("a run needs at least one operator, and a source that m.source(...) has declared")
@@ -465,7 +463,7 @@ def restore(
     """
     _positive("snapshot_every", snapshot_every, 0)
     _positive("keep", keep, 1)
-    found = snapshot_files.Saved(path)
+    found = snapshot_files.SavedRun(path)
     chain = chained(operators, found.source, found.order)
     found.check(chain)
     out = ManagedRun(

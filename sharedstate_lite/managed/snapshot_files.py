@@ -16,25 +16,39 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import CheckpointError, Error, TimeError
 from ..plan.nodes import Column, Type
-from ..storage.encoding import Dictionary
+from ..storage.encoding import Dictionary, Words
 from ..system.folders import atomic_folder
 from .declare import Declared, EventSource
+from .instance import Instance
 from .stores import create
 from .stores.protocol import Relation, pack, unpack
 from .tasks import TaskState, spread
 from .types import assemble, parse_type, relations, shred
 
-if TYPE_CHECKING:
-    from .run import ManagedRun
-
 FORMAT = 1
 _WORKER = (Column("@worker", Type.BIGINT),)
+
+
+class CheckpointedRun(Protocol):
+    """The part of a run that a checkpoint reads, and that it fills when a run is restored."""
+
+    chain: list[Declared]
+    source: EventSource
+    instances: list[list[Instance]]
+    strings: Dictionary
+    store_kind: Any
+    owners: list[int]
+    bins: int
+    epoch: int
+    late: int
+    micros: int
+    counts: list[int]
 
 
 def expired(at: Any, kept: Sequence[int]) -> TimeError:
@@ -42,7 +56,7 @@ def expired(at: Any, kept: Sequence[int]) -> TimeError:
     return TimeError(f"there is no snapshot {at}; the snapshots are {', '.join(map(str, kept)) or 'none yet'}")
 
 
-def write(run: ManagedRun, path: str | Path) -> None:
+def write(run: CheckpointedRun, path: str | Path) -> None:
     """Write a checkpoint of a run into a folder that is new or empty. Raises CheckpointError."""
     if not isinstance(run.store_kind, str):
         raise CheckpointError("a run with a store of your own cannot be checkpointed; use a store with a name")
@@ -58,14 +72,14 @@ def write(run: ManagedRun, path: str | Path) -> None:
         (work / "manifest.json").write_text(json.dumps({"sha256": _digest(text.encode()), "manifest": text}))
 
 
-def _describe(run: ManagedRun) -> dict[str, Any]:
+def _describe(run: CheckpointedRun) -> dict[str, Any]:
     source = run.source
     return {
         "format": FORMAT,
         "epoch": run.epoch,
-        "watermark": run._watermark,
+        "watermark": run.micros,
         "late": run.late,
-        "counts": run._count,
+        "counts": run.counts,
         "bins": run.bins,
         "owners": run.owners,
         "store": run.store_kind,
@@ -78,7 +92,7 @@ def _describe(run: ManagedRun) -> dict[str, Any]:
     }
 
 
-class Saved:
+class SavedRun:
     """A checkpoint that was read and verified. Raises CheckpointError if a file is missing or was altered."""
 
     def __init__(self, path: str | Path) -> None:
@@ -139,10 +153,10 @@ class Saved:
         if before != after:
             raise CheckpointError(f"{what} was {before} in the checkpoint, and is {after} now; declare it as it was")
 
-    def fill(self, run: ManagedRun) -> None:
+    def fill(self, run: CheckpointedRun) -> None:
         """Give the state of the checkpoint to a new run."""
         about = self._about
-        run.epoch, run._watermark, run.late, run._count = (
+        run.epoch, run.micros, run.late, run.counts = (
             about["epoch"],
             about["watermark"],
             about["late"],
@@ -161,13 +175,13 @@ class Saved:
             raise CheckpointError(f"{self._folder} cannot be restored ({error}); use another checkpoint") from error
         for worker in run.instances:
             for instance in worker:
-                instance.watermark = run._watermark
+                instance.watermark = run.micros
                 instance.reindex()
                 instance.discard()
 
-    def _load(self, run: ManagedRun, stage: int, stored: list[Relation], folder: Path, number: int) -> None:
-        target = run.instances[min(number, run.workers - 1)][stage]
-        same = self.workers == run.workers and run.store_kind == self.store and stored == target.relations
+    def _load(self, run: CheckpointedRun, stage: int, stored: list[Relation], folder: Path, number: int) -> None:
+        target = run.instances[min(number, len(run.instances) - 1)][stage]
+        same = self.workers == len(run.instances) and run.store_kind == self.store and stored == target.relations
         if same and run.owners == self._about["owners"]:
             target.store.load(folder)
             return
@@ -175,18 +189,18 @@ class Saved:
         old.open(f"restore-{number}-{target.operator}", stored, run.strings, run.bins)
         try:
             old.load(folder)
-            for worker in range(run.workers):
+            for worker in range(len(run.instances)):
                 mine = [at for at, owner in enumerate(run.owners) if owner == worker]
                 run.instances[worker][stage].store.give(old.take(mine))
         finally:
             old.close()
 
-    def _fill_tasks(self, run: ManagedRun) -> None:
+    def _fill_tasks(self, run: CheckpointedRun) -> None:
         values = _unpack_tasks((self._folder / "tasks").read_bytes(), run.instances[0], self.workers)
         for stage, each in enumerate(run.instances[0]):
             for name, task in each.tasks.items():
                 parts = values.get((each.operator, name), [None] * self.workers)
-                for number, value in enumerate(spread(task, parts, run.workers)):
+                for number, value in enumerate(spread(task, parts, len(run.instances))):
                     run.instances[number][stage].tasks[name].stored = value
 
 
@@ -194,8 +208,9 @@ def _task_relations(operator: str, task: TaskState) -> list[Relation]:
     return relations(f"{operator}.{task.name}", task.kind, _WORKER)
 
 
-def _pack_tasks(run: ManagedRun) -> bytes:
-    tables, stored = {}, []
+def _pack_tasks(run: CheckpointedRun) -> bytes:
+    tables: dict[str, Words] = {}
+    stored: list[Relation] = []
     for stage, each in enumerate(run.instances[0]):
         for name, task in each.tasks.items():
             values = [worker[stage].tasks[name].stored for worker in run.instances]

@@ -96,8 +96,10 @@ def spread(state: TaskState, values: Sequence[Any], workers: int) -> list[Any]:
     """
     if state.spread == "broadcast":
         if any(value != values[0] for value in values):
-            raise StateError(f"{state.operator}.{state.name}: the workers' values differ, but copies of a broadcast are equal; "
-                             "set the same value on every worker")  # fmt: skip
+            raise StateError(
+                f"{state.operator}.{state.name}: the workers' values differ, but copies of a broadcast are equal; "
+                "set the same value on every worker"
+            )
         return [copied(state.kind, values[0]) for _ in range(workers)]
     if all(value is None for value in values):
         return [None] * workers
@@ -106,8 +108,10 @@ def spread(state: TaskState, values: Sequence[Any], workers: int) -> list[Any]:
     entries = [entry for value in values for entry in ((value or {}).items() if is_map else value or [])]
     if is_map:
         if len({key for key, _ in entries}) < len(entries):
-            raise StateError(f"{state.operator}.{state.name}: two workers have an entry for one map key, so the maps cannot "
-                             "be put together; use each map key on one worker only")  # fmt: skip
+            raise StateError(
+                f"{state.operator}.{state.name}: two workers have an entry for one map key, so the maps cannot be put "
+                "together; use each map key on one worker only"
+            )
         entries.sort()
     edges = [-(-len(entries) * at // workers) for at in range(workers + 1)]
     parts = [entries[a:b] if state.spread == "split" else entries for a, b in zip(edges, edges[1:], strict=False)]

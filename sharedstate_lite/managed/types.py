@@ -3,10 +3,11 @@
 A type is one of the catalog's seven, or ``LIST<T>``, ``ARRAY<T, n>`` (n values), ``MAP<K, V>`` (K is one of the seven)
 or ``STRUCT<name: T, ...>``, nested at will. Python's values are lists, dicts, and dicts by field name.
 
-`shred` turns values into rows, and `assemble` turns the rows back into values. Each LIST, ARRAY and MAP is a relation of
-its own: a row for each entry, identified by the row that contains the collection and by the entry's position or map key.
-A field of a STRUCT becomes a column. Changing one entry of a map therefore changes one row. A collection and a struct
-also have a Boolean column, because NULL differs from an empty collection, and from a struct of NULLs.
+`shred` turns values into rows, and `assemble` turns the rows back into values. Each LIST, ARRAY and MAP is a relation
+of its own, with a row for each entry. A row is identified by the row that contains the collection, and by the entry's
+position or map key. A field of a STRUCT becomes a column. Changing one entry of a map therefore changes one row. A
+collection and a struct also have a Boolean column, because NULL differs from an empty collection and from a struct of
+NULLs.
 
 >>> kind = parse_type("STRUCT<n: BIGINT, delays: LIST<INT>>")
 >>> for relation in relations("routes", kind, (Column("plane", Type.INT),), (Column("@key", Type.INT),)):
@@ -86,7 +87,7 @@ _RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1
 
 def parse_type(text: str) -> Kind:
     """Parse a type such as ``"MAP<STRING, LIST<INT>>"``. Raises StateError with the place of the first fault."""
-    parser = _Parser(text)
+    parser = _TypeParser(text)
     kind = parser.kind()
     parser.end()
     return kind
@@ -94,13 +95,13 @@ def parse_type(text: str) -> Kind:
 
 def parse_fields(text: str) -> Struct:
     """Parse columns, such as ``"plane STRING, delays LIST<INT>"``."""
-    parser = _Parser(text)
+    parser = _TypeParser(text)
     fields = parser.fields("")
     parser.end()
     return fields
 
 
-class _Parser:
+class _TypeParser:
     """A recursive descent over the tokens of a type."""
 
     def __init__(self, text: str) -> None:
@@ -196,7 +197,7 @@ def duration(given: str | datetime.timedelta) -> int:
 
 
 def checked(kind: Kind, value: Any) -> Any:
-    """Return ``value`` as the type stores it: a copy, with NaN as None. Raises TypeError or ValueError if it does not fit.
+    """Return a copy of ``value`` as the type stores it, with NaN as None. Raises TypeError or ValueError.
 
     >>> checked(parse_type("MAP<STRING, LIST<INT>>"), {"BOS": (5, None)})
     {'BOS': [5, None]}
@@ -332,7 +333,7 @@ def shred(
     ``last``, int64[l, n], are the words of the columns at the end.
     """
     columns: list[Words] = []
-    out = {}
+    out: dict[str, Words] = {}
     for path, inner, parents in list(_split(kind, "", values, columns, strings)):
         owner = np.array([at for at, each in enumerate(parents) for _ in each or ()], dtype=np.intp)
         if inner.key is None:
