@@ -1,9 +1,6 @@
 """State in Python dictionaries: the simplest store, and the model that the others are compared with.
 
 Each relation is a dict from keys to dicts from places to values. All three are tuples of words.
-
-A handle does not copy the dictionaries. It receives the previous rows of a key when the key is first changed, and reads
-them instead (an undo log, as in the rollback segments of a database).
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ class DictStore(RowStore):
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
         self._data: dict[str, dict[Place, Rows]] = {r.name: {} for r in relations}
-        self._handles: list[_DictHandle] = []
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
         return find(self._relations[relation], self._data[relation], keys, sub)
@@ -49,13 +45,13 @@ class DictStore(RowStore):
         return _matrix(found, ((*key, *place, *value) for key, rows in data.items() for place, value in rows.items()))
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        for handle in self.handles:
+            handle.keep(changes)
         for name, delta in changes.items():
             relation, data = self._relations[name], self._data[name]
             # Old rows go first, because a new row can have the same key and place.
             for row, diff in sorted(_changes(delta), key=_diff):
                 key, place = row[: relation.key], row[relation.key : relation.identity]
-                for handle in self._handles:
-                    handle.keep(name, key, data.get(key, {}))
                 if diff > 0:
                     data.setdefault(key, {})[place] = row[relation.identity :]
                 else:
@@ -69,38 +65,8 @@ class DictStore(RowStore):
         whole = size(data) + tuples + sum(size(key) + size(rows) for key, rows in data.items())
         return sum(map(len, data.values())), whole
 
-    def handle(self) -> _DictHandle:
-        handle = _DictHandle(self)
-        self._handles.append(handle)
-        return handle
-
     def close(self) -> None:
         self._data = {name: {} for name in self._relations}
-
-
-class _DictHandle:
-    """Reads a `DictStore` as it was when the handle was opened."""
-
-    def __init__(self, store: DictStore) -> None:
-        self._store = store
-        self._before: dict[str, dict[Place, Rows]] = {name: {} for name in store._relations}
-
-    def keep(self, relation: str, key: Place, rows: Rows) -> None:
-        """Keep the rows of a key that is about to change, unless it has changed before."""
-        if key not in self._before[relation]:
-            self._before[relation][key] = dict(rows)
-
-    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        data = {**_some(self._store._data[relation], keys), **_some(self._before[relation], keys)}
-        return find(self._store._relations[relation], data, keys, sub)
-
-    def scan(self, relation: str) -> Words:
-        data = {**self._store._data[relation], **self._before[relation]}
-        rows = ((*key, *place, *value) for key, rows in data.items() for place, value in rows.items())
-        return _matrix(self._store._relations[relation], rows)
-
-    def close(self) -> None:
-        self._store._handles = [handle for handle in self._store._handles if handle is not self]
 
 
 def find(relation: Relation, data: Mapping[Place, Rows], keys: Words, sub: Words | None) -> Found:
@@ -118,10 +84,6 @@ def find(relation: Relation, data: Mapping[Place, Rows], keys: Words, sub: Words
         owner += [at] * len(rows)
         found += [(*key, *place, *value) for place, value in rows.items()]
     return np.array(owner, dtype=np.intp), _matrix(relation, found)
-
-
-def _some(data: Mapping[Place, Rows], keys: Words) -> dict[Place, Rows]:
-    return {key: data[key] for key in zip(*keys.tolist(), strict=True) if key in data}
 
 
 def _matrix(relation: Relation, rows: Iterator[Place] | list[Place]) -> Words:

@@ -8,16 +8,13 @@ An update of a row near the end of the log costs one write into memory. A row th
 are appended: its next update is a copy at the tail, and in the end it goes to disk. Rows that are updated often thus
 stay in memory without any bookkeeping of their use.
 
-A handle moves the read-only address to the tail, so nothing that it reads changes, and copies the index.
-
 Source: Chandramouli et al., FASTER: a concurrent key-value store with in-place updates, SIGMOD 2018.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,7 +23,7 @@ import numpy.typing as npt
 
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .base import Place, RowStore, scratch
+from .base import Place, RowStore
 from .protocol import Found, Relation
 
 Index = dict[Place, dict[Place, int]]
@@ -36,19 +33,15 @@ Index = dict[Place, dict[Place, int]]
 class Log:
     """Rows of int64[width] at addresses 0, 1, 2, ... Those before ``head`` are in a file."""
 
-    def __init__(self, file: int, width: int, mutable: int) -> None:
-        self._file, self.width, self.mutable = file, width, mutable
+    def __init__(self, width: int, mutable: int) -> None:
+        self._file, self.width, self.mutable = tempfile.TemporaryFile(), width, mutable
         self._rows = np.empty((64, width), dtype=np.int64)
-        self.head = self.tail = self._fixed = 0
+        self.head = self.tail = 0
 
     @property
     def read_only(self) -> int:
         """The first address that can be updated in place."""
-        return max(self._fixed, self.tail - self.mutable)
-
-    def fix(self) -> None:
-        """Make all present rows read-only."""
-        self._fixed = self.tail
+        return max(0, self.tail - self.mutable)
 
     def read(self, addresses: Sequence[int]) -> Words:
         """Return the rows at some addresses, int64[width, n]."""
@@ -57,7 +50,8 @@ class Log:
         out[~cold] = self._rows[at[~cold] - self.head]
         size = 8 * self.width
         for i in np.flatnonzero(cold).tolist():
-            out[i] = np.frombuffer(os.pread(self._file, size, addresses[i] * size), dtype=np.int64)
+            self._file.seek(addresses[i] * size)
+            out[i] = np.frombuffer(self._file.read(size), dtype=np.int64)
         return out.T
 
     def update(self, addresses: Sequence[int], rows: npt.NDArray[np.int64]) -> None:
@@ -73,9 +67,14 @@ class Log:
         self.tail += len(rows)
         if end > memory:
             cold = max(0, min(self.read_only - self.head, end - memory // 2))
-            os.pwrite(self._file, self._rows[:cold].tobytes(), self.head * 8 * self.width)
+            self._file.seek(self.head * 8 * self.width)
+            self._file.write(self._rows[:cold].tobytes())
             self._rows = self._rows[cold:end].copy()
             self.head += cold
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
 
 
 class UpdateCounts(NamedTuple):
@@ -104,10 +103,9 @@ class HybridStore(RowStore):
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
-        self._scratch, self._number, self._files = scratch("hybrid"), itertools.count(), list[int]()
         self._index: dict[str, Index] = {r.name: {} for r in relations}
         self._live = {r.name: 0 for r in relations}
-        self._log = {r.name: self._new(r) for r in relations}
+        self._log = {r.name: Log(len(r.columns), self._mutable) for r in relations}
         self.counts = UpdateCounts(0, 0)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
@@ -117,6 +115,8 @@ class HybridStore(RowStore):
         return _scan(self._index[relation], self._log[relation])
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        for handle in self.handles:
+            handle.keep(changes)
         for name, (rows, diffs) in changes.items():
             relation, index, log = self._relations[name], self._index[name], self._log[name]
             new = rows.compress(diffs > 0, axis=1)
@@ -150,46 +150,19 @@ class HybridStore(RowStore):
         places = sum(size(key) + size(each) + sum(map(size, each)) for key, each in index.items())
         return self._live[relation], 8 * log.width * log.tail + size(index) + places
 
-    def handle(self) -> _HybridHandle:
-        return _HybridHandle(self)
-
     def close(self) -> None:
-        while self._files:
-            os.close(self._files.pop())
-        self._scratch.close()
-
-    def _new(self, relation: Relation) -> Log:
-        path = self._scratch.path / f"{next(self._number)}.log"
-        self._files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        return Log(self._files[-1], len(relation.columns), self._mutable)
+        for log in self._log.values():
+            log.close()
 
     def _compact(self, relation: Relation) -> None:
-        """Copy the rows that are in the index to a new log. Handles keep the old one."""
-        rows, log = self.scan(relation.name), self._new(relation)
+        """Copy the rows that are in the index to a new log."""
+        rows, log = self.scan(relation.name), Log(len(relation.columns), self._mutable)
+        self._log[relation.name].close()
         log.append(rows.T, self._memory)
         index: Index = {}
         self._log[relation.name], self._index[relation.name] = log, index
         for address, (key, place) in enumerate(_identities(relation, rows)):
             index.setdefault(key, {})[place] = address
-
-
-class _HybridHandle:
-    """Reads a `HybridStore` as it was when the handle was opened."""
-
-    def __init__(self, store: HybridStore) -> None:
-        self._index = {n: {key: dict(places) for key, places in each.items()} for n, each in store._index.items()}
-        self._log = dict(store._log)
-        for log in self._log.values():
-            log.fix()
-
-    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        return _find(self._index[relation], self._log[relation], keys, sub)
-
-    def scan(self, relation: str) -> Words:
-        return _scan(self._index[relation], self._log[relation])
-
-    def close(self) -> None:
-        self._index.clear()
 
 
 def _find(index: Index, log: Log, keys: Words, sub: Words | None) -> Found:
