@@ -28,7 +28,9 @@ Modules, from the bottom:
     tasks       state of a worker instead of a key
     declare     operators and sources
     instance    one operator on one worker during an epoch
+    queries     SQL over the state now and in a snapshot
     run         epochs, watermarks, reads, rescaling; `snapshot_files` writes checkpoints
+    patterns    patterns of events, as an operator
 
 Source: Carbone et al., State management in Apache Flink, VLDB 2017; Hoffmann et al., Megaphone, VLDB 2019.
 """

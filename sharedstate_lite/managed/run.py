@@ -28,6 +28,7 @@ from .declare import Declared, EventSource, StatefulOperator, declared, keyed
 from .events import Events, Schema, merge, read_rows, words_of
 from .handles import KeyedState
 from .instance import Instance
+from .queries import At, query
 from .stores import StateStore, StoreReader, create
 from .stores.protocol import bins_of
 from .tasks import TaskState, spread
@@ -303,6 +304,14 @@ class ManagedRun:
                     return Events(types, [*rows, where], where, self.strings).frame()
         known = ", ".join(relation.name for each in self.instances[0] for relation in each.relations)
         raise StateError(f"there is no relation {shorten(name)}; the relations are {known}")
+
+    def sql(self, text: str, at: At = None) -> pd.DataFrame:
+        """Return the result of a SELECT over ``live.NAME`` and ``snapshot.NAME``, where NAME is a state's.
+
+        ``at`` is the snapshot id; None is the newest one. Errors are those of `queries.query`.
+        """
+        self._check_open()
+        return query(self, text, at)
 
     # --- rescaling and checkpoints ----------------------------------------------
 

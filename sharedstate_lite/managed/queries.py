@@ -1,0 +1,117 @@
+"""SQL over managed state: the tables of the schemas ``live`` and ``snapshot``, one for each keyed state.
+
+    live.total        the state now. What it shows can be undone by a crash.
+    snapshot.total    the state in a snapshot. A crash never undoes it, and reading it again gives the same rows.
+
+A table has the columns of the key, and one with the name of the state. Nested types are DuckDB's. All snapshot tables
+of a query are read at one snapshot id, which every operator has, so a join never mixes two moments. With ids of their
+own (``at={"total": 3, "last": 4}``) they can: `query` allows it to show what goes wrong.
+
+Source: Verheijde et al., S-QUERY: Opening the black box of internal stream processor state, ICDE 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from ..errors import SqlError, TimeError, shorten
+from .events import Events
+from .types import Collection, arrow_type
+
+SCHEMAS = ("live", "snapshot")
+At = int | Mapping[str, int] | None
+
+
+class Queryable(Protocol):
+    """What `query` reads: a run in this process, or on Spark."""
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The ids of the snapshots that all operators have, from the oldest."""
+
+    def contents(self, name: str, at: int | None = None) -> Events:
+        """Return the keys and values of a state, now or in a snapshot. Raises StateError and TimeError."""
+
+
+def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
+    """Return the result of one SELECT over state. ``at`` is a snapshot id; None is the newest one.
+
+    Raises SqlError for SQL that is not one SELECT or that DuckDB does not accept, StateError for a table without a
+    state, and TimeError for a snapshot that is not kept.
+
+    >>> from sharedstate_lite import managed as m
+    >>> class Total(m.Operator):
+    ...     total = m.Reducing("BIGINT", "sum")
+    ...     def rows(self, batch, out):
+    ...         self.total.add(batch.keys, batch["length"])
+    >>> run = m.run(Total(), m.source("visit", "product STRING, length INT", key="product"))
+    >>> for visits in ([("Apple", 20), ("Potato", 60)], [("Apple", 5)]):
+    ...     _ = run.step(visits)
+    >>> query(run, "SELECT product, n.total - o.total AS more FROM live.total n JOIN snapshot.total o USING (product) "
+    ...            "ORDER BY product", at=1)
+      product  more
+    0   Apple     5
+    1  Potato     0
+    """
+    tree = _select(text)
+    tables: dict[str, pa.Table] = {}
+    for table in list(tree.find_all(exp.Table)):
+        schema, name = table.db, table.name
+        if not schema and any(table.name == cte.alias for cte in tree.find_all(exp.CTE)):
+            continue
+        if schema not in SCHEMAS:
+            raise SqlError(
+                f"{shorten(table.sql(dialect='duckdb'))} is not a table of state; write live.NAME for the state now, "
+                "or snapshot.NAME for a snapshot, where NAME is the name of a state"
+            )
+        local = f"{schema} {name}"
+        if local not in tables:
+            tables[local] = _arrow(state.contents(name, None if schema == "live" else _id(state, name, at)))
+        alias = table.alias or name
+        table.replace(exp.alias_(exp.to_table(exp.to_identifier(local, quoted=True).sql()), alias, table=True))
+    connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+    try:
+        for local, rows in tables.items():
+            connection.register(local, rows)
+        found: pd.DataFrame = connection.sql(tree.sql(dialect="duckdb")).df()
+        return found
+    except duckdb.Error as error:
+        raise SqlError(f"{text}: {str(error).partition(chr(10))[0]}") from error
+    finally:
+        connection.close()
+
+
+def _select(text: str) -> exp.Query:
+    try:
+        found = sqlglot.parse(text, dialect="duckdb")
+    except (sqlglot.errors.ParseError, sqlglot.errors.TokenError) as error:
+        raise SqlError(f"{shorten(text)}: {str(error).partition(chr(10))[0]}") from error
+    if len(found) != 1 or not isinstance(found[0], exp.Query):
+        raise SqlError(f"{shorten(text)} is not one SELECT; state is only read by SQL, and written by its operator")
+    return found[0]
+
+
+def _id(state: Queryable, name: str, at: At) -> int:
+    chosen = at.get(name) if isinstance(at, Mapping) else at
+    if chosen is not None:
+        return chosen
+    if not state.snapshots:
+        raise TimeError(f"snapshot.{name}: there is no snapshot yet; read live.{name}, or process an epoch first")
+    return state.snapshots[-1]
+
+
+def _arrow(events: Events) -> pa.Table:
+    columns = {}
+    for at, (name, kind) in enumerate(events.schema):
+        values = events.values(at)
+        if isinstance(kind, Collection) and kind.key is not None:
+            values = [None if value is None else list(value.items()) for value in values]
+        columns[name] = pa.array(values, type=arrow_type(kind))
+    return pa.table(columns)
