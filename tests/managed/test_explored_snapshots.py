@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from itertools import accumulate, permutations
 from typing import Any
 
@@ -17,8 +16,6 @@ from sharedstate_lite.managed import snapshots as s
 
 ROWS = ((1, 2), (10,))
 SMALL = ((1,), (10,))
-explored = cache(s.explore)
-"""Several tests read the same search."""
 
 
 def interleavings(records: tuple[tuple[int, ...], ...]) -> set[tuple[int, ...]]:
@@ -83,7 +80,7 @@ RIGHT: dict[str, tuple[s.Protocol[Any], int, set[int]]] = {
 def test_rule_23_outcomes_with_crashes_are_among_those_without(name: str) -> None:
     """Every outcome with crashes is one without, no run gets stuck, and later snapshots than the first are used."""
     protocol, crashes, restored = RIGHT[name]
-    found = explored(protocol, crashes)
+    found = s.explore(protocol, crashes)
     assert found.right and found.finished and not found.trace, found
     assert set(found.outcomes) == found.allowed == expected(protocol)
     assert found.restored == restored
@@ -150,7 +147,7 @@ WRONG: dict[str, tuple[s.Protocol[Any], int, int, int, Any, str]] = {
 def test_rule_25_a_wrong_variant_is_found_with_its_shortest_trace(name: str) -> None:
     """Without a crash, every outcome is right. With one, some outcomes are wrong, and a shortest trace leads to one."""
     protocol, crashes, outcomes, wrong, state, last = WRONG[name]
-    without, found = explored(protocol, 0), explored(protocol, crashes)
+    without, found = s.explore(protocol, 0), s.explore(protocol, crashes)
     assert without.stuck is None and set(without.outcomes) == expected(protocol)
     assert not found.right and found.finished
     assert (len(found.outcomes), len(found.wrong)) == (outcomes, wrong)
@@ -205,9 +202,9 @@ def test_a_plain_sink_repeats_its_output(protocol: Any) -> None:
 )
 def test_rule_24_a_wrong_cut_is_seen_before_the_crash(variant: Any, words: str, actions: int) -> None:
     """An invariant of the world fails earlier than the outcome: the snapshot is no consistent cut, or two own a bin."""
-    broken = explored(variant, 1).broken
+    broken = s.explore(variant).broken
     assert broken is not None and words in broken[0]
-    assert len(broken[1]) == actions < len(explored(variant, 1).trace)
+    assert len(broken[1]) == actions < len(s.explore(variant).trace)
     assert not any("crash" in label for label in broken[1])
 
 
@@ -222,7 +219,7 @@ def test_rule_24_what_a_snapshot_stores_of_channels() -> None:
 @pytest.mark.parametrize("without", ["hold", "all_inputs", "timers"])
 def test_rule_26_a_bin_moves_in_every_order(without: str) -> None:
     """With a move at any moment, the outcomes are those without; each part of the protocol is needed for this."""
-    found, wrong = explored(s.MoveBin(), 1), explored(s.MoveBin(**{without: False}), 1)
+    found, wrong = s.explore(s.MoveBin(), 1), s.explore(s.MoveBin(**{without: False}), 1)
     assert found.right and set(found.outcomes) == MOVED
     assert wrong.wrong and wrong.broken is not None
 

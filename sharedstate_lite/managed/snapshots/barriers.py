@@ -18,7 +18,7 @@ Source: Chandy and Lamport, Distributed Snapshots, TOCS 1985; Carbone et al., St
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from .world import BARRIER, Action, Channel, SumJob, SumWorld, pop, push, put
@@ -118,7 +118,11 @@ class Coordinated(SumJob[BarrierWorld]):
         assert world.under_way is not None
         return replace(world, under_way=replace(world.under_way, total=world.total))
 
-    def log(self, world: BarrierWorld, i: int, rows: Channel) -> BarrierWorld:
+    def forward(self, world: BarrierWorld) -> BarrierWorld:
+        """Return the world after c has sent the barrier to k, behind the totals in the channel."""
+        return push(world, self.to_k, BARRIER)
+
+    def log(self, world: BarrierWorld, i: int, *rows: int) -> BarrierWorld:
         """Return the world after ``rows`` of channel ``i`` were added to the snapshot."""
         assert world.under_way is not None
         kept = put(world.under_way.channels, i, world.under_way.channels[i] + rows)
@@ -140,8 +144,10 @@ class Coordinated(SumJob[BarrierWorld]):
             output = (*world.output, queue[0]) if self.plain else world.output
             yield Action(f"k takes {queue[0]}", replace(after, output=output))
 
-    def close(self, label: str, world: BarrierWorld, cost: dict[str, int], note: str = "") -> Action[BarrierWorld]:
-        """Return the step. If no part of the snapshot is missing, it is now the one that recovery uses."""
+    def close(
+        self, label: str, world: BarrierWorld, cost: Mapping[str, int] = {}, note: str = ""
+    ) -> Action[BarrierWorld]:
+        """Return the action. If no part of the snapshot is missing, it is now the one that recovery uses."""
         now = world.under_way
         if now is None or now.total is None or now.told is None or world.seen:
             return Action(label, world, cost, note=note)
@@ -152,7 +158,7 @@ class Coordinated(SumJob[BarrierWorld]):
         output = world.output if self.plain else world.output + told[len(world.output) :]
         after = replace(world, under_way=None, saved=saved, output=output)
         label = f"{label}: snapshot {now.number} is whole"
-        return Action(label, after, cost | self.delayed(world, told), note=note)
+        return Action(label, after, {**cost, **self.delayed(world, told)}, note=note)
 
     def delayed(self, world: BarrierWorld, told: tuple[int, ...]) -> dict[str, int]:
         """Return how many totals have waited in k for their snapshot."""
@@ -221,7 +227,7 @@ class Aligned(Coordinated):
             yield Action(label, after, note="blocks it" if self.block else "")
         else:
             held = sum(len(world.channels[j]) for j in world.seen) if self.block else 0
-            after = push(self.save(after), self.to_k, BARRIER)
+            after = self.forward(self.save(after))
             yield Action(label, after, {"writes": 1, "held": held}, note=f"saves {world.total}")
 
     def broken(self, world: BarrierWorld) -> str:
@@ -242,10 +248,10 @@ class ChandyLamport(Coordinated):
         if message == BARRIER:
             after, cost = self.take_barrier(world, i), {}
             if not world.seen:
-                after, cost = push(self.save(after), self.to_k, BARRIER), {"writes": 1}
+                after, cost = self.forward(self.save(after)), {"writes": 1}
             yield self.close(f"c takes s{i + 1}'s barrier", after, cost, f"saves {world.total}" if cost else "")
         elif world.seen and i not in world.seen and self.log_rows:
-            after, label = self.log(self.add(world, i), i, (message,)), f"c takes s{i + 1}'s {message} and logs it"
+            after, label = self.log(self.add(world, i), i, message), f"c takes s{i + 1}'s {message} and logs it"
             yield Action(label, after, {"logged": 1}, note=f"logs {message}")
         else:
             yield Action(f"c takes s{i + 1}'s {message}", self.add(world, i))
@@ -265,7 +271,7 @@ class Overtaking(Coordinated):
         if queue[0] != BARRIER:
             after, label = self.add(world, i), f"c takes s{i + 1}'s {queue[0]}"
             if late and self.log_rows:
-                after, label = self.log(after, i, queue[:1]), f"{label} and logs it"
+                after, label = self.log(after, i, queue[0]), f"{label} and logs it"
                 yield Action(label, after, {"logged": 1}, note=f"logs {queue[0]}")
             else:
                 yield Action(label, after)
@@ -274,10 +280,10 @@ class Overtaking(Coordinated):
             first = replace(world, channels=put(world.channels, i, (BARRIER, *queue[:at], *queue[at + 1 :])))
             after, writes, logged = self.take_barrier(first, i), 0, at
             if self.log_rows:
-                after = self.log(after, i, queue[:at])
+                after = self.log(after, i, *queue[:at])
             if not world.seen:
                 after = replace(self.save(after), channels=put(after.channels, self.to_k, (BARRIER, *out)))
-                after = self.log(after, self.to_k, out) if self.log_rows else after
+                after = self.log(after, self.to_k, *out) if self.log_rows else after
                 writes, logged = 1, at + len(out)
             label = f"c takes s{i + 1}'s barrier" + (f", which overtakes {logged}" if logged else "")
             note = f"saves {world.total}" if writes else ""

@@ -30,8 +30,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Generic
+from functools import cache, cached_property, lru_cache
+from typing import Any, Generic
 
 from ...errors import Error
 from .world import Action, Outcome, Protocol, W
@@ -107,18 +107,24 @@ class Exploration(Generic[W]):
 def explore(protocol: Protocol[W], crashes: int = 1, limit: int = LIMIT) -> Exploration[W]:
     """Return how the runs of ``protocol`` with at most ``crashes`` crashes end. Equal worlds are visited once.
 
-    The search stops when it has seen ``limit`` worlds. Raises Error if ``crashes`` or ``limit`` is out of range.
+    The search stops when it has seen ``limit`` worlds. The last results are kept. Raises Error if ``crashes`` or
+    ``limit`` is out of range.
     """
     if crashes < 0 or limit < 1:
         raise Error(f"crashes={crashes}, limit={limit}: crashes must be at least 0, and limit at least 1")
+    return _explore(protocol, crashes, limit)
+
+
+@lru_cache(maxsize=100)
+def _explore(protocol: Protocol[Any], crashes: int, limit: int) -> Exploration[Any]:
     start = (protocol.start(), crashes)
-    came: dict[tuple[W, int], tuple[tuple[W, int], str] | None] = {start: None}
+    came: dict[tuple[Any, int], tuple[tuple[Any, int], str] | None] = {start: None}
     waiting, restored = deque([start]), set[int]()
     ends: dict[Outcome, Trace] = {}
     stuck: Trace | None = None
     broken: tuple[str, Trace] | None = None
 
-    def trace(node: tuple[W, int]) -> Trace:
+    def trace(node: tuple[Any, int]) -> Trace:
         labels = []
         while (before := came[node]) is not None:
             node, label = before
@@ -145,7 +151,7 @@ def explore(protocol: Protocol[W], crashes: int = 1, limit: int = LIMIT) -> Expl
                 waiting.append(after)
         if len(came) == limit:
             break
-    without = explore(protocol, 0, limit) if crashes else None
+    without = _explore(protocol, 0, limit) if crashes else None
     finished = not waiting and (without is None or without.finished)
     allowed = frozenset(ends if without is None else without.outcomes)
     return Exploration(len(came), len(trace(node)), finished, ends, allowed, frozenset(restored), stuck, broken)
