@@ -1,14 +1,13 @@
 """Labs: checks of a student's code, and how a lab is built from its master.
 
-`checks` defines checks and cases, `small` yields short histories, `draw` numbers that depend on a secret, and `judge`
-runs checks on a student's code. A function of the grader that the student's code calls raises RefusedError, and a
-question that has no value raises NoValueError.
+`checks` defines checks and cases, `small` yields short histories and numbers that depend on a secret, and `judge` runs
+checks on a student's code. A function of the grader that the student's code calls raises RefusedError, and a question
+that has no value raises NoValueError.
 """
 
 from ..worker import NoValueError, RefusedError
 from .checks import EXACT, Case, Shape, UnlikeError, check
-from .draw import drawn
-from .small import BAG, EMITTED, drawn_epoch, each, histories, text, view_changes
+from .small import BAG, EMITTED, drawn, drawn_epoch, each, histories, text, view_changes
 
 __all__ = [
     "BAG",

@@ -43,14 +43,11 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
     with tempfile.TemporaryDirectory(prefix="lab-") as work:
         say("master")
         master = read(lab, Path(work), secret)
-        if problems := disagreements(master):
-            raise MasterError(*problems)
-        files = student(master)
-        if problems := leaks(master, {**files, "lab.ipynb": _sources(student_notebook(master.notebook))}):
-            raise MasterError(*problems)
+        _none(disagreements(master))
+        prose = "\n".join(cell.source for cell in student_notebook(master.notebook).cells)
+        _none(leaks(master, {**student(master), "lab.ipynb": prose}))
         proof = prove(master, Path(work) / "checks.py", say)
-        if proof.problems:
-            raise MasterError(*proof.problems)
+        _none(proof.problems)
         with _whole(out) as made:
             _write(made / "student", student(master, proof.known))
             for name in FILES:
@@ -64,30 +61,19 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
             bundle = bundled(master, proof)
             _write(made / "bundle", bundle)
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
-            summary = {
-                "version": 1,
-                "lab": master.number,
-                "bundle": bundle["hash"].strip(),
-                "solution": TOTAL,
-                "stub": 0,
-            }
-            _write(made, {PROOF: _json({**summary, "mutants": proof.mutants})})
+            summary = {"version": 1, "lab": master.lab["number"], "bundle": bundle["hash"].strip()}
+            _write(made, {PROOF: _json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
     return proof
 
 
 def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> dict[str, str]:
     """Return the files of student/, without grader/. ``known``: what is wrong with wrong solutions, by fingerprint."""
-    hidden = [one.id for one in master.checks if one.hidden]
+    visible, hidden = ([one for one in master.checks if one.hidden is hidden] for hidden in (False, True))
     lab = {
-        "version": 1,
-        "number": master.number,
-        "title": master.title,
-        "minutes": master.minutes,
-        "hand_in": [HAND_IN],
-        "tasks": {str(task): title for task, title in master.tasks.items()},
-        "points": {one.id: master.points[one.id] for one in master.checks if not one.hidden},
-        "hidden": {"checks": len(hidden), "points": sum(master.points[id] for id in hidden)},
-        "known": {id: says for id, says in (known or {}).items() if id not in hidden and says},
+        **_about(master, "minutes"),
+        "points": {one.id: master.lab["points"][one.id] for one in visible},
+        "hidden": {"checks": len(hidden), "points": master.points(hidden)},
+        "known": {one.id: known[one.id] for one in visible if known and known.get(one.id)},
     }
     return {
         HAND_IN: master.stub,
@@ -100,12 +86,7 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
 def bundled(master: Master, proof: Proof) -> dict[str, str]:
     """Return the files of bundle/."""
     lab = {
-        "version": 1,
-        "number": master.number,
-        "title": master.title,
-        "hand_in": [HAND_IN],
-        "memory_mib": master.memory_mib,
-        "tasks": {str(task): title for task, title in master.tasks.items()},
+        **_about(master, "memory_mib"),
         "checks": [
             {"id": one.id, "task": one.task, "rule": one.rule, "number": one.number, "hidden": one.hidden}
             for one in master.checks
@@ -113,8 +94,12 @@ def bundled(master: Master, proof: Proof) -> dict[str, str]:
         "known": {one.id: proof.known[one.id] for one in master.checks if proof.known.get(one.id)},
     }
     files = {"checks.py": master.checks_text, "lab.json": _json(lab)}
-    points = [f'"{one.id}" = {master.points[one.id]}\n' for one in master.checks]
-    return {**files, "hash": f"{digest(files)}\n", "points.toml": "".join(["[points]\n", *points])}
+    points = "".join(f'"{one.id}" = {master.lab["points"][one.id]}\n' for one in master.checks)
+    return {**files, "hash": f"{digest(files)}\n", "points.toml": f"[points]\n{points}"}
+
+
+def _about(master: Master, more: str) -> dict[str, Any]:
+    return {"version": 1, **{name: master.lab[name] for name in ("number", "title", more, "hand_in", "tasks")}}
 
 
 def _try_notebook(master: Master, student: Path, work: Path) -> None:
@@ -133,8 +118,9 @@ def _ipynb(notebook: Any) -> str:
     return str(nbformat.writes(notebook)).rstrip("\n") + "\n"
 
 
-def _sources(notebook: Any) -> str:
-    return "\n".join(cell.source for cell in notebook.cells)
+def _none(problems: list[str]) -> None:
+    if problems:
+        raise MasterError(*problems)
 
 
 def _json(value: Any) -> str:
@@ -157,9 +143,4 @@ def _whole(out: Path) -> Iterator[Path]:
         yield made
         if out.exists():
             out.rename(old)
-        try:
-            made.rename(out)
-        except BaseException:
-            if old.exists():
-                old.rename(out)
-            raise
+        made.rename(out)

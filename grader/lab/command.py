@@ -59,10 +59,8 @@ def _run(args: list[str]) -> int:
         return FAILED
     except OSError as error:
         raise VoidError(f"this machine could not build it: {error}") from error
-    id, cpu, limit = proof.slowest
     print(f"{out}: student/, solution/, bundle/, proof.json")
     print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
-    print(f"  slowest check: {id}, {cpu:.2f} of {limit:g} s of CPU time")
     if proof.untested:
         print(f"  no wrong solution fails first at {', '.join(proof.untested)}")
     return OK

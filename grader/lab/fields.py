@@ -88,16 +88,14 @@ class Toml:
 
     def line(self, table: str, key: str = "") -> int:
         """Return the line of a key, or of its table if the key or ``key`` is missing. 1 if both are missing."""
-        inside, found = table == "", 1
-        for number, text in enumerate(self.lines, 1):
-            if header := re.fullmatch(r"\[\s*[\"']?([^\"'\]]+?)[\"']?\s*\]\s*(#.*)?", text):
-                inside = header[1] == table
-                found = number if inside else found
-                if inside and not key:
-                    return number
-            elif inside and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", text):
-                return number
-        return found
+        names = [re.match(r"\[\s*[\"']?(.+?)[\"']?\s*\]", line) for line in self.lines]
+        first = next((at for at, name in enumerate(names) if name and name[1] == table), 0)
+        for at in range(first, len(self.lines)):
+            if key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", self.lines[at]):
+                return at + 1
+            if at > first and names[at]:
+                break
+        return first + 1
 
     def wrong(self, rule: str, table: str, key: str = "", example: str = "") -> str:
         """Return a problem: file, line, rule, example."""
@@ -107,13 +105,17 @@ class Toml:
 
     def problems(self, values: dict[str, Any], rules: dict[str, Rule], table: str, may: set[str]) -> list[str]:
         """Return what is wrong with the keys of a table. Keys in ``may`` can be missing."""
-        found = []
-        for key, (valid, rule, example) in rules.items():
-            if key not in values and key not in may:
-                found.append(self.wrong("is missing", table, key, example))
-            elif key in values and not valid(values[key]):
-                at = (key, "") if isinstance(values[key], dict) else (table, key)
-                found.append(self.wrong(rule, *at, example))
-        for key in sorted(values.keys() - rules.keys()):
-            found.append(self.wrong(f"is not known; known are {', '.join(rules)}", table, key))
-        return found
+        found = [self.wrong("is missing", table, key, rules[key][2]) for key in rules.keys() - may - values.keys()]
+        for key, value in values.items():
+            at = (key, "") if isinstance(value, dict) else (table, key)
+            if key not in rules:
+                found.append(self.wrong(f"is not known; known are {', '.join(rules)}", *at))
+            elif not rules[key][0](value):
+                found.append(self.wrong(rules[key][1], *at, rules[key][2]))
+        return sorted(found)
+
+    def checked(self, rules: dict[str, Rule], may: set[str]) -> dict[str, Any]:
+        """Return the whole file. Raises MasterError with all that is wrong with its keys."""
+        if problems := self.problems(self.values, rules, "", may):
+            raise MasterError(*problems)
+        return self.values

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import GraderError, UsageError
 from ..worker import NoValueError, Runner, Student, same
@@ -24,16 +24,6 @@ _STOPPED = 2
 """A check is stopped at this many times its CPU limit. Between the limit and this, it ends, and is a timeout, too."""
 _LONGEST = 2000
 """The maximum length of a text in a message."""
-
-
-class Limited(Runner, Protocol):
-    """A runner that limits and counts CPU seconds."""
-
-    def limit(self, seconds: float) -> None:
-        """From now on, allow this many CPU seconds."""
-
-    def cpu(self) -> float:
-        """Return the CPU seconds used so far."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ class Judged:
     """The CPU seconds that the check has taken."""
 
 
-def judge(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
+def judge(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
     """Return a result for each check, in the order of ``checks``.
 
     Hidden checks run last, so that no message of a visible check can contain what the code has seen in a hidden one.
@@ -85,7 +75,7 @@ def judge(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[
     return [found[check.id] for check in checks]
 
 
-def judging(checks: Sequence[Check], runner: Limited, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:
+def judging(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:
     """Yield the results one by one. The caller may stop after any of them."""
     student, timeouts = Student(runner), 0
     for check in checks:
@@ -103,7 +93,7 @@ def _passed(check: Check) -> Result:
     return Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
 
 
-def _judge(check: Check, passed: Result, student: Student, runner: Limited, known: Mapping[str, str]) -> Judged:
+def _judge(check: Check, passed: Result, student: Student, runner: Runner, known: Mapping[str, str]) -> Judged:
     before = runner.cpu()
     runner.limit(_STOPPED * check.cpu)
     result, answers, flags, mark, number = passed, [], [], "", 0
@@ -132,7 +122,7 @@ def _failed(passed: Result, outcome: str, number: int, case: Case, seen: str) ->
     return replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
 
 
-def replay(check: Check, number: int, runner: Limited) -> Result:
+def replay(check: Check, number: int, runner: Runner) -> Result:
     """Run one case of a check, counted from 1, and return its result; trace and answer are there if it passes, too.
 
     Raises UsageError if the check has fewer cases.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,22 +38,20 @@ class Proof:
     """For each wrong solution what its first failing check has found."""
     untested: list[str] = field(default_factory=list)
     """Checks at which no wrong solution fails first. A mistake in such a check could go unnoticed."""
-    slowest: tuple[str, float, float] = ("", 0.0, 1.0)
-    """The check that takes the largest share of its CPU limit: its id, the CPU seconds and the limit."""
 
 
 def prove(master: Master, checks: Path, say: Say) -> Proof:
     """Run the solution, the stub and all wrong solutions. ``checks`` is the file that the checks were loaded from."""
     proof = Proof()
     texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
-    with _workers(texts, master.memory_mib) as workers:
+    with closing(_workers(texts, master.lab["memory_mib"])) as workers:
         try:
             say("solution")
             worker = next(workers)
             for check, judged in zip(master.checks, judging(master.checks, worker, {}), strict=True):
                 if judged.cpu > check.cpu * SHARE:  # on a busy machine, the same work takes more CPU time
                     judged = min([judged, *judging([check], worker, {})], key=lambda one: one.cpu)
-                _right(judged, check.cpu, master.cases.get(check.id), proof)
+                _right(judged, check.cpu, master.lab.get("cases", {}).get(check.id), proof)
             say("stub")
             for judged in judging(master.checks, next(workers), {}):
                 if judged.result.outcome == PASS:
@@ -70,29 +68,23 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
     return proof
 
 
-@contextmanager
-def _workers(texts: list[str], memory_mib: int) -> Iterator[Iterator[Worker]]:
+def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]:
+    """Yield a worker for each text of solution.py. Each ends when the next one is asked for."""
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as made:
         tmp = Path(made)
-        code, scratch = tmp / "code", tmp / "scratch"
-        for path in (code, scratch):
-            path.mkdir()
         tmp.chmod(0o755)
+        code, scratch = tmp / "code", tmp / "scratch"
+        code.mkdir()
+        scratch.mkdir()
         tier, sandbox = choose(uuid.uuid4().hex, scratch, code, LAB)
-
-        def each() -> Generator[Worker, None, None]:
+        try:
             for number, text in enumerate(texts):
                 folder = code / str(number)
                 folder.mkdir()
                 (folder / HAND_IN).write_text(text, encoding="utf-8")
                 with Worker(sandbox, tier, folder, Path(HAND_IN).stem, scratch, memory_mib << 20) as worker:
                     yield worker
-
-        workers = each()
-        try:
-            yield workers
         finally:
-            workers.close()
             sandbox.close()
 
 
@@ -110,7 +102,6 @@ def _right(judged: Judged, limit: float, cases: int | None, proof: Proof) -> Non
     if judged.cpu > limit * SHARE:
         rule = f"the solution takes {judged.cpu:.2f} s of CPU time; it may take {SHARE:.0%} of the check's {limit:g} s"
         proof.problems.append(f"{result.check}: {rule}\n  example: @check(..., cpu={math.ceil(judged.cpu * 20)})")
-    proof.slowest = max(proof.slowest, (result.check, judged.cpu, limit), key=lambda one: one[1] / one[2])
 
 
 def _wrong(mutant: Mutant, judged: Judged | None, master: Master, proof: Proof) -> None:

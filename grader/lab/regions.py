@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ _EXAMPLE += "               ### END SOLUTION"
 _MARK = re.compile(r"#.*\b(BEGIN|END)\s+SOLUTION\b", re.IGNORECASE)
 _BEGIN = re.compile(r"\s*### BEGIN SOLUTION task (\d+): (\S.*)")
 _END = re.compile(r"\s*### END SOLUTION\s*")
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class MasterError(GraderError):
@@ -45,35 +45,29 @@ class Region:
     last: int
 
 
-def regions(text: str, file: str = "solution.py") -> list[Region]:
+def regions(text: str) -> list[Region]:
     """Return the regions of a solution. Raises MasterError for markers that do not match."""
     found: list[Region] = []
     opened: tuple[int, re.Match[str]] | None = None
     for number, line in enumerate(text.splitlines(), 1):
-        if not _MARK.search(line):
-            continue
-        if begin := _BEGIN.fullmatch(line):
-            if opened:
-                raise _wrong(
-                    file, number, f"a region begins inside the one that begins in line {opened[0]}; end it first"
-                )
+        begin, end = _BEGIN.fullmatch(line), _END.fullmatch(line)
+        if begin and opened:
+            raise _wrong(number, f"a region begins inside the one that begins in line {opened[0]}; end it first")
+        if begin:
             opened = number, begin
-        elif not _END.fullmatch(line):
-            raise _wrong(file, number, f"this marker is neither a BEGIN nor an END: {line.strip()}")
-        elif opened is None:
-            raise _wrong(file, number, "a region ends here, but none has begun")
-        else:
-            at, begin = opened
-            found.append(Region(int(begin[1]), begin[2].strip(), at, number))
+        elif end and opened:
+            found.append(Region(int(opened[1][1]), opened[1][2].strip(), opened[0], number))
             opened = None
-    if opened:
-        raise _wrong(file, opened[0], "this region has no END")
-    if not found:
-        raise _wrong(file, 1, "there is no region, so the stub would be the solution")
+        elif end:
+            raise _wrong(number, "a region ends here, but none has begun")
+        elif _MARK.search(line):
+            raise _wrong(number, f"this marker is neither a BEGIN nor an END: {line.strip()}")
+    if opened or not found:
+        raise _wrong(opened[0] if opened else 1, "this region has no END" if opened else "there is no region")
     return found
 
 
-def stub(text: str, file: str = "solution.py") -> str:
+def stub(text: str) -> str:
     """Return the solution with a ``raise`` in place of each region. Raises MasterError.
 
     >>> print(stub('''def double(x):
@@ -84,69 +78,53 @@ def stub(text: str, file: str = "solution.py") -> str:
     def double(x):
         raise NotImplementedError("task 1: double it")
     """
-    found = regions(text, file)
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise MasterError(f"{file}, line {error.lineno}: {error.msg}; the solution must be valid Python") from None
-    above: dict[ast.AST, tuple[ast.AST, str]] = {}
-    for parent, child, field in _children(tree):
-        above[child] = parent, field
-    lines = text.splitlines()
-    out, at = [], 0
+    lines, out, at = text.splitlines(), list[str](), 0
+    found, tree = regions(text), parsed(text, "solution.py")
     for region in found:
-        first = _block(region, above, lines, file)
-        indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+        first = lines[_first_line(region, tree, lines) - 1]
+        indent = first[: len(first) - len(first.lstrip())]
         words = json.dumps(f"task {region.task}: {region.words}", ensure_ascii=False)
         out += [*lines[at : region.first - 1], f"{indent}raise NotImplementedError({words})"]
         at = region.last
     made = "\n".join([*out, *lines[at:]]) + "\n"
-    try:
-        compile(made, file, "exec")
-    except SyntaxError as error:
-        raise MasterError(f"{file}: the stub does not compile: {error.msg}: {(error.text or '').strip()}") from None
+    parsed(made, "solution.py, the stub")
     return made
 
 
-def _children(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST, str]]:
-    for parent in ast.walk(tree):
-        for field, value in ast.iter_fields(parent):
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
-                    yield parent, child, field
+def parsed(text: str, file: str) -> ast.Module:
+    """Return the tree of a module that compiles. Raises MasterError with the line if it does not."""
+    try:
+        compile(text, file, "exec")
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise MasterError(f"{file}, line {error.lineno}: {error.msg}; the file must be valid Python") from None
 
 
-def _block(region: Region, above: dict[ast.AST, tuple[ast.AST, str]], lines: list[str], file: str) -> int:
+def _first_line(region: Region, tree: ast.Module, lines: list[str]) -> int:
     """Return the first line of the region's statements. Raises MasterError if they cannot be replaced by one."""
 
     def inside(node: Any) -> bool:
-        return isinstance(node, ast.stmt) and _begin(node) > region.first and (node.end_lineno or 0) < region.last
+        return isinstance(node, ast.stmt) and first_line(node) > region.first and (node.end_lineno or 0) < region.last
 
-    block: list[Any] = [node for node in above if inside(node) and not inside(above[node][0])]
-    covered = {line for node in block for line in range(_begin(node), node.end_lineno + 1)}
+    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+    lists = ((owner, block) for owner in functions for node in ast.walk(owner) for _, block in ast.iter_fields(node))
+    blocks = ((owner.name, list(filter(inside, block))) for owner, block in lists if isinstance(block, list))
+    name, block = next((found for found in blocks if found[1]), ("", []))
+    covered = {line for node in block for line in range(first_line(node), node.end_lineno + 1)}
     for number in range(region.first + 1, region.last):
         if number not in covered and lines[number - 1].split("#")[0].strip():
-            raise _wrong(
-                file, number, "a region must hold whole statements, with everything that is indented below them"
-            )
+            raise _wrong(number, "a region must hold whole statements of one block in a function, with all their lines")
     if not block:
-        raise _wrong(file, region.first, "the region has no statement")
-    if len({(id(above[node][0]), above[node][1]) for node in block}) > 1:
-        raise _wrong(file, region.first, "the statements of a region must be in one block")
-    owner: ast.AST = block[0]
-    while owner in above and not isinstance(owner := above[owner][0], ast.FunctionDef | ast.AsyncFunctionDef):
-        pass
-    if not isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
-        raise _wrong(file, region.first, "a region must be in a function")
-    if owner.name == "__init__":
-        raise _wrong(file, region.first, "a region must not be in __init__, or no check could make an object")
-    return min(map(_begin, block))
+        raise _wrong(region.first, "the region has no statement")
+    if name == "__init__":
+        raise _wrong(region.first, "a region must not be in __init__, or no check could make an object")
+    return min(map(first_line, block))
 
 
-def _begin(node: Any) -> int:
-    decorated: list[int] = [mark.lineno for mark in getattr(node, "decorator_list", ())]
-    return min([int(node.lineno), *decorated])
+def first_line(node: Any) -> int:
+    """Return the first line of a statement, which is that of its first decorator."""
+    return min([int(node.lineno), *(int(one.lineno) for one in getattr(node, "decorator_list", ()))])
 
 
-def _wrong(file: str, line: int, rule: str) -> MasterError:
-    return MasterError(f"{file}, line {line}: {rule}{_EXAMPLE}")
+def _wrong(line: int, rule: str) -> MasterError:
+    return MasterError(f"solution.py, line {line}: {rule}{_EXAMPLE}")

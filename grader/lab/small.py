@@ -62,6 +62,19 @@ def _change(row: Any, diff: int) -> str:
     return f"{'+' if diff > 0 else '-'}{words}" + (f" (x {abs(diff)})" if abs(diff) > 1 else "")
 
 
+def drawn(seed: str, n: int, low: int, high: int) -> list[int]:
+    """Return ``n`` different numbers from ``low`` to ``high``, in no order. Equal seeds give equal numbers.
+
+    They are for the keys and values of hidden checks. The masters of the labs are public, so `lab build --secret FILE`
+    replaces the text "public" in ``SECRET = "public"``, in the bundle only, and with it the seeds that contain SECRET.
+    Raises ValueError if there are fewer than ``n`` numbers.
+
+    >>> drawn("public keys", 3, 10, 99)
+    [74, 98, 92]
+    """
+    return random.Random(seed).sample(range(low, high + 1), n)
+
+
 def drawn_epoch(draw: random.Random, there: list[Any], row: Callable[[], Any]) -> list[Change]:
     """Return up to three drawn changes: new rows, and deletions of rows that are ``there``, which is kept up to date.
 

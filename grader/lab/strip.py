@@ -10,7 +10,7 @@ from typing import Any
 
 from .checks import Check
 from .master import Master
-from .regions import MasterError, regions
+from .regions import MasterError, first_line, regions
 
 TEACHER = "teacher"
 """The tag of cells that are left out of the student's notebook."""
@@ -24,47 +24,31 @@ def student_checks(text: str, checks: list[Check]) -> str:
     Everything else is left out with the comments above it. ``text`` consists of imports, assignments, functions and
     classes.
     """
-    hidden = {one.cases.__name__ for one in checks if one.hidden}
-    visible = {one.cases.__name__ for one in checks if not one.hidden}
     lines, body = text.splitlines(), ast.parse(text).body
-    made, uses = [], []
+    tables = [symtable.symtable("\n".join(lines[first_line(node) - 1 : node.end_lineno]), "", "exec") for node in body]
+    made = [
+        {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()} for table in tables
+    ]
     for at, node in enumerate(body):
-        table = symtable.symtable("\n".join(lines[_first(node) - 1 : node.end_lineno]), "checks.py", "exec")
-        made.append(
-            {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-        )
-        uses.append(_used(table))
-        docstring = at == 0 and isinstance(node, ast.Expr)
-        if not made[-1] and not docstring:
+        if not made[at] and not (at == 0 and isinstance(node, ast.Expr)):
             rule = "outside of functions there may only be imports, assignments, functions and classes"
             raise MasterError(f"checks.py, line {node.lineno}: {rule}")
-    names, more = set(visible), set(visible)
+    more = names = {one.cases.__name__ for one in checks if not one.hidden}
     while more:
-        more = set().union(*(used for done, used in zip(made, uses, strict=True) if done & more)) - names
-        names |= more
-    if "SECRET" in names or hidden & names:
-        rule = f"a visible check uses {min({'SECRET'} & names or hidden & names)}, which only hidden checks may use"
-        raise MasterError(f"checks.py: {rule}")
+        more = set().union(*(_used(table) for done, table in zip(made, tables, strict=True) if done & more)) - names
+        names = names | more
+    secret = {"SECRET", *(one.cases.__name__ for one in checks if one.hidden)}
+    if secret & names:
+        raise MasterError(f"checks.py: a visible check uses {min(secret & names)}, which only hidden checks may use")
     out, before = [], 0
     for at, node in enumerate(body):
-        if (at == 0 and not made[at]) or made[at] & names or _future(node):
-            if isinstance(node, ast.Import | ast.ImportFrom) and not _future(node):
-                kept = copy.copy(node)
-                kept.names = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
-                out += [*lines[before : node.lineno - 1], ast.unparse(kept)]
-            else:
-                out += lines[before : node.end_lineno]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
+            out += [*lines[before : node.lineno - 1], ast.unparse(node)] if node.names else []
+        elif not made[at] or made[at] & names:
+            out += lines[before : node.end_lineno]
         before = node.end_lineno or before
     return "\n".join(out).strip("\n") + "\n"
-
-
-def _first(node: Any) -> int:
-    decorated: list[int] = [mark.lineno for mark in getattr(node, "decorator_list", ())]
-    return min([int(node.lineno), *decorated])
-
-
-def _future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _used(table: symtable.SymbolTable) -> set[str]:
@@ -96,22 +80,19 @@ def leaks(master: Master, files: dict[str, str]) -> list[str]:
     Python, so it can contain the same loops.
     """
     found = []
-    secret = [
-        line for region in regions(master.solution) for line in _lines(master.solution, region.first, region.last)
-    ]
+    parts = [(region.first, region.last) for region in regions(master.solution)]
+    secret = [line for first, last in parts for line in _lines(master.solution, first, last)]
     cells = [cell.source for cell in master.notebook.cells if TEACHER in cell.metadata.get("tags", ())]
     for name, text in files.items():
-        for one in (one for one in master.checks if one.hidden):
-            if re.search(rf"""["'`]{re.escape(one.id)}["'`\\]""", text) or one.rule in text:
-                found.append(f"{name} (student's copy): contains the hidden check {one.id}; leave it out")
-        if name != "checks.py":
-            here = set(_lines(text))
-            found += [
-                f"{name} (student's copy): contains a line of the solution; leave it out: {line!r}"
-                for line in secret
-                if line in here
-            ]
-        found += [f"{name} (student's copy): contains a cell for teachers" for cell in cells if cell and cell in text]
+        here = set(_lines(text)) if name != "checks.py" else set()
+        what = [
+            f"the hidden check {one.id}"
+            for one in master.checks
+            if one.hidden and (re.search(rf"""["'`]{re.escape(one.id)}["'`\\]""", text) or one.rule in text)
+        ]
+        what += [f"a line of the solution: {line!r}" for line in secret if line in here]
+        what += ["a cell for teachers" for cell in cells if cell and cell in text]
+        found += [f"{name} (student's copy): contains {one}; leave it out" for one in what]
     return found
 
 

@@ -21,6 +21,12 @@ class Runner(Protocol):
     def restart(self) -> None:
         """End the process. The next question starts a new one."""
 
+    def limit(self, seconds: float) -> None:
+        """From now on, allow this many CPU seconds."""
+
+    def cpu(self) -> float:
+        """Return the CPU seconds used so far."""
+
 
 class NoValueError(Exception):
     """The student's code has returned no value. ``answer`` says why."""

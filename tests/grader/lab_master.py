@@ -131,7 +131,7 @@ says = "The digits are put next to each other."
 [loses-the-tens]
 replace = [["return a + b", "return a + b - a // 10"]]
 check = "add.drawn"
-trace = "add(98, 14)"
+trace = "add(11, 69)"
 says = "The tens of the first number are not added."
 
 [only-grows]
