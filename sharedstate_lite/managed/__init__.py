@@ -46,6 +46,7 @@ from .handles import OrderedState as Ordered
 from .handles import ReducingState as Reducing
 from .handles import TimerState as Timer
 from .handles import ValueState as Value
+from .patterns import pattern
 from .run import ManagedRun, restore, run
 from .tasks import TaskState as Task
 
@@ -62,6 +63,7 @@ __all__ = [
     "Task",
     "Timer",
     "Value",
+    "pattern",
     "restore",
     "run",
     "source",
