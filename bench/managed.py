@@ -265,7 +265,7 @@ class RawRocks:
 
     def restore(self, folder: Path) -> int:
         db = self._open(str(folder))
-        found = sum(VALUE.unpack(value)[1] for value in db.values())
+        found = sum(int(VALUE.unpack(value)[1]) for value in db.values())
         db.close()
         return found
 
