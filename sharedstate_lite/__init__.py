@@ -18,6 +18,7 @@ The package consists of rooms. Each room imports only from rooms before it in th
     replay, show                    recordings of runs; charts and the stepper
     postgres, spark                 a database server; engines on Spark
     managed                         state that operators declare: checkpointed, rescaled and queried
+    entities                        Python classes as operators: their methods split, their state managed
     worker                          state shared by the tasks on one host
     doctor                          checks of this machine; starting and stopping JupyterLab
     lessons                         functions that several notebooks call
@@ -90,7 +91,7 @@ def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Import these on first use, so that the helper library runs without Spark, PostgreSQL and plotly.
-    if name in ("postgres", "spark", "managed", "worker", "lessons", "show", "oracle"):
+    if name in ("postgres", "spark", "managed", "entities", "worker", "lessons", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -35,7 +35,7 @@ from ..bins.messages import INIT_GLOBAL, ROWS, BinMessage, init_globals
 from ..bins.route import Route
 from ..bins.strings import worker_strings
 from ..bins.worker_cache import collect_strings, lock
-from ..query.errors import Refused
+from ..query.errors import RowRefused
 from ..query.inbox import to_table
 from ..query.processor import WIRE
 from ..query.query import committed
@@ -187,7 +187,7 @@ def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Rout
             out.append(BinMessage(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
             out += route.relation_messages(relation, delta, bins, strings)
     except Error as error:
-        raise Refused(error) from error
+        raise RowRefused(error) from error
     return out
 
 

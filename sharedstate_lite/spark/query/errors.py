@@ -1,12 +1,12 @@
 """Passes errors from Python workers to the driver. The JVM between them keeps only the text of an exception.
 
-If a kernel refuses a row, the worker raises `Refused`, whose text contains the kit's error in encoded form. In the
+If a kernel refuses a row, the worker raises `RowRefused`, whose text contains the kit's error in encoded form. In the
 driver, `refused` decodes the error from the text of Spark's exception. For every other failure, `reason` finds the line
 that names the cause.
 
 >>> from sharedstate_lite.errors import RowError
->>> from sharedstate_lite.spark.query.errors import Refused, refused
->>> refused(f"org.apache.spark.SparkException: task failed: {Refused(RowError('visit: no such row'))}")
+>>> from sharedstate_lite.spark.query.errors import RowRefused, refused
+>>> refused(f"org.apache.spark.SparkException: task failed: {RowRefused(RowError('visit: no such row'))}")
 RowError('visit: no such row')
 """
 
@@ -35,7 +35,7 @@ _MARK = "<<refused "
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class RowRefused(Exception):
     """An exception that carries an error of the kit, encoded in its text, from a Python worker to the driver."""
 
     def __init__(self, error: Error) -> None:

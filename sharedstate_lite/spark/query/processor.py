@@ -20,7 +20,7 @@ from ..bins.bin import BinFactory
 from ..bins.messages import BinMessage
 from ..bins.worker_cache import run_bin
 from ..bins.worker_rpc import SocketRpc
-from .errors import Refused
+from .errors import RowRefused
 from .lazy_processor import LazyProcessor
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
@@ -92,7 +92,7 @@ class StageProcessor:
             try:
                 out = run_bin(self.plan, self.stage, number, messages, _SparkStore(states), _worker_rpc())
             except Error as error:
-                raise Refused(error) from error
+                raise RowRefused(error) from error
             if out:
                 key_of_bin = {n: key for key, n in self.bin_of_key.items()}
                 yield pd.DataFrame(

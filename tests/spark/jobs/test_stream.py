@@ -16,7 +16,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.jobs import sources
-from sharedstate_lite.spark.query.errors import Refused
+from sharedstate_lite.spark.query.errors import RowRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,7 +229,7 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
     (tmp_path / "visit").mkdir()
     seen: list[int] = []
     # The text of the first one is the refusal of another stream; the second one has no text.
-    raised = [ValueError(str(Refused(ss.RowError("elsewhere")))), Speechless()]
+    raised = [ValueError(str(RowRefused(ss.RowError("elsewhere")))), Speechless()]
 
     def sink(changes: dict[str, ss.Changes], number: int) -> None:
         seen.append(number)

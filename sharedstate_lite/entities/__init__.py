@@ -1,0 +1,65 @@
+"""Entities: Python classes compiled to blocks that can wait for one another, so that a dataflow can run them.
+
+>>> from sharedstate_lite.entities import PlainStore, Program, Refused, entity, transactional
+>>> @entity
+... class Item:
+...     def __init__(self, item_id: str, price: int, stock: int):
+...         self.item_id, self.price, self.stock = item_id, price, stock
+...     def __key__(self):
+...         return self.item_id
+...     def take(self, n: int):
+...         if self.stock < n:
+...             raise Refused("out of stock")
+...         self.stock -= n
+>>> @entity
+... class User:
+...     def __init__(self, name: str, balance: int):
+...         self.name, self.balance = name, balance
+...     def __key__(self):
+...         return self.name
+...     @transactional
+...     def buy(self, n: int, item: Item) -> bool:
+...         item.take(n)
+...         self.balance -= n * item.price
+...         return True
+>>> store = PlainStore(Program(User, Item))
+>>> store.create("Item", "apple", 3, 5).status, store.create("User", "ann", 100).status
+(200, 200)
+>>> store.call(User["ann"], "buy", 2, Item["apple"]).value, store.state(User["ann"])["balance"]
+(True, 94)
+
+Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is data); ``kinds`` (which names are
+references); ``split`` (statements to blocks); ``blocks`` (blocks to functions); ``program``; ``plain`` (a store in one
+process). Everything here needs the standard library alone.
+
+Source: Psarakis et al., Stateful Entities, EDBT 2024 (StateFlow), where a class is an operator, an object's state the
+operator's state, a call an event, and its result the event's payload.
+"""
+
+from .blocks import Ask, Machine, Return
+from .declare import Reference, entity, many, new, transactional
+from .errors import EntityError, EntityWarning, NotPlain, Refused
+from .plain import PlainStore, Reply
+from .program import Program
+
+Entity = entity
+"""The decorator as the talk writes it."""
+
+__all__ = [
+    "Ask",
+    "Entity",
+    "EntityError",
+    "EntityWarning",
+    "Machine",
+    "NotPlain",
+    "PlainStore",
+    "Program",
+    "Reference",
+    "Refused",
+    "Reply",
+    "Return",
+    "entity",
+    "many",
+    "new",
+    "transactional",
+]

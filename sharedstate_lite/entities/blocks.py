@@ -1,0 +1,425 @@
+"""Blocks become Python functions: ``(self, frame) -> (next block, frame) | Ask | Return``.
+
+A frame is a dict of the names that the rest of the method still needs. It is data: it can be logged, sent, and shown.
+
+A `Machine` is a compiled method. A carrier runs it so: give ``machine.blocks[0].run`` the entity and
+``machine.frame(args)``. A tuple names the next block and its frame. `Ask` is a question: when the answer is there, put
+it into ``frame[ask.name]`` and run ``blocks[ask.then]``; if the answer is an exception, `Machine.caught` says which
+block goes on. `Return` is the end. A block may change the lists in its frame: a carrier that keeps a frame copies it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Union
+
+from .declare import Declaration, Reference, copied
+from .kinds import binds
+from .split import ASK, CREATE, Block, Fork, Jump, Suspend, is_me
+
+Frame = dict[str, Any]
+
+
+class Ask:
+    """A question: ``who`` is a reference, ``args`` is None if ``what`` is an attribute.
+
+    ``what`` is ``__init__`` for a creation; its answer is the reference, or Refused if the key exists.
+    """
+
+    __slots__ = ("who", "what", "args", "then", "name", "frame")
+
+    def __init__(
+        self, who: Reference, what: str, args: tuple[Any, ...] | None, then: int, name: str, frame: Frame
+    ) -> None:
+        if not isinstance(who, Reference):
+            raise AttributeError(f"{type(who).__name__!r} object has no attribute {what!r}")
+        self.who, self.what, self.args, self.then, self.name, self.frame = who, what, args, then, name, frame
+
+
+class Return:
+    """The end of a method: its result."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+Step = Union[tuple[int, Frame], Ask, Return]
+
+
+def copied_frame(frame: Frame) -> Frame:
+    """Return a copy of a frame. Raises NotPlain, with the name, for what is neither data nor an exception."""
+    return {name: value if isinstance(value, Exception) else copied(value, name) for name, value in frame.items()}
+
+
+class Handler(NamedTuple):
+    """An except clause: a block with it hands an exception of ``types``, as ``name``, to block ``to``."""
+
+    types: tuple[type[BaseException], ...]
+    name: str
+    to: int
+    live: tuple[str, ...]
+
+
+class Edge(NamedTuple):
+    """Where a block can go: ``label`` is empty, the name of an answer, or ``except`` with its classes."""
+
+    to: int
+    label: str
+
+
+class Asked(NamedTuple):
+    """A question in a block: who is asked, of which class, for what, and which names travel until the answer."""
+
+    who: str
+    cls: str
+    what: str
+    args: tuple[str, ...] | None
+    name: str
+    then: int
+    travels: tuple[str, ...]
+
+
+class CompiledBlock(NamedTuple):
+    """A block of a machine: its function, and what a picture of it needs."""
+
+    number: int
+    run: Callable[[Any, Frame], Step]
+    live: tuple[str, ...]
+    handlers: tuple[Handler, ...]
+    lines: tuple[tuple[int, str], ...]
+    edges: tuple[Edge, ...]
+    asks: tuple[Asked, ...]
+
+
+class Machine(NamedTuple):
+    """A compiled method. ``blocks`` by number; the first is 0."""
+
+    cls: str
+    method: str
+    parameters: tuple[str, ...]
+    defaults: tuple[Any, ...]
+    transactional: bool
+    blocks: dict[int, CompiledBlock]
+
+    def frame(self, args: Iterable[Any]) -> Frame:
+        """Return the first frame. Raises TypeError if there are too many or too few arguments."""
+        values = tuple(args)
+        missing = len(self.parameters) - len(values)
+        if missing < 0 or missing > len(self.defaults):
+            raise TypeError(f"{self.cls}.{self.method} takes {len(self.parameters)} arguments, not {len(values)}")
+        return dict(zip(self.parameters, values + self.defaults[len(self.defaults) - missing :], strict=True))
+
+    def caught(self, block: int, error: BaseException, frame: Frame) -> tuple[int, Frame] | None:
+        """Return where an exception goes that answers a question of a block, or None if the method ends with it."""
+        for types, name, to, live in self.blocks[block].handlers:
+            if isinstance(error, types):
+                return to, {n: error if n == name else frame[n] for n in live}
+        return None
+
+
+def assemble(
+    declared: Declaration, method: ast.FunctionDef, blocks: list[Block], lines: list[str], known: Mapping[str, Any]
+) -> Machine:
+    """Compile the blocks of a method. ``known`` are the globals of the code. Raises EntityError (Unset)."""
+    parameters = tuple(a.arg for a in method.args.args[1:])
+    blocks = _reached(blocks)
+    _liveness(blocks, {name for node in ast.walk(method) for name in binds(node)} - {"self"})
+    if unset := [name for name in blocks[0].live if name not in parameters]:
+        name = unset[0]
+        text = f"{name} has no value on one way through {declared.name}.{method.name}; give it one before"
+        raise declared.refuse("Unset", _first_use(method, name), text)
+    writer = _Writer(blocks)
+    module = ast.Module([ast.ClassDef(declared.name, [], [], [writer.function(b) for b in writer.heads], [])], [])
+    scope: dict[str, Any] = dict(known)
+    exec(compile(ast.fix_missing_locations(module), declared.file, "exec"), scope)
+    functions = vars(scope[declared.name])
+    compiled = {}
+    for at, block in enumerate(writer.heads):
+        handlers = tuple(
+            Handler(_classes(c.types, scope), c.name, writer.order[c.to.number], c.to.live) for c in block.handlers
+        )
+        inside = writer.inside(block)
+        edges = [Edge(writer.order[to.number], "") for part in inside for to in writer.jumps(part)]
+        asks = [writer.asked(part.end, writer.travels(part)) for part in inside if isinstance(part.end, Suspend)]
+        edges += [Edge(ask.then, ask.name) for ask in asks]
+        edges += [Edge(h.to, f"except {ast.unparse(c.types)}") for h, c in zip(handlers, block.handlers, strict=True)]
+        numbers = sorted({n for part in inside for n in _lines_of(part)})
+        text = tuple((n, lines[n - 1].rstrip()) for n in numbers if n <= len(lines))
+        run = functions[f"@{at}"]
+        compiled[at] = CompiledBlock(at, run, block.live, handlers, text, tuple(edges), tuple(asks))
+    defaults = tuple(default.value for default in method.args.defaults if isinstance(default, ast.Constant))
+    transactional = getattr(vars(declared.cls)[method.name], "__transactional__", False)
+    return Machine(declared.name, method.name, parameters, defaults, transactional, compiled)
+
+
+def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
+    """Return the question that creates an entity: its key is what ``__key__`` says after ``__init__``."""
+    draft = object.__new__(cls)
+    draft.__init__(*args)  # type: ignore[misc]
+    return Ask(Reference(name, draft.__key__()), "__init__", args, then, to, frame)  # type: ignore[attr-defined]
+
+
+def _reached(blocks: list[Block]) -> list[Block]:
+    """The blocks that control can reach; an empty block that only goes on is left out."""
+
+    def target(block: Block) -> Block:
+        while isinstance(block.end, Jump) and not block.body and block.end.to is not block:
+            block = block.end.to
+        return block
+
+    found: dict[int, Block] = {}
+    pending = [blocks[0]]
+    while pending:
+        block = pending.pop()
+        if block.number in found:
+            continue
+        found[block.number] = block
+        match block.end:
+            case Jump(to):
+                block.end = Jump(target(to))
+            case Fork(test, yes, no):
+                block.end = Fork(test, target(yes), target(no))
+        pending += block.next
+    return [found[number] for number in sorted(found)]
+
+
+# Which names are needed
+
+
+def _loads(node: ast.AST) -> set[str]:
+    """Names that an expression reads; those that a comprehension or a lambda in it binds are left out."""
+    loads = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    for inner in ast.walk(node):
+        match inner:
+            case ast.comprehension(target=target):
+                loads -= {name for n in ast.walk(target) for name in binds(n)}
+            case ast.arg(arg=name) | ast.NamedExpr(target=ast.Name(id=name)):
+                loads.discard(name)
+    return loads
+
+
+Flow = tuple[set[str], set[str] | None]
+"""The names that code reads before it sets them, and those that it sets on every way; None: it does not go on."""
+
+
+def _body(body: Iterable[ast.stmt]) -> Flow:
+    uses: set[str] = set()
+    sets: set[str] = set()
+    for s in body:
+        more, given = _flow(s)
+        uses |= more - sets
+        if given is None:
+            return uses, None
+        sets |= given
+    return uses, sets
+
+
+def _either(*ways: Flow) -> Flow:
+    given = [sets for _, sets in ways if sets is not None]
+    return set().union(*(uses for uses, _ in ways)), set.intersection(*given) if given else None
+
+
+def _flow(s: ast.stmt) -> Flow:
+    """What a statement reads and sets."""
+    match s:
+        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+            return _loads(s), None
+        case ast.If(test=test, body=body, orelse=orelse):
+            uses, sets = _either(_body(body), _body(orelse))
+            return _loads(test) | uses, sets
+        case ast.For(target=target, iter=over, body=body, orelse=orelse):
+            given = {name for n in ast.walk(target) for name in binds(n)}
+            return _loads(over) | (_loads(target) | _body(body)[0] - given) | _body(orelse)[0], set()
+        case ast.While(test=test, body=body, orelse=orelse):
+            return _loads(test) | _body(body)[0] | _body(orelse)[0], set()
+        case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
+            ways = [_body([*body, *orelse])]
+            for handler in handlers:
+                uses, sets = _body(handler.body)
+                ways.append((uses - {handler.name or ""} | (_loads(handler.type) if handler.type else set()), sets))
+            uses, sets = _either(*ways)
+            more, given = _body(final)
+            return uses | more, None if sets is None or given is None else sets | given
+        case ast.With(items=items, body=body):
+            uses, sets = _body(body)
+            given = {name for item in items for n in ast.walk(item) for name in binds(n)}
+            return set().union(*map(_loads, items)) | uses - given, None if sets is None else sets | given
+        case ast.Match(subject=subject, cases=cases):
+            ways = [(set(), set())]
+            for case in cases:
+                given = {name for n in ast.walk(case.pattern) for name in binds(n)}
+                uses, sets = _body(case.body)
+                ways.append((_loads(case.pattern) | uses - given | (_loads(case.guard) if case.guard else set()), sets))
+            uses, sets = _either(*ways)
+            return _loads(subject) | uses, sets
+        case ast.FunctionDef(name=name):
+            inner = {given for n in ast.walk(s) for given in binds(n)}
+            return _loads(s) - inner, {name}
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return _loads(s) | {name}, {name}
+    return _loads(s), {name for n in ast.walk(s) if not isinstance(n, ast.comprehension) for name in binds(n)}
+
+
+def _liveness(blocks: list[Block], bound: set[str]) -> None:
+    """The names that each block needs, by the usual backward pass: what it reads, and what is needed after it."""
+    flows = {}
+    for block in blocks:
+        uses, sets = _body(block.body)
+        match block.end:
+            case Fork(test=test):
+                uses |= _loads(test) - (sets or set())
+            case Suspend(who=who, args=args):
+                for part in [*([who] if who else []), *(args or [])]:
+                    uses |= _loads(part) - (sets or set())
+        flows[block.number] = uses, sets or set()
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            uses, sets = flows[block.number]
+            needed = set(uses)
+            match block.end:
+                case Jump(to):
+                    needed |= set(to.live) - sets
+                case Fork(_, yes, no):
+                    needed |= (set(yes.live) | set(no.live)) - sets
+                case Suspend(name=name, then=then):
+                    needed |= set(then.live) - sets - {name}
+            for handler in block.handlers:
+                needed |= set(handler.to.live) - {handler.name}
+            live = tuple(sorted(n for n in needed if n in bound or not (n.isidentifier() or n.startswith("@"))))
+            changed |= live != block.live
+            block.live = live
+
+
+def _first_use(method: ast.FunctionDef, name: str) -> ast.AST:
+    return next((n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == name), method)
+
+
+def _lines_of(block: Block) -> set[int]:
+    nodes: list[ast.AST] = list(block.body)
+    match block.end:
+        case Fork(test=test):
+            nodes.append(test)
+        case Suspend(who=who, args=args):
+            nodes += [*([who] if who else []), *(args or [])]
+    return {n.lineno for node in nodes for n in ast.walk(node) if hasattr(n, "lineno") and n.lineno} or {block.line}
+
+
+def _classes(types: ast.expr, scope: dict[str, Any]) -> tuple[type[BaseException], ...]:
+    found = eval(compile(ast.fix_missing_locations(ast.Expression(types)), "<except>", "eval"), scope)
+    return found if isinstance(found, tuple) else (found,)
+
+
+# Code
+
+
+class _Writer:
+    """Writes functions. A block that is reached from one place is written there, and is no function of its own."""
+
+    def __init__(self, blocks: list[Block]) -> None:
+        ways = [to.number for block in blocks for to in self._after(block)]
+        entered = {0} | {c.to.number for block in blocks for c in block.handlers}
+        entered |= {block.end.then.number for block in blocks if isinstance(block.end, Suspend)}
+        self._alone = {number for number in ways if ways.count(number) == 1} - entered
+        joined = {to.number for block in blocks for to in self._after(block) if self._inlined(block, to)}
+        self.heads = [block for block in blocks if block.number not in joined]
+        """The blocks that become functions, in the order of the source."""
+        self.heads.sort(key=lambda block: (block.number != 0, block.line, block.number))
+        self.order = {block.number: at for at, block in enumerate(self.heads)}
+
+    @staticmethod
+    def _after(block: Block) -> list[Block]:
+        match block.end:
+            case Jump(to):
+                return [to]
+            case Fork(_, yes, no):
+                return [yes, no]
+        return []
+
+    def _inlined(self, at: Block, to: Block) -> bool:
+        """Whether the code of a block is written where it is reached from."""
+        return to.number in self._alone and [c.name for c in at.handlers] == [c.name for c in to.handlers]
+
+    def inside(self, block: Block) -> list[Block]:
+        """The blocks whose code is in the function of a block."""
+        found = [block]
+        for each in found:
+            found += [to for to in self._after(each) if self._inlined(each, to)]
+        return found
+
+    def jumps(self, block: Block) -> list[Block]:
+        """The functions that a block goes to."""
+        return [to for to in self._after(block) if not self._inlined(block, to)]
+
+    def travels(self, block: Block) -> tuple[str, ...]:
+        """The names in the frame of a block's question: those that its answer's block and its handlers need."""
+        assert isinstance(block.end, Suspend)
+        needed = set(block.end.then.live) - {block.end.name}
+        for handler in block.handlers:
+            needed |= set(handler.to.live) - {handler.name}
+        return tuple(sorted(needed))
+
+    def asked(self, end: Suspend, travels: tuple[str, ...]) -> Asked:
+        """Describe a question for a picture."""
+        who = end.cls if end.who is None else "self" if is_me(end.who) else ast.unparse(end.who)
+        args = None if end.args is None else tuple("self" if is_me(arg) else ast.unparse(arg) for arg in end.args)
+        return Asked(who, end.cls, end.what, args, end.name, self.order[end.then.number], travels)
+
+    def function(self, block: Block) -> ast.FunctionDef:
+        """Write the function of a block."""
+        frame = [ast.Subscript(_name("@frame"), ast.Constant(name), ast.Load()) for name in block.live]
+        body: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(block.live, frame, strict=True)
+        ]
+        code = self._code(block)
+        if block.handlers:
+            clauses = [ast.ExceptHandler(_name("MemoryError"), None, [ast.Raise()])]
+            for c in block.handlers:
+                clauses.append(ast.ExceptHandler(c.types, "@error", [self._go(c.to, {c.name: "@error"})]))
+            code = [ast.Try(code, clauses, [], [])]
+        arguments = ast.arguments([], [ast.arg("self"), ast.arg("@frame")], None, [], [], None, [])
+        name = f"@{self.order[block.number]}"
+        return ast.FunctionDef(name, arguments, body + code, [], **_at(block.line))
+
+    def _code(self, block: Block) -> list[ast.stmt]:
+        """Write the statements of a block, and its end."""
+        body = list(block.body)
+        match block.end:
+            case Jump(to):
+                body += self._jump(block, to)
+            case Fork(test, yes, no):
+                body.append(ast.copy_location(ast.If(test, self._jump(block, yes), []), test))
+                body += self._jump(block, no)
+            case Suspend(who, cls, what, args, name, then):
+                given: ast.expr = ast.Constant(None) if args is None else ast.Tuple(args, ast.Load())
+                to = [ast.Constant(self.order[then.number]), ast.Constant(name)]
+                rest = [given, *to, _frame({n: n for n in self.travels(block)})]
+                if who is None:
+                    call = ast.Call(_name(CREATE), [_name(f"{CREATE} {cls}"), ast.Constant(cls), *rest], [])
+                else:
+                    call = ast.Call(_name(ASK), [who, ast.Constant(what), *rest], [])
+                body.append(ast.Return(call, **_at(then.line)))
+        return body
+
+    def _jump(self, block: Block, to: Block) -> list[ast.stmt]:
+        return self._code(to) if self._inlined(block, to) else [self._go(to, {})]
+
+    def _go(self, to: Block, other: dict[str, str]) -> ast.stmt:
+        frame = _frame({name: other.get(name, name) for name in to.live})
+        return ast.Return(ast.Tuple([ast.Constant(self.order[to.number]), frame], ast.Load()))
+
+
+def _at(line: int) -> dict[str, int]:
+    return {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _frame(values: dict[str, str]) -> ast.expr:
+    return ast.Dict([ast.Constant(name) for name in values], [_name(value) for value in values.values()])

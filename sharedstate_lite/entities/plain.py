@@ -1,0 +1,195 @@
+"""The plain carrier: a program's classes as they are written, one request after the other, each whole or not at all.
+
+Every request is a transaction here, whether its method is declared so or not. An exception that leaves the request
+undoes all that it has changed. One that a method catches undoes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from .declare import ATOMS, Reference, check_state, copied, text_of
+from .errors import MOST_DEPTH, Refused
+from .program import Program
+
+_FRAMES = 20_000
+"""Python's own limit must not be met before MOST_DEPTH."""
+
+
+class Reply(NamedTuple):
+    """The answer to a request: 200 with a value, 400 if it was refused, 500 for another exception."""
+
+    status: int
+    value: Any
+    error: Exception | None = None
+
+
+class PlainStore:
+    """All entities of a program in one process.
+
+    >>> from sharedstate_lite.entities import Program, Refused, entity
+    >>> @entity
+    ... class Item:
+    ...     def __init__(self, item_id: str, stock: int):
+    ...         self.item_id = item_id
+    ...         self.stock = stock
+    ...     def __key__(self):
+    ...         return self.item_id
+    ...     def take(self, n: int):
+    ...         self.stock -= n
+    ...         if self.stock < 0:
+    ...             raise Refused("out of stock")
+    >>> store = PlainStore(Program(Item))
+    >>> store.create("Item", "apple", 3).value
+    Item['apple']
+    >>> store.call(Item["apple"], "take", 5).status
+    400
+    >>> store.state(Item["apple"])
+    {'item_id': 'apple', 'stock': 3}
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.tables: dict[str, dict[str, Any]] = {name: {} for name in program.declared}
+        """For each class the entities by key."""
+        self._undo: dict[tuple[str, str], dict[str, Any] | None] = {}
+        self._depth = 0
+        self.references = {name: _reference(self, name) for name in program.declared}
+        self._classes = program.classes(self.references)
+        for name, cls in self._classes.items():
+            for method in program.cut[name]:
+                setattr(cls, "@" + method, getattr(cls, method))
+                setattr(cls, method, _own(self, name, method))
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+
+    def call(self, who: Reference, method: str, *args: Any) -> Reply:
+        """Run a method as a request. MemoryError and what is no Exception are raised, with everything undone."""
+        return self._request(lambda: self._ask(who.cls, who.key, method, args))
+
+    def create(self, cls: str, *args: Any) -> Reply:
+        """Create an entity as a request; the value is its reference."""
+        return self._request(lambda: self._create(cls, args))
+
+    def many(self, cls: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Create an entity from each row of arguments, and replace those that exist."""
+        for row in rows:
+            me = self._made(cls, row)
+            check_state(cls, me.__dict__)
+            self.tables[cls][me.__key__()] = me
+
+    def state(self, who: Reference) -> dict[str, Any]:
+        """Return a copy of an entity's state. Raises KeyError for an unknown one."""
+        return {name: copied(value) for name, value in self.tables[who.cls][who.key].__dict__.items()}
+
+    def _request(self, run: Any) -> Reply:
+        self._undo = {}
+        self._depth = 0
+        try:
+            value = copied(run(), "the result")
+            for cls, key in self._undo:
+                check_state(cls, self.tables[cls][key].__dict__)
+            return Reply(200, value)
+        except MemoryError:
+            self._take_back()
+            raise
+        except Exception as error:
+            self._take_back()
+            return Reply(400 if isinstance(error, Refused) else 500, None, error)
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        for (cls, key), state in self._undo.items():
+            if state is None:
+                self.tables[cls].pop(key, None)
+            else:
+                self.tables[cls][key].__dict__ = state
+
+    def _touch(self, cls: str, key: str) -> Any:
+        me = self.tables[cls].get(key)
+        if me is None:
+            raise Refused(f"{cls} {key} is unknown")
+        if (cls, key) not in self._undo:
+            self._undo[cls, key] = {
+                n: v if type(v) in ATOMS else copied(v, n, self._refer) for n, v in me.__dict__.items()
+            }
+        return me
+
+    def _refer(self, cls: str, key: str) -> Reference:
+        made: Reference = type.__call__(self.references[cls], cls, key)
+        return made
+
+    def _arguments(self, args: Sequence[Any]) -> list[Any]:
+        return [v if type(v) in ATOMS else copied(v, "an argument", self._refer) for v in args]
+
+    def _ask(self, cls: str, key: str, method: str, args: Sequence[Any]) -> Any:
+        if self._depth >= MOST_DEPTH:
+            raise RecursionError(f"{MOST_DEPTH} questions wait for one another")
+        given = self._arguments(args)
+        me = self._touch(cls, key)
+        self._depth += 1
+        try:
+            value = getattr(me, f"@{method}" if method in self.program.cut[cls] else method)(*given)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self.program.error(*text_of(error)).with_traceback(error.__traceback__) from None
+        finally:
+            self._depth -= 1
+        return value if type(value) in ATOMS else copied(value, f"the result of {method}", self._refer)
+
+    def _look(self, cls: str, key: str, attribute: str) -> Any:
+        value = getattr(self._touch(cls, key), attribute)
+        return value if type(value) in ATOMS else copied(value, attribute, self._refer)
+
+    def _made(self, cls: str, args: Sequence[Any]) -> Any:
+        me = object.__new__(self._classes[cls])
+        me.__init__(*self._arguments(args))
+        return me
+
+    def _create(self, cls: str, args: Sequence[Any]) -> Reference:
+        me = self._made(cls, args)
+        key = me.__key__()
+        if key in self.tables[cls]:
+            raise Refused(f"{cls} {key} exists")
+        self._undo.setdefault((cls, key), None)
+        self.tables[cls][key] = me
+        return self._refer(cls, key)
+
+
+class _Creates(type):
+    """The class of references: ``Item("x", 3)`` creates an entity, ``Item["x"]`` makes a reference."""
+
+    store: PlainStore
+    of: str
+
+    def __call__(cls, *args: Any) -> Any:
+        return cls.store._create(cls.of, args)
+
+    def __getitem__(cls, key: str) -> Any:
+        return cls.store._refer(cls.of, key)
+
+
+def _reference(store: PlainStore, name: str) -> Any:
+    """Make the class of references to one class of entities: its methods and attributes ask."""
+
+    def asking(method: str) -> Any:
+        return lambda self, *args: store._ask(name, self.key, method, args)
+
+    def looking(attribute: str) -> Any:
+        return property(lambda self: store._look(name, self.key, attribute))
+
+    shape = store.program.shapes[name]
+    body: dict[str, Any] = {attribute: looking(attribute) for attribute in shape.attributes if attribute != "key"}
+    body |= {method: asking(method) for method in shape.methods if not method.startswith("__")}
+    made = _Creates(name, (Reference,), {"__slots__": (), **body})
+    made.store, made.of = store, name
+    return made
+
+
+def _own(store: PlainStore, name: str, method: str) -> Any:
+    """An own method that asks is a question to ``self``."""
+    return lambda self, *args: store._ask(name, self.__key__(), method, args)

@@ -1,0 +1,210 @@
+"""A program: entity classes, linked. `Program` checks and compiles them.
+
+>>> from sharedstate_lite.entities import Program, PlainStore, entity
+>>> @entity
+... class Item:
+...     def __init__(self, item_id: str, stock: int):
+...         self.item_id = item_id
+...         self.stock = stock
+...     def __key__(self):
+...         return self.item_id
+>>> @entity
+... class User:
+...     def __init__(self, name: str):
+...         self.name = name
+...     def __key__(self):
+...         return self.name
+...     def sees(self, item: Item) -> int:
+...         return item.stock
+>>> machine = Program(User, Item).machine(User.sees)
+>>> [(ask.who, ask.what, ask.travels) for block in machine.blocks.values() for ask in block.asks]
+[('item', 'stock', ())]
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import copy
+import hashlib
+import linecache
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .blocks import Ask, Machine, Return, assemble, create
+from .declare import Declaration, Many, New, Reference, exception
+from .errors import EntityError
+from .kinds import Names, Shape
+from .split import ASK, CREATE, REFERENCE, RETURN, Splitter
+
+Target = Callable[..., Any] | New | Many
+
+
+class _References:
+    """What the name of an entity class is in compiled code: ``Item["apple"]``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getitem__(self, key: str) -> Reference:
+        return Reference(self.name, key)
+
+
+class Program:
+    """Entity classes and the routes to their methods. Raises EntityError if a class breaks a rule.
+
+    ``strict`` also refuses what is only a warning otherwise: a method with ``-> bool`` that can end without a return.
+    """
+
+    def __init__(self, *classes: type, routes: Mapping[str, Target] | None = None, strict: bool = False) -> None:
+        self.declared: dict[str, Declaration] = {}
+        for cls in classes:
+            declared = vars(cls).get("__entity__")
+            if declared is None:
+                raise EntityError("Form", cls.__module__, 0, f"{cls.__name__} is no entity; put @entity above it")
+            if declared.name in self.declared:
+                raise declared.refuse("Form", declared.node, f"two classes have the name {declared.name}; rename one")
+            self.declared[declared.name] = declared
+        self.routes = dict(routes or {})
+        self.shapes = {name: Shape(declared, self.declared) for name, declared in self.declared.items()}
+        names = self._names()
+        self.cut = self._cut(names)
+        """For each class, its methods that ask, that loop with while, or that call themselves."""
+        self.exceptions: dict[str, type[BaseException]] = {}
+        """The program's own exception classes, by name."""
+        self._code = {name: _class_code(declared) for name, declared in self.declared.items()}
+        self._known: dict[str, dict[str, Any]] = {}
+        for name, declared in self.declared.items():
+            self._known[name] = known = _constants(declared, names)
+            self.exceptions |= {
+                v.__name__: v for v in known.values() if isinstance(v, type) and issubclass(v, BaseException)
+            }
+        handles: dict[str, Any] = {name: _References(name) for name in self.declared}
+        self.instances = self.classes(handles)
+        """For each class, the one whose objects a carrier of blocks makes: ``object.__new__``, then its state."""
+        self._machines: dict[tuple[str, str], Machine] = {}
+        for name, declared in self.declared.items():
+            lines = linecache.getlines(declared.file)
+            known = self._known[name] | handles
+            known |= {ASK: Ask, RETURN: Return, REFERENCE: Reference, CREATE: create}
+            known |= {f"{CREATE} {other}": cls for other, cls in self.instances.items()}
+            for method, node in declared.methods.items():
+                splitter = Splitter(declared, node, names[name, method], self.cut[name])
+                self._machines[name, method] = assemble(declared, node, splitter.blocks, lines, known)
+
+    def machine(self, method: Callable[..., Any] | str, cls: str = "") -> Machine:
+        """Return a compiled method: ``machine(User.buy_item)``, or ``machine("buy_item", "User")``.
+
+        Raises KeyError if the program has no such method.
+        """
+        if isinstance(method, str):
+            return self._machines[cls, method]
+        owner = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
+        return self._machines[owner, method.__name__]
+
+    def classes(self, handles: Mapping[str, Any]) -> dict[str, type]:
+        """Compile the classes again, unsplit, with ``handles`` for the names of entity classes.
+
+        The bodies are as declared, except that no handler catches MemoryError.
+        """
+        made = {}
+        for name, code in self._code.items():
+            scope = {**self._known[name], **handles, "__name__": __name__}
+            exec(code, scope)
+            made[name] = scope[name]
+            made[name].__entity__ = self.declared[name]
+        return made
+
+    def error(self, name: str, text: str) -> Exception:
+        """Return an exception that has crossed: the class of this name, and one string."""
+        return exception(name, text, self.exceptions)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the classes' syntax trees and of the routes: a log can be replayed only by the same program."""
+        parts = [ast.dump(declared.node) for _, declared in sorted(self.declared.items())]
+        for path, target in sorted(self.routes.items()):
+            text = getattr(target, "__qualname__", None) or f"{type(target).__name__} {target[:2]}"
+            code = target.arguments.__code__ if isinstance(target, Many) else None
+            parts.append(f"{path} {text} {(code.co_code, code.co_consts, code.co_names) if code else ''}")
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _names(self) -> dict[tuple[str, str], Names]:
+        while True:
+            before = {name: dict(shape.attributes) for name, shape in self.shapes.items()}
+            names = {
+                (name, method): Names(self.shapes[name], node, self.shapes)
+                for name, declared in self.declared.items()
+                for method, node in declared.methods.items()
+            }
+            if before == {name: shape.attributes for name, shape in self.shapes.items()}:
+                return names
+
+    def _cut(self, names: Mapping[tuple[str, str], Names]) -> dict[str, set[str]]:
+        cut = {}
+        for name, declared in self.declared.items():
+            calls = {}
+            found = set()
+            for method, node in declared.methods.items():
+                calls[method] = set(_own_calls(node)) & set(declared.methods)
+                asked = names[name, method].asked
+                if any(isinstance(n, ast.While) or asked(n) for n in ast.walk(node)):
+                    found.add(method)
+            for method in calls:
+                if method in _closure(calls[method], calls):
+                    found.add(method)
+            while more := {method for method in calls if calls[method] & found} - found:
+                found |= more
+            cut[name] = found
+        return cut
+
+
+def _own_calls(node: ast.AST) -> Iterable[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                yield name
+
+
+def _closure(first: set[str], calls: Mapping[str, set[str]]) -> set[str]:
+    found = set(first)
+    while more := set().union(*(calls[name] for name in found)) - found:
+        found |= more
+    return found
+
+
+class _NoMemoryError(ast.NodeTransformer):
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        self.generic_visit(node)
+        if node.handlers:
+            first = ast.ExceptHandler(ast.Name("MemoryError", ast.Load()), None, [ast.Raise()])
+            node.handlers.insert(0, ast.copy_location(first, node))
+        return node
+
+
+def _class_code(declared: Declaration) -> Any:
+    node = copy.deepcopy(declared.node)
+    node.decorator_list = []
+    node.body = [part for part in node.body if not (isinstance(part, ast.AnnAssign) and part.value is None)]
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef):
+            part.decorator_list = []
+    module = ast.fix_missing_locations(ast.Module([_NoMemoryError().visit(node)], []))
+    return compile(module, declared.file, "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
+
+
+def _constants(declared: Declaration, names: Mapping[tuple[str, str], Names]) -> dict[str, Any]:
+    """The values of the global names that the methods use, entity classes left out."""
+    found = {}
+    for method, node in declared.methods.items():
+        function = vars(declared.cls)[method]
+        free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and inner.id not in names[declared.name, method].bound:
+                name = inner.id
+                if name in free:
+                    found[name] = free[name].cell_contents
+                elif name in function.__globals__ and not hasattr(function.__globals__[name], "__entity__"):
+                    found[name] = function.__globals__[name]
+    return {name: v for name, v in found.items() if not hasattr(v, "__entity__") and not hasattr(builtins, name)}

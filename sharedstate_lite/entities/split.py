@@ -1,0 +1,543 @@
+"""A method becomes blocks: its statements are cut where another entity is asked.
+
+A statement that asks nobody stays whole. A question becomes the end of a block: who is asked, what, and the name that
+the answer gets in the next block. What stands left of a question is evaluated before it, as in Python, and kept under a
+name of its own. Control flow around a question (if, while, for, try, and, or, conditional expressions) becomes edges
+between blocks.
+
+Source: StateFlow (Psarakis et al., CIDR 2024) splits functions in the same places; names and rules here are our own.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+from .declare import Declaration
+from .kinds import Names, immutable
+
+REFERENCE, ASK, CREATE, RETURN = "@reference", "@ask", "@create", "@return"
+"""Names of the runtime in the code of a block. No name of a program can be one of these."""
+
+
+class Jump(NamedTuple):
+    """The end of a block: go to another."""
+
+    to: Block
+
+
+class Fork(NamedTuple):
+    """The end of a block: go to one of two."""
+
+    test: ast.expr
+    yes: Block
+    no: Block
+
+
+class Suspend(NamedTuple):
+    """The end of a block: ask ``who`` for ``what``; the answer is ``name`` in the block ``then``.
+
+    ``args`` is None for an attribute. For a creation ``who`` is None, and ``what`` is ``__init__``.
+    """
+
+    who: ast.expr | None
+    cls: str
+    what: str
+    args: list[ast.expr] | None
+    name: str
+    then: Block
+
+
+class Done(NamedTuple):
+    """The end of a block: its body has returned or raised."""
+
+
+End = Union[Jump, Fork, Suspend, Done]
+
+
+class Caught(NamedTuple):
+    """A handler of a block: the expression of its classes, the name of the exception, and where it goes."""
+
+    types: ast.expr
+    name: str
+    to: Block
+
+
+@dataclass(eq=False)
+class Block:
+    """A part of a method: statements that ask nobody, and an end."""
+
+    number: int
+    handlers: tuple[Caught, ...]
+    line: int
+    body: list[ast.stmt] = field(default_factory=list)
+    end: End | None = None
+    live: tuple[str, ...] = ()
+    """The names that the block needs: its frame has these."""
+
+    @property
+    def next(self) -> list[Block]:
+        """Where control can go from here, handlers included."""
+        match self.end:
+            case Jump(to):
+                found = [to]
+            case Fork(_, yes, no):
+                found = [yes, no]
+            case Suspend(then=then):
+                found = [then]
+            case _:
+                found = []
+        return found + [handler.to for handler in self.handlers]
+
+
+class Splitter:
+    """Splits one method; ``blocks`` are the result, the first one first.
+
+    ``cut`` has the names of the own methods that are asked like another entity's. Raises EntityError.
+    """
+
+    def __init__(self, declared: Declaration, method: ast.FunctionDef, names: Names, cut: set[str]) -> None:
+        self.declared, self.names, self.cut = declared, names, cut
+        self.blocks: list[Block] = []
+        self._used: dict[str, int] = {}
+        self._loops: list[tuple[Block, Block]] = []
+        self._handlers: tuple[Caught, ...] = ()
+        self._caught: str | None = None
+        method = _NoAnnotations().visit(copy.deepcopy(method))
+        self._here = self._block(method)
+        self._statements(method.body)
+        if self._here.end is None:
+            self._return(ast.Constant(None))
+
+    # Who is asked
+
+    def question(self, node: ast.AST) -> tuple[ast.expr | None, str, str, list[ast.expr] | None] | None:
+        """Return (who, class, what, arguments) if a node is a question, else None."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)) if name in self.cut:
+                return self._me(), self.declared.name, name, self._positional(node, name)
+        if (found := self.names.asked(node)) is None:
+            return None
+        return *found, self._positional(node, found[2]) if isinstance(node, ast.Call) else None
+
+    def asks(self, node: ast.AST) -> bool:
+        """Whether a question is anywhere in a node."""
+        return any(self.question(inner) is not None for inner in ast.walk(node))
+
+    def _me(self) -> ast.expr:
+        return _call(REFERENCE, ast.Constant(self.declared.name), _call_method("self", "__key__"))
+
+    def _positional(self, node: ast.Call, name: str) -> list[ast.expr]:
+        if node.keywords and node.keywords[0].arg:
+            raise self._refuse("Keywords", node, f"{name} of an entity is asked with arguments by position")
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            raise self._refuse("Star", node, f"{name} of an entity is asked without * and **; name each argument")
+        return [self._me() if isinstance(a, ast.Name) and a.id == "self" else a for a in node.args]
+
+    # Blocks
+
+    def _refuse(self, rule: str, node: ast.AST, text: str) -> Exception:
+        return self.declared.refuse(rule, node, text)
+
+    def _block(self, node: ast.AST) -> Block:
+        block = Block(len(self.blocks), self._handlers, getattr(node, "lineno", 0))
+        self.blocks.append(block)
+        return block
+
+    def _go(self, end: End, to: Block) -> None:
+        self._here.end = end
+        self._here = to
+
+    def _fresh(self, name: str) -> str:
+        """A name that no program can have: ``item.price``, and ``item.price 2`` for the next one."""
+        self._used[name] = self._used.get(name, 0) + 1
+        count = self._used[name]
+        return name if count == 1 and not name.isidentifier() else f"{name} {count}"
+
+    def _keep(self, name: str, value: ast.expr) -> ast.expr:
+        """Evaluate an expression now, under a name."""
+        self._here.body.append(_assign(name, value))
+        kind = self.names.kind(value)
+        self.names.names[name] = kind
+        return ast.copy_location(_load(name), value)
+
+    # Expressions: what comes back asks nobody
+
+    def _value(self, node: ast.expr) -> ast.expr:
+        if not self.asks(node):
+            return node
+        if found := self.question(node):
+            who, cls, what, args = found
+            parts = self._in_order([*([who] if who else []), *(args or [])])
+            text = f"{ast.unparse(who)}.{what}" if who is not None and not is_me(who) else what
+            if who is None:
+                text = f"new {cls}"
+            elif is_me(who):
+                text = f"self.{what}"
+            name = self._fresh(text)
+            self.names.names[name] = self.names.kind(node)
+            then = self._block(node)
+            asked = parts[1:] if who else parts
+            self._go(Suspend(parts[0] if who else None, cls, what, None if args is None else asked, name, then), then)
+            return ast.copy_location(_load(name), node)
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                word = "and" if isinstance(op, ast.And) else "or"
+                name, end = self._fresh(word), None
+                here: list[tuple[Block, Block]] = []
+                for value in values[:-1]:
+                    self._keep(name, self._value(value))
+                    then = self._block(value)
+                    here.append((self._here, then))
+                    self._here = then
+                self._keep(name, self._value(values[-1]))
+                end = self._block(node)
+                self._go(Jump(end), end)
+                for block, then in here:
+                    yes, no = (then, end) if word == "and" else (end, then)
+                    block.end = Fork(_load(name), yes, no)
+                self.names.names[name] = self.names.kind(node)
+                return ast.copy_location(_load(name), node)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                name, test = self._fresh("if"), self._value(test)
+                yes, no, end = self._block(body), self._block(orelse), self._block(node)
+                self._go(Fork(test, yes, no), yes)
+                self._keep(name, self._value(body))
+                self._go(Jump(end), no)
+                self._keep(name, self._value(orelse))
+                self._go(Jump(end), end)
+                self.names.names[name] = self.names.kind(node)
+                return ast.copy_location(_load(name), node)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
+                raise self._refuse("Inside", node, "a comprehension or a lambda asks no entity; write a for loop")
+            case ast.Compare(ops=[_, _, *_]):
+                raise self._refuse("Chain", node, "a chain of comparisons asks no entity; write a < b and b < c")
+            case ast.NamedExpr():
+                raise self._refuse("Form", node, ":= asks no entity; assign in a line of its own")
+        for holder, name in zip(
+            slots := list(_slots(node)), self._in_order([_get(*slot) for slot in slots]), strict=True
+        ):
+            _set(*holder, name)
+        return node
+
+    def _in_order(self, parts: list[ast.expr]) -> list[ast.expr]:
+        """Evaluate from left to right: what stands left of the last question is kept under a name."""
+        last = max((i for i, part in enumerate(parts) if self.asks(part)), default=-1)
+        out = []
+        for i, part in enumerate(parts):
+            value = self._value(part)
+            steady = isinstance(value, ast.Constant | ast.Name) or is_me(value) or _is_place(value, self.names)
+            if i < last and not steady:
+                value = self._keep(self._fresh("kept"), value)
+            out.append(value)
+        return out
+
+    # Statements
+
+    def _statements(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _return(self, value: ast.expr) -> None:
+        self._here.body.append(ast.copy_location(ast.Return(_call(RETURN, value)), value))
+        self._here.end = Done()
+
+    def _statement(self, s: ast.stmt) -> None:
+        if not self._cuts(s):
+            whole = _Whole(self._caught).visit(s)
+            self._here.body.append(whole)
+            if not falls([s]):
+                self._here.end = Done()
+            return
+        match s:
+            case ast.Return(value=value):
+                self._return(self._value(value) if value else ast.Constant(None))
+            case ast.Raise(exc=exc, cause=cause):
+                parts = self._in_order([part for part in (exc, cause) if part])
+                self._here.body.append(ast.copy_location(ast.Raise(*parts), s))
+                self._here.end = Done()
+            case ast.Break():
+                self._here.end = Jump(self._loops[-1][1])
+            case ast.Continue():
+                self._here.end = Jump(self._loops[-1][0])
+            case ast.If(test=test, body=body, orelse=orelse):
+                test = self._value(test)
+                yes, no = self._block(body[0]), self._block(orelse[0] if orelse else s)
+                self._go(Fork(test, yes, no), yes)
+                self._statements(body)
+                one, self._here = self._here, no
+                self._statements(orelse)
+                self._join([one, self._here], s)
+            case ast.While(test=test, body=body, orelse=[]):
+                self._loop(s, test, [], body)
+            case ast.For(target=target, iter=over, body=body, orelse=[]):
+                rest = self._fresh("rest of " + ast.unparse(over))
+                element = self.names.element(over)
+                self._keep(rest, _call("list", self._value(over)))
+                self.names.names[rest] = None if element is None else self.names.names[rest]
+                take = ast.Assign([target], _call_method(rest, "pop", ast.Constant(0)))
+                self._loop(s, _load(rest), [ast.copy_location(take, s)], body)
+            case ast.While() | ast.For():
+                raise self._refuse("Else", s, "a loop with an else asks no entity; set a name in the loop, and test it")
+            case ast.Try(body=body, handlers=handlers, orelse=[], finalbody=[]):
+                self._try(s, body, handlers)
+            case ast.Try():
+                raise self._refuse("Finally", s, "a try with finally or else asks no entity; use except alone")
+            case ast.With():
+                raise self._refuse(
+                    "With", s, "a with block asks no entity: it would stay open meanwhile; ask before it"
+                )
+            case ast.Assign(targets=targets, value=value):
+                value = self._value(value)
+                if any(map(self.asks, targets)):
+                    value = self._keep(self._fresh("kept"), value)
+                s.targets, s.value = [self._target(t) for t in targets], value
+                self._here.body.append(s)
+            case ast.AugAssign(target=target, op=op, value=value):
+                target = self._target(target)
+                load = copy.deepcopy(target)
+                load.ctx = ast.Load()
+                if not isinstance(target, ast.Name) and immutable(self.names.kind(load)):
+                    kept = self._keep(self._fresh("kept"), load)
+                    value = ast.BinOp(kept, op, self._value(value))
+                    self._here.body.append(ast.copy_location(ast.Assign([target], value), s))
+                else:
+                    s.target, s.value = target, self._value(value)
+                    self._here.body.append(s)
+            case ast.Expr(value=value):
+                if not isinstance(value := self._value(value), ast.Name):
+                    self._here.body.append(ast.copy_location(ast.Expr(value), s))
+            case ast.Assert(test=test, msg=msg) if not (msg and self.asks(msg)):
+                s.test = self._value(test)
+                self._here.body.append(s)
+            case ast.FunctionDef():
+                raise self._refuse(
+                    "Inside", s, f"{s.name} is a function in a method: it asks no entity; make it a method"
+                )
+            case _:
+                raise self._refuse("Form", s, f"{type(s).__name__} asks no entity; ask in a line before it")
+
+    def _cuts(self, node: ast.stmt) -> bool:
+        """Whether a statement has to be cut: it asks, it may run for ever, or it leaves a loop that is cut."""
+        leaves = bool(self._loops) and any(_leaves([node]))
+        return leaves or self.asks(node) or any(isinstance(n, ast.While) for n in ast.walk(node))
+
+    def _target(self, target: ast.expr) -> ast.expr:
+        """A place to assign to; a question in its index is asked."""
+        if self.asks(target):
+            match target:
+                case ast.Subscript(value=value, slice=index) if not self.asks(value):
+                    target.slice = self._value(index)
+                case _:
+                    raise self._refuse("Form", target, "this target asks an entity; ask in a line before it")
+        return target
+
+    def _join(self, ends: list[Block], node: ast.AST) -> None:
+        """Go on after a statement in one block, if any of its ends goes on."""
+        if going := [block for block in ends if block.end is None]:
+            after = self._block(node)
+            for block in going:
+                block.end = Jump(after)
+            self._here = after
+        else:
+            self._here = ends[0]
+
+    def _loop(self, s: ast.stmt, test: ast.expr, head: list[ast.stmt], body: list[ast.stmt]) -> None:
+        top = self._block(s)
+        self._go(Jump(top), top)
+        test = self._value(test)
+        inner, after = self._block(body[0]), self._block(s)
+        always = isinstance(test, ast.Constant) and bool(test.value)
+        self._go(Jump(inner) if always else Fork(test, inner, after), inner)
+        self._here.body += head
+        self._loops.append((top, after))
+        self._statements(body)
+        self._loops.pop()
+        if self._here.end is None:
+            self._here.end = Jump(top)
+        self._here = after
+        if always and not any(_leaves(body)):
+            after.end = Done()
+
+    def _try(self, s: ast.stmt, body: list[ast.stmt], handlers: list[ast.ExceptHandler]) -> None:
+        outer, caught = self._handlers, self._caught
+        found = []
+        for handler in handlers:
+            name = self._fresh("except")
+            found.append((handler, Caught(handler.type or _load("Exception"), name, self._block(handler))))
+        self._handlers = tuple(c for _, c in found) + outer
+        start = self._block(body[0])
+        self._go(Jump(start), start)
+        self._statements(body)
+        self._handlers = outer
+        ends = [self._here]
+        for handler, (_, name, block) in found:
+            self._here, self._caught = block, name
+            if handler.name:
+                block.body.append(_assign(handler.name, _load(name)))
+            self._statements(handler.body)
+            ends.append(self._here)
+        self._caught = caught
+        self._join(ends, s)
+
+
+class _NoAnnotations(ast.NodeTransformer):
+    """Annotations are not evaluated in a method."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        done = ast.Assign([node.target], node.value) if node.value else ast.Pass()
+        return ast.copy_location(done, node)
+
+
+class _Whole(ast.NodeTransformer):
+    """A statement that stays whole: its returns leave the block, and a bare raise raises what was caught."""
+
+    def __init__(self, caught: str | None) -> None:
+        self.caught = caught
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        return ast.copy_location(ast.Return(_call(RETURN, node.value or ast.Constant(None))), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.Raise:
+        return node if node.exc or not self.caught else ast.copy_location(ast.Raise(_load(self.caught)), node)
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        for handler in node.handlers:
+            handler.body = [_Whole(None).visit(s) for s in handler.body]
+        node.body = [self.visit(s) for s in node.body]
+        node.orelse = [self.visit(s) for s in node.orelse]
+        node.finalbody = [self.visit(s) for s in node.finalbody]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
+
+
+def falls(body: list[ast.stmt]) -> bool:
+    """Whether control can reach the end of a list of statements."""
+    match body[-1] if body else None:
+        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+            return False
+        case ast.If(body=one, orelse=other):
+            return falls(one) or falls(other)
+        case ast.While(test=ast.Constant(value=value), body=inner) if value:
+            return any(isinstance(leaf, ast.Break) for leaf in _leaves(inner))
+        case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+            if final and not falls(final):
+                return False
+            return (falls(inner) and falls(orelse)) or any(falls(h.body) for h in handlers)
+        case ast.With(body=inner):
+            return falls(inner)
+        case ast.Match(cases=cases):
+            match cases[-1]:
+                case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+                    return any(falls(case.body) for case in cases)
+    return True
+
+
+def _leaves(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the breaks and continues in statements that belong to a loop around them."""
+    for s in body:
+        match s:
+            case ast.Break() | ast.Continue():
+                yield s
+            case ast.For(orelse=orelse) | ast.While(orelse=orelse):
+                yield from _leaves(orelse)
+            case ast.FunctionDef() | ast.ClassDef():
+                pass
+            case _:
+                for name in ("body", "orelse", "finalbody"):
+                    yield from _leaves(getattr(s, name, []))
+                for part in [*getattr(s, "handlers", []), *getattr(s, "cases", [])]:
+                    yield from _leaves(part.body)
+
+
+Slot = tuple[ast.AST, str, int | None]
+
+
+def _slots(node: ast.expr) -> Iterator[Slot]:
+    """Yield where the operands of an expression stand, in the order in which Python evaluates them."""
+    match node:
+        case ast.Call(func=func, args=args, keywords=keywords):
+            if isinstance(func, ast.Attribute):
+                yield func, "value", None
+            elif not isinstance(func, ast.Name):
+                yield node, "func", None
+            for i, argument in enumerate(args):
+                yield (argument, "value", None) if isinstance(argument, ast.Starred) else (node, "args", i)
+            yield from ((keyword, "value", None) for keyword in keywords)
+        case ast.Dict(keys=keys):
+            for i, key in enumerate(keys):
+                if key is not None:
+                    yield node, "keys", i
+                yield node, "values", i
+        case ast.Subscript(slice=ast.Slice() as index):
+            yield node, "value", None
+            yield from ((index, name, None) for name in ("lower", "upper", "step") if getattr(index, name))
+        case ast.JoinedStr(values=values):
+            for value in values:
+                if isinstance(value, ast.FormattedValue):
+                    yield value, "value", None
+                    if isinstance(value.format_spec, ast.JoinedStr):
+                        yield from _slots(value.format_spec)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            for i, part in enumerate(parts):
+                yield (part, "value", None) if isinstance(part, ast.Starred) else (node, "elts", i)
+        case _:
+            for name, value in ast.iter_fields(node):
+                if isinstance(value, ast.expr):
+                    yield node, name, None
+                elif isinstance(value, list):
+                    yield from ((node, name, i) for i, part in enumerate(value) if isinstance(part, ast.expr))
+
+
+def _get(holder: ast.AST, name: str, index: int | None) -> ast.expr:
+    found = getattr(holder, name)
+    value: ast.expr = found if index is None else found[index]
+    return value
+
+
+def _set(holder: ast.AST, name: str, index: int | None, value: ast.expr) -> None:
+    if index is None:
+        setattr(holder, name, value)
+    else:
+        getattr(holder, name)[index] = value
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _assign(name: str, value: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), value)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(_load(name), list(args), [])
+
+
+def _call_method(name: str, method: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_load(name), method, ast.Load()), list(args), [])
+
+
+def is_me(node: ast.expr) -> bool:
+    """Whether a node is the reference of ``self``."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name == REFERENCE
+    return False
+
+
+def _is_place(node: ast.expr, names: Names) -> bool:
+    """Whether a node is a list or dict of ``self``: it is looked up after the questions right of it."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self")):
+            kind = names.kind(node)
+            return kind is not None and kind.form in ("list", "dict")
+    return False

@@ -1,0 +1,83 @@
+"""Two ways to run a program in tests: split, by a stack of frames; and its classes as plain Python."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+from itertools import count
+from typing import Any
+
+import sharedstate_lite.entities as entities
+from sharedstate_lite.entities import Ask, Program, Reference, Refused, Return
+from sharedstate_lite.entities.blocks import copied_frame
+from sharedstate_lite.entities.declare import copied, text_of
+from sharedstate_lite.entities.errors import MOST_DEPTH
+
+_cells = count(1)
+State = dict[tuple[str, str], dict[str, Any]]
+
+
+def cell(source: str, **names: Any) -> dict[str, Any]:
+    """Run source code as a notebook runs a cell: its text is known to ``linecache``. Return the globals."""
+    text = textwrap.dedent(source)
+    file = f"/tmp/cell_{next(_cells)}.py"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    scope = {"__name__": "__main__"} | {name: getattr(entities, name) for name in entities.__all__} | names
+    exec(compile(text, file, "exec"), scope)
+    return scope
+
+
+class Split:
+    """The blocks of a program, one request after the other. An entity's state is a dict in ``state``."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.state: State = {}
+        self.asked = 0
+
+    def request(self, who: Reference, method: str, *args: Any) -> Any:
+        """Run a request as a transaction: its result, or the exception that undid it."""
+        before = {name: {n: copied(v) for n, v in state.items()} for name, state in self.state.items()}
+        try:
+            return self.ask(Ask(who, method, args, 0, "", {}), 0)
+        except Exception as error:
+            self.state = before
+            return error
+
+    def ask(self, ask: Ask, depth: int) -> Any:
+        """Answer a question; an exception crosses as its name and one string."""
+        self.asked += 1
+        name = ask.who.cls, ask.who.key
+        if ask.what == "__init__":
+            if name in self.state:
+                raise Refused(f"{ask.who.cls} {ask.who.key} exists")
+            self.state[name] = {}
+        elif name not in self.state:
+            raise Refused(f"{ask.who.cls} {ask.who.key} is unknown")
+        me = object.__new__(self.program.instances[ask.who.cls])
+        me.__dict__ = self.state[name]
+        if ask.args is None:
+            return copied(getattr(me, ask.what))
+        if depth >= MOST_DEPTH:
+            raise RecursionError(f"{MOST_DEPTH} questions wait for one another")
+        machine = self.program.machine(ask.what, ask.who.cls)
+        at, frame = 0, machine.frame(copied(ask.args))
+        while True:
+            try:
+                step = machine.blocks[at].run(me, frame)
+            except Exception as error:
+                raise self.program.error(*text_of(error)) from None
+            if isinstance(step, Return):
+                return copied(step.value)
+            if isinstance(step, tuple):
+                at, frame = step
+                continue
+            frame = copied_frame(step.frame)
+            try:
+                frame[step.name] = self.ask(step, depth + 1)
+                at = step.then
+            except Exception as error:
+                found = machine.caught(at, error, frame)
+                if found is None:
+                    raise
+                at, frame = found
