@@ -15,11 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .world import Action, Channel, Outcome, Protocol, World, put
 
 MOVE = "Move"
+
+
+class Bin(NamedTuple):
+    """What a sends to b: the total, and the name of the worker that gets the timer, '' if there is none."""
+
+    total: int
+    timer: str
+
+    def __str__(self) -> str:
+        return f"bin: {self.total}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class MoveBin(Protocol[MoveWorld]):
         if world.bin:
             (total, timer), waited = world.bin[0], sum(map(len, world.to_b))
             after = replace(world, bin=(), totals=(world.totals[0], total), timer=timer or world.timer)
-            yield Action("b takes the bin", after, {"held": waited})
+            yield Action("b takes the bin", after, {"held": waited}, note="owns the bin")
         sent = all(n == len(rows) for n, rows in zip(world.sent, self.records, strict=True))
         routed = len(world.routed) == len(self.records) or not world.moving
         if sent and routed and not any((*world.to_a, *world.to_b, world.bin)):
@@ -103,7 +113,7 @@ class MoveBin(Protocol[MoveWorld]):
         if len(after.brought) < (len(self.records) if self.all_inputs else 1) or world.totals[0] is None:
             return Action(f"a takes s{i + 1}'s Move", after)
         timer = world.timer if self.timers else ""
-        gone = replace(after, bin=((world.totals[0], timer and "b"),), totals=(None, world.totals[1]))
+        gone = replace(after, bin=(Bin(world.totals[0], timer and "b"),), totals=(None, world.totals[1]))
         return Action(f"a takes s{i + 1}'s Move and sends the bin", replace(gone, timer="" if timer else world.timer))
 
     def _add(self, world: MoveWorld, at: int, row: Any) -> MoveWorld:
