@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ..sandbox import Tier
 from .collect import Collection, Submission
 from .gradebook import RUN, read_out
 from .one import waited
-from .pool import Pool, Task, task
+from .pool import Task, run, task
 from .results import (
     AMBIGUOUS,
     FIRST,
@@ -137,7 +137,7 @@ class Grading:
             if one.why:
                 store(self._place(one.id), fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
             elif not self._has(RESULT, one.id, key):
-                ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier)
+                ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
                 (again if self._has(FIRST, one.id, key, VOID) else tasks).append(ask)
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
@@ -166,9 +166,10 @@ class Grading:
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
         without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
         shown = Progress(of, len(tasks) + len(again), without)
-        with Pool(self.scratch) as pool:
-            for some, jobs in ((tasks, self.jobs), (again, 1)):
-                for ask, answer, seconds in pool.run(some, jobs):
+        for some, jobs in ((tasks, self.jobs), (again, 1)):
+            some.sort(key=lambda ask: str(ask["id"]))
+            with closing(run(some, jobs)) as answers:
+                for ask, answer, seconds in answers:
                     place, found = self._place(ask["id"]), self._noted(ask, answer, seconds)
                     if some is tasks and waited(found):
                         write(place / FIRST, as_json(found))
@@ -176,7 +177,6 @@ class Grading:
                     else:
                         store(place, found)
                         shown.done(found)
-                again.sort(key=lambda ask: str(ask["id"]))
         shown.end()
 
     def _noted(self, ask: Task, answer: Any, seconds: float) -> Found:
