@@ -5,7 +5,8 @@ far. A variable can repeat: ``b+``, ``b?``, ``b{2}``, ``b{2,}``, ``b{2,4}``. ``!
 between them satisfies x.
 
 `Automaton` compiles the text. Its states are *runs*: partial matches. Each event advances every run, and can start a
-new one. Which events a run may pass over is the contiguity:
+new one. `pattern` makes an operator of it, whose state are the runs of each key and the events that they have taken.
+Which events a run may pass over is the contiguity:
 
     strict    none: the events of a match are neighbours
     next      those that it cannot take
@@ -16,11 +17,16 @@ Source: Agrawal et al., Efficient Pattern Matching over Event Streams (SASE+), S
 
 from __future__ import annotations
 
+import datetime
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import ViewError
+from ..errors import StateError, shorten
+from .declare import EventSource, StatefulOperator
+from .handles import ListState, MapState, TimerState
+from .types import duration
 
 CONTIGUITIES = ("strict", "next", "any")
 SKIPS = ("none", "past last")
@@ -57,7 +63,7 @@ _START = PartialMatch(-1, 0, 0, None, ())
 
 
 class Automaton:
-    """A compiled pattern. Raises ViewError if the text, a condition or an option is wrong.
+    """A compiled pattern. Raises StateError if the text, a condition or an option is wrong.
 
     >>> late = Automaton("a b", {"a": lambda e, _: e >= 60, "b": lambda e, _: e >= 60})
     >>> runs, events, found = [], {}, []
@@ -79,21 +85,23 @@ class Automaton:
     ) -> None:
         self.text, self.where, self.within, self.by, self.skip = text, dict(where), within, by, skip
         if by not in CONTIGUITIES:
-            raise ViewError(f"pattern {text!r}: by={by!r} is unknown; it is one of {', '.join(CONTIGUITIES)}")
+            raise StateError(f"pattern {text!r}: by={by!r} is unknown; it is one of {', '.join(CONTIGUITIES)}")
         if skip not in SKIPS:
-            raise ViewError(f"pattern {text!r}: skip={skip!r} is unknown; it is one of {', '.join(SKIPS)}")
+            raise StateError(f"pattern {text!r}: skip={skip!r} is unknown; it is one of {', '.join(SKIPS)}")
         self.variables = _parse(text)
         self.negated = [name for variable in self.variables for name in variable.never]
         names = [variable.name for variable in self.variables] + self.negated
         for name in names:
             if names.count(name) > 1:
-                raise ViewError(f"pattern {text!r}: {name} occurs twice; give the second one a name of its own")
+                raise StateError(f"pattern {text!r}: {name} occurs twice; give the second one a name of its own")
             if not callable(self.where.get(name)):
-                raise ViewError(f"pattern {text!r}: where has no condition for {name}; it is a function (event, taken)")
+                raise StateError(
+                    f"pattern {text!r}: where has no condition for {name}; it is a function (event, taken)"
+                )
         if unknown := sorted(set(self.where) - set(names)):
-            raise ViewError(f"pattern {text!r}: where has a condition for {unknown[0]}, which is not in the pattern")
+            raise StateError(f"pattern {text!r}: where has a condition for {unknown[0]}, which is not in the pattern")
         if by == "any" and within is None and any(variable.most is None for variable in self.variables):
-            raise ViewError(
+            raise StateError(
                 f"pattern {text!r}: with by='any' and no within, the partial matches of an unbounded repetition double "
                 "with each event; set within, or a largest number such as b{1,5}"
             )
@@ -131,10 +139,6 @@ class Automaton:
             return [], matches[:1]
         return kept, matches
 
-    def expired(self, runs: Sequence[PartialMatch], time: Any) -> list[PartialMatch]:
-        """Return the runs that an event at ``time`` or later can still complete."""
-        return [run for run in runs if self.within is None or time - run.since <= self.within]
-
     def bindings(self, match: PartialMatch) -> dict[str, list[int]]:
         """Return the numbers of the events that each variable has taken."""
         return {v.name: [n for at, n in match.taken if at == i] for i, v in enumerate(self.variables)}
@@ -166,28 +170,150 @@ def _parse(text: str) -> tuple[Variable, ...]:
     for word in text.split():
         given = _TOKEN.fullmatch(word)
         if given is None:
-            raise ViewError(
+            raise StateError(
                 f"pattern {text!r}: {word!r} is not understood. A pattern is a sequence of variables such as a, b+, "
                 "c?, d{2,4}, and !x between two of them; alternatives, groups, * and until are not supported"
             )
         negated, name, sign, low, comma, high = given.groups()
         if negated:
             if sign or low:
-                raise ViewError(f"pattern {text!r}: {word!r}: a negated variable does not repeat; write !{name}")
+                raise StateError(f"pattern {text!r}: {word!r}: a negated variable does not repeat; write !{name}")
             if not found:
-                raise ViewError(f"pattern {text!r}: !{name} must stand between two variables")
+                raise StateError(f"pattern {text!r}: !{name} must stand between two variables")
             never.append(name)
             continue
         least = int(low) if low else 0 if sign == "?" else 1
         most = None if sign == "+" or (comma and not high) else int(high or low or 1)
         if most is not None and not max(least, 1) <= most:
-            raise ViewError(
+            raise StateError(
                 f"pattern {text!r}: {word!r}: the largest number must be at least 1 and at least the smallest"
             )
         found.append(Variable(name, least, most, tuple(never)))
         never = []
     if never:
-        raise ViewError(f"pattern {text!r}: !{never[0]} must stand between two variables")
+        raise StateError(f"pattern {text!r}: !{never[0]} must stand between two variables")
     if not any(variable.least for variable in found):
-        raise ViewError(f"pattern {text!r}: at least one variable must not be optional")
+        raise StateError(f"pattern {text!r}: at least one variable must not be optional")
     return tuple(found)
+
+
+class PatternOperator(StatefulOperator):
+    """The base class of what `pattern` returns."""
+
+    order = "event"
+    automaton: Automaton
+    listed: str
+    """The column whose values a match lists."""
+
+    runs: ListState
+    events: MapState
+    overdue: TimerState
+
+    def row(self, key: Any, row: dict[str, Any], out: Any) -> None:
+        """Advance the runs of the key by one event."""
+        assert self.now is not None
+        events = dict(self.events.items())
+        number = max(events, default=-1) + 1
+        events[number] = row
+        before = [_run(each) for each in self.runs.get()]
+        runs, matches = self.automaton.advance(before, number, self.now, events)
+        if len(runs) > MOST_RUNS:
+            raise StateError(
+                f"pattern {self.automaton.text!r}, key {shorten(key)}: more than {MOST_RUNS} partial matches; choose a "
+                "shorter within, a largest number for repetitions, or by='next'"
+            )
+        for match in matches:
+            found = self.automaton.bindings(match).values()
+            out(*_key(key), match.since, self.now, *([events[n][self.listed] for n in taken] for taken in found))
+        if runs or before:
+            self._keep(runs, {number: row})
+
+    def on_overdue(self, key: Any, at: datetime.datetime, out: Any) -> None:
+        """Drop the runs that began too long ago to be completed."""
+        within = self.automaton.within
+        self._keep([run for run in map(_run, self.runs.get()) if at - run.since <= within], {})
+
+    def _keep(self, runs: Sequence[PartialMatch], fresh: Mapping[int, Any]) -> None:
+        self.runs.set([(*run[:4], [at for at, _ in run.taken], [n for _, n in run.taken]) for run in runs])
+        needed = {number for run in runs for _, number in run.taken}
+        for number, _ in self.events.items():
+            if number not in needed:
+                self.events.remove(number)
+        for number, event in fresh.items():
+            if number in needed:
+                self.events.put(number, event)
+        if runs and self.automaton.within is not None:
+            # A run can still be completed at the last moment of within, so it goes one microsecond later.
+            first = min(run.since for run in runs) + self.automaton.within
+            self.overdue.set(first + datetime.timedelta(microseconds=1))
+        else:
+            self.overdue.clear()
+
+
+def pattern(
+    text: str,
+    source: EventSource,
+    where: Mapping[str, Condition],
+    within: str | datetime.timedelta | None = None,
+    by: str = "strict",
+    skip: str = "none",
+    id: str | None = None,
+) -> PatternOperator:
+    """Return an operator that emits a row for each match: the key, ``start``, ``end``, and a LIST for each variable.
+
+    The lists have the values of column ``id`` of the events that the variable has taken; by default, their times.
+    ``where`` maps each variable to a function (event, taken): the event is a dict by column, ``taken`` maps the
+    variables to the events that they have taken so far. ``within`` is the longest time from the first to the last
+    event, inclusive. (In Flink, it is exclusive.) Events are taken in the order of their times, so the order of arrival
+    never matters. With ``skip="past last"``, a match begins after the end of the match before it.
+
+    Raises StateError if the pattern is wrong. A run with another pattern cannot be restored.
+
+    >>> from sharedstate_lite import managed as m
+    >>> visits = m.source("visit", "user STRING, product STRING, t TIMESTAMP", key="user", time="t")
+    >>> both = m.pattern("a b", visits, by="next", id="product", within="1 hour",
+    ...     where={"a": lambda e, _: e["product"] == "Apple", "b": lambda e, _: e["product"] == "Potato"})
+    >>> run = m.run(both, visits)
+    >>> at = lambda minute: datetime.datetime(2027, 1, 1, 12, minute)
+    >>> _ = run.step([("Eve", "Apple", at(0)), ("Eve", "Fig", at(1)), ("Eve", "Potato", at(5))])
+    >>> run.advance(at(59))[["user", "a", "b"]].values.tolist()
+    [['Eve', ['Apple'], ['Potato']]]
+    """
+    if source.time is None:
+        raise StateError(
+            f"pattern {text!r}: {source.name} has no event time; declare it with source(..., time='column')"
+        )
+    kinds = dict(source.columns.fields)
+    listed = source.time if id is None else id
+    if listed not in kinds:
+        raise StateError(f"pattern {text!r}: there is no column {listed}; the columns are {', '.join(kinds)}")
+    micros = None if within is None else duration(within)
+    length = None if micros is None else datetime.timedelta(microseconds=micros)
+    found = Automaton(text, where, length, by, skip)
+    if clash := sorted({v.name for v in found.variables} & {*source.key, "start", "end"}):
+        raise StateError(
+            f"pattern {text!r}: the variable {clash[0]} has the name of a column of the matches; rename it"
+        )
+    columns = [f"{name} {kinds[name]}" for name in source.key] + ["start TIMESTAMP", "end TIMESTAMP"]
+    columns += [f"{variable.name} LIST<{kinds[listed]}>" for variable in found.variables]
+    # A checkpoint compares the names of operators, so this one must change with the pattern.
+    described = zlib.crc32(repr((text, micros, by, skip, listed)).encode())
+    states = {
+        "runs": ListState(
+            "STRUCT<at: INT, repeats: INT, seen: INT, since: TIMESTAMP, by: LIST<INT>, taken: LIST<BIGINT>>"
+        ),
+        "events": MapState("BIGINT", str(source.columns)),
+        "overdue": TimerState(),
+    }
+    body = {"automaton": found, "listed": listed, "out": ", ".join(columns), "__doc__": f"The pattern {text!r}."}
+    made: PatternOperator = type(f"Pattern_{described:08x}", (PatternOperator,), body | states)()
+    return made
+
+
+def _run(stored: Mapping[str, Any]) -> PartialMatch:
+    taken = tuple(zip(stored["by"], stored["taken"], strict=True))
+    return PartialMatch(stored["at"], stored["repeats"], stored["seen"], stored["since"], taken)
+
+
+def _key(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)

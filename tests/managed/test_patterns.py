@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations, combinations_with_replacement
+from datetime import datetime, timedelta
+from itertools import combinations, combinations_with_replacement, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharedstate_lite.errors import ViewError
+from data.flights import SCHEMA, flights
+from sharedstate_lite import managed as m
+from sharedstate_lite.errors import CheckpointError, StateError
 from sharedstate_lite.managed.patterns import CONTIGUITIES, Automaton
 
 Binding = tuple[tuple[int, int], ...]
 """(variable, event) for each event of a match."""
 WHERE: dict[str, Any] = {name: lambda event, taken, name=name: name in event for name in "abcx"}
 TEXTS = ["a b", "a b+ c", "a !x b", "a+ !x b? c", "a b{2,3}", "a b? c?", "a+ b{1,} c?"]
+START = datetime(2027, 1, 1)
+LETTERS = m.source("letters", "key STRING, letters STRING, t TIMESTAMP", key="key", time="t", delay="4 hours")
 EVENTS = st.lists(st.sampled_from(["a", "b", "c", "x", "ab", "bx", "bc", ""]), max_size=7)
 
 
@@ -147,7 +153,7 @@ def test_a_condition_sees_the_events_taken_before() -> None:
 )
 def test_what_is_not_supported_is_refused_by_name(text: str, options: dict[str, Any], said: str) -> None:
     """Each error shows the pattern, the rule, and what to write."""
-    with pytest.raises(ViewError, match="pattern") as refused:
+    with pytest.raises(StateError, match="pattern") as refused:
         automaton(text, **options)
     assert said in str(refused.value)
 
@@ -155,5 +161,120 @@ def test_what_is_not_supported_is_refused_by_name(text: str, options: dict[str, 
 @pytest.mark.parametrize(("where", "said"), [({"a": WHERE["a"]}, "no condition for b"), (WHERE, "condition for c")])
 def test_conditions_and_variables_belong_together(where: dict[str, Any], said: str) -> None:
     """A variable without a condition, and a condition without a variable."""
-    with pytest.raises(ViewError, match=said):
+    with pytest.raises(StateError, match=said):
         Automaton("a b", where)
+
+
+def made(text: str, source: Any = LETTERS, **options: Any) -> Any:
+    """The pattern as an operator over rows (key, letters, t)."""
+    where = {name: lambda event, taken, name=name: name in event["letters"] for name in re.findall("[abcx]", text)}
+    return m.pattern(text, source, where, **options)
+
+
+@settings(max_examples=30)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("KL"), st.sampled_from(["a", "b", "c", "ab", ""])), max_size=12),
+    cuts=st.sets(st.integers(0, 12)),
+    shift=st.integers(0, 2),
+    by=st.sampled_from(CONTIGUITIES),
+    workers=st.integers(1, 3),
+)
+def test_the_operator_finds_them_however_rows_arrive(
+    rows: list[tuple[str, str]], cuts: set[int], shift: int, by: str, workers: int
+) -> None:
+    """Rules 33 and 35: any epochs, order within the delay, number of workers. Then no state is left (rule 30)."""
+    timed = [(key, letters, START + timedelta(hours=hour)) for hour, (key, letters) in enumerate(rows)]
+    arriving = [timed[i] for i in sorted(range(len(timed)), key=lambda i: (i // (shift + 1), -i))]
+    run = m.run(made("a b+ c?", by=by, within="6 hours"), LETTERS, workers=workers)
+    found = []
+    for first, last in pairwise(sorted({0, len(rows), *cuts})):
+        found.append(run.step(arriving[first:last]))
+    found.append(run.advance(START + timedelta(days=9)))
+    got = sorted(tuple(map(str, row)) for frame in found for row in frame.drop(columns="end").values.tolist())
+    expected = []
+    for key in "KL":
+        mine = [(letters, hour) for hour, (k, letters) in enumerate(rows) if k == key]
+        wanted = automaton("a b+ c?", by, 6)
+        runs: Any = []
+        events = {hour: letters for letters, hour in mine}
+        for hour in events:
+            runs, matches = wanted.advance(runs, hour, hour, events)
+            for match in matches:
+                times = {
+                    name: [START + timedelta(hours=hour) for hour in taken]
+                    for name, taken in wanted.bindings(match).items()
+                }
+                start = START + timedelta(hours=match.since)
+                expected.append(tuple(map(str, (key, start, *times.values()))))
+    assert got == sorted(expected)
+    assert run.state()["rows"].sum() == 0
+
+
+def test_flights_that_were_late_twice_within_a_day() -> None:
+    """One month, rescaled from 2 to 4 workers and restored in the middle; then nothing is left."""
+    january = flights(27_000)
+    late = {name: lambda event, taken: event["delay"] >= 60 for name in "ab"}
+    source = m.source("flights", SCHEMA, key="plane", time="at")
+    found = {}
+    for by in CONTIGUITIES:
+        run = m.run(m.pattern("a b", source, late, within="24 hours", by=by, id="flight"), source, workers=2)
+        count = len(run.step(january[:9_000]))
+        run.rescale(4, plan="fluid")
+        count += len(run.step(january[9_000:]))
+        count += len(run.advance(january["at"].max().to_pydatetime() + timedelta(days=2)))
+        found[by] = count
+        assert run.state()["rows"].sum() == 0
+    assert found == pairs(january)
+
+
+def pairs(table: Any) -> dict[str, int]:
+    """The same counts from the times of late departures."""
+    found = dict.fromkeys(CONTIGUITIES, 0)
+    day = 24 * 60
+    for _, plane in table.groupby("plane", sort=False):
+        minutes = (plane["at"].astype("int64") // 60_000_000).tolist()
+        late = (plane["delay"] >= 60).tolist()
+        when = [minute for minute, is_late in zip(minutes, late, strict=True) if is_late]
+        both = zip(pairwise(minutes), pairwise(late), strict=True)
+        found["strict"] += sum(all(two) and second - first <= day for (first, second), two in both)
+        found["next"] += sum(second - first <= day for first, second in pairwise(when))
+        found["any"] += sum(second - first <= day for first, second in combinations(when, 2))
+    return found
+
+
+def test_a_restored_run_goes_on_and_another_pattern_is_refused(tmp_path: Path) -> None:
+    """The runs of the automaton are in the checkpoint; the pattern itself is compared."""
+    run = m.run(made("a b"), LETTERS)
+    run.step([("K", "a", START)])
+    run.checkpoint(tmp_path / "saved")
+    with pytest.raises(CheckpointError, match="Pattern_"):
+        m.restore(tmp_path / "saved", made("a b c"))
+    again = m.restore(tmp_path / "saved", made("a b"))
+    again.step([("K", "b", START + timedelta(hours=1))])
+    assert len(again.advance(START + timedelta(days=1))) == 1
+
+
+def test_too_many_partial_matches_name_the_key() -> None:
+    """Each event doubles them; the run is as before the epoch."""
+    run = m.run(made("a{1,20} b", by="any", within="30 days"), LETTERS)
+    rows = [("K", "a", START + timedelta(hours=hour)) for hour in range(16)]
+    run.step(rows)
+    with pytest.raises(StateError, match="'K': more than 10000 partial matches"):
+        run.advance(START + timedelta(days=1))
+    assert run.epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"id": "nothing"}, "no column nothing"), ({"source": m.source("s", "t STRING", key="t")}, "no event time")],
+)
+def test_the_source_has_what_the_pattern_needs(options: dict[str, Any], said: str) -> None:
+    """A time, and the column that a match lists."""
+    with pytest.raises(StateError, match=said):
+        made("a b", **options)
+
+
+def test_a_variable_is_no_column_of_the_matches() -> None:
+    """Its list would have the name of the key."""
+    with pytest.raises(StateError, match="the variable key"):
+        m.pattern("key", LETTERS, {"key": lambda event, taken: True})
