@@ -54,6 +54,7 @@ class RocksStore(RowStore):
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
+        self.written = 0  # bytes of all write batches
         self._scratch = None if self._folder else scratch(_FOLDER)
         self._path = self._folder or (self._scratch.path / _FOLDER if self._scratch else Path())
         if self._path.exists() and any(self._path.iterdir()) and not (self._path / "CURRENT").exists():
@@ -81,7 +82,9 @@ class RocksStore(RowStore):
                     batch.delete(key)
             for key, value in puts.items():
                 batch.put(key, value)
+        size = batch.size_in_bytes()
         self._db.write(batch)
+        self.written += size
 
     def size(self, relation: str) -> tuple[int, int]:
         sizes = [len(key) + len(value) for key, value in _range(self._db, *self._all(relation))]
