@@ -498,7 +498,7 @@ def past(bench: Bench) -> Iterator[measure.Row]:
     assert isinstance(ours, Kit) and isinstance(plain, PlainDict)
     times: dict[str, list[float]] = {"handle": [], "copy": [], "epoch": [], "epoch with a handle": []}
     equal = True
-    for _ in range(bench.size.rounds):
+    for _ in range(2 * bench.size.rounds):
         rows = bench.keys[bench.random.integers(0, bench.size.keys, EPOCH)], bench.random.integers(0, 1_000, EPOCH)
         want = plain.scan()
         start = time.process_time()
