@@ -27,7 +27,8 @@ Modules, from the bottom:
     route           Route: the stage of each operator, and the messages between stages
     engine_spec     EngineSpec: the description of an engine, which is stored with its checkpoint
     files           reads a relation's file in the tasks whose bins need its rows
-    bin             Bin: processes epochs, and keeps its state as runs in a store
+    stored_bin      StoredBin: the state of a bin, as runs in a store
+    bin             Bin: processes epochs
     tables          shows a checkpoint's state as tables
     worker_cache    the bins that a worker keeps in memory
     worker_rpc      calls to other workers on the same host

@@ -1,36 +1,24 @@
 """One bin of one stage: an in-process engine that receives only the rows of its keys.
 
 A bin uses the same operators, kernels and arrangements as full and shared state in process. It differs in two ways: its
-messages are blobs, and the runs of its arrangements are also in a state store. Each run is written once.
-
-    head    JSON: the epoch; the runs of each arrangement, as [name, bytes, rows, first epoch]; a token; the process
-            that wrote the head, and the port on which other workers can reach this process
-    runs    (arrangement, run) -> blob
-
-Each write stores a new random token. A bin in memory is therefore up to date if its token equals the one in the store
-(:mod:`.worker_cache`). Merges in progress are not stored. A process that has the bin in memory continues those merges
-whose inputs are still in the store, and any other process starts them again.
+messages are blobs, and the runs of its arrangements are also in a state store (:mod:`.stored_bin`).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from socket import gethostname
 from typing import Any
-
-import numpy as np
 
 from ...dataflow.dataflow import Dataflow
 from ...storage import wire
-from ...storage.batch import Batch, Delta, concat
+from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary
 from . import files
-from .messages import ASK, COMPACT, INIT_GLOBAL, OUT, BinMessage, Store
+from .messages import ASK, COMPACT, INIT_GLOBAL, OUT, BinMessage
 from .route import Channel, Port, Route
+from .stored_bin import StoredBin
 from .strings import worker_strings
 
 
@@ -50,37 +38,29 @@ class BinFactory:
     use_rpc: bool = True
     """Whether a worker calls the worker that has a bin in memory. Otherwise, it reads the bin from the store."""
 
-    def bin(self, stage: int, number: int) -> Bin:
+    def bin(self, stage: int, number: int) -> StoredBin:
         """Return a new bin without state."""
         return Bin(self, stage, number)
 
+    def close(self) -> None:
+        """Drop the input files that are in memory. Called when a task ends."""
+        files.clear()
+
 
 @dataclass
-class Bin:
+class Bin(StoredBin):
     """Runs the operators of one stage for the keys of one bin; see the module's docstring."""
 
     plan: BinFactory
-    stage: int
-    number: int
     engine: Dataflow = field(init=False)
     route: Route = field(init=False)
-    token: str = ""
-    time: int = 0
-    """The last epoch that changed the bin."""
-    found: str = "new"
-    """How much of the bin the process had in memory before the last epoch: a key of ``messages.FOUND``."""
-    port: int = 0
-    """The port on which other workers can reach this process, or 0 if they cannot."""
-    changed: bool = False
-    """Whether the last call of `run` may have changed the state."""
 
     def __post_init__(self) -> None:
         self.route = self.plan.make()
         self.engine = self.route.engine
         self.engine.dictionary.strings = worker_strings.strings
         self.parts = self.route.parts(self.stage)
-        self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
-        """Arrangement -> its runs in the store, each with its name and the size of its blob in bytes."""
+        self.stored = {part: [] for part in self.parts}
         self.order = self.route.at(self.stage)
         for held in self.engine.state_parts():
             # A global aggregate starts with one row, but only the bin that receives INIT_GLOBAL must have this row.
@@ -180,61 +160,3 @@ class Bin:
         out: list[BinMessage] = []
         self._emit(number, self.engine.view_rows(self.engine.views[name], key, None), out)
         return out
-
-    # --- the store --------------------------------------------------------------
-
-    def save(self, store: Store) -> None:
-        """Write new runs to the store, remove runs that were merged, and write the head with a new token."""
-        self.token = secrets.token_hex(8)
-        head: dict[str, list[list[Any]]] = {}
-        added: list[tuple[str, str, bytes]] = []
-        removed: list[tuple[str, str]] = []
-        for part, held in self.parts.items():
-            arrangement = held.arrangement
-            known = {id(batch): (name, size) for batch, name, size in self.stored[part]}
-            stored = []
-            for batch in arrangement.runs:
-                if id(batch) not in known:
-                    blob = wire.encode(list(batch.body[1:]), arrangement.layout.types, self.strings)
-                    known[id(batch)] = (f"{self.token}-{len(added)}", len(blob))
-                    added.append((part, known[id(batch)][0], blob))
-                stored.append((batch, *known[id(batch)]))
-            names = {name for _, name, _ in stored}
-            removed += [(part, name) for _, name, _ in self.stored[part] if name not in names]
-            self.stored[part] = stored
-            head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in stored]
-        about = {
-            "token": self.token,
-            "time": self.time,
-            "port": self.port,
-            "by": [f"{os.getpid()}@{gethostname()}", self.found],
-        }
-        more, extra = self.extra_state()
-        store.write(json.dumps(about | {"runs": head} | more), added + extra, removed)
-
-    def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
-        """Return additional data for `save` to write: entries for the head, and blobs as (part, name, blob)."""
-        return {}, []
-
-    def load(self, head: dict[str, Any], store: Store) -> None:
-        """Load the state from the store.
-
-        Runs that are already in memory under the same name are kept, and so are merges whose inputs are all kept.
-        """
-        self.token, self.time = head["token"], head["time"]
-        for part, runs in head["runs"].items():
-            arrangement, here = self.parts[part].arrangement, {name: batch for batch, name, _ in self.stored[part]}
-            self.stored[part] = [
-                (here[name] if name in here else self._decode(part, store.run(part, name), lower), name, size)
-                for name, size, _, lower in runs
-            ]
-            arrangement.runs[:] = [batch for batch, _, _ in self.stored[part]]
-            arrangement.upper = self.time + 1
-            there = {id(batch) for batch in arrangement.runs}
-            arrangement.merges[:] = [m for m in arrangement.merges if all(id(b) in there for b in m.inputs)]
-
-    def _decode(self, part: str, blob: bytes, lower: int) -> Batch:
-        layout = self.parts[part].arrangement.layout
-        lines = wire.decode(blob, self.strings)
-        words = layout.sort_words(lines[: layout.columns], self.strings)
-        return Batch(np.concatenate([words[None, :], lines]), lower)

@@ -15,8 +15,9 @@ import json
 import threading
 from collections import OrderedDict
 
-from .bin import Bin, BinFactory
+from .bin import BinFactory
 from .messages import BinId, BinMessage, BinResult, Store, WorkerRpc, WriteBuffer
+from .stored_bin import StoredBin
 from .strings import worker_strings
 
 CACHED_BINS = 64
@@ -25,7 +26,7 @@ CACHED_BINS = 64
 lock = threading.Lock()
 """Held by a thread while it runs bins or adds strings, for Spark's task or for a call from another worker."""
 
-_cached: OrderedDict[BinId, Bin] = OrderedDict()
+_cached: OrderedDict[BinId, StoredBin] = OrderedDict()
 
 
 def run_bin(
@@ -84,7 +85,7 @@ def _has(bin_id: BinId, token: str | None) -> bool:
 
 
 def _run(
-    bin_id: BinId, cached: Bin, found: str, messages: list[BinMessage], store: Store, port: int
+    bin_id: BinId, cached: StoredBin, found: str, messages: list[BinMessage], store: Store, port: int
 ) -> list[BinMessage]:
     cached.found, cached.port = found, port
     out = cached.run(messages)

@@ -25,7 +25,6 @@ import pandas as pd
 
 from ...errors import CheckpointError, TimeError, is_integer
 from ..bins import engine_spec, tables
-from ..bins.route import Route
 from ..query.errors import reason
 from ..query.inbox import Inbox
 from ..session.paths import absolute
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 class StateReader:
     """Reads the state in one of Spark's checkpoint folders as of one micro-batch (default: the last committed one).
 
-    ``make`` builds the route, with an engine that has no rows. ``moved_from`` is the path at which the checkpoint was
+    ``make`` builds the route, with an engine that has no rows. An object with only ``stages``, their number, is enough
+    for `blobs`, `runs` and `variable`. ``moved_from`` is the path at which the checkpoint was
     written, or None if it has not moved. Raises TimeError if the micro-batch is not retained.
     """
 
@@ -46,7 +46,7 @@ class StateReader:
         self,
         session: SparkSession,
         checkpoint: Path,
-        make: Callable[[], Route],
+        make: Callable[[], Any],
         batch: int | None = None,
         moved_from: Path | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class StateReader:
     @property
     def kind(self) -> str:
         """The strategy: ``full``, ``shared`` or ``partial``."""
-        return self.route.engine.kind
+        return str(self.route.engine.kind)
 
     def heads(self) -> tables.Heads:
         """Return the decoded head of each bin."""

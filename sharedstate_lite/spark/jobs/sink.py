@@ -116,17 +116,18 @@ def deliver(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> Non
         return
     if _owner(Path(sink)) not in (owner, None):
         raise CheckpointError(f"{sink}: another stream now writes its changes here; each stream needs its own folder")
-    _write(Path(sink), out, number)
+    write(Path(sink), {name: each.to_arrow() for name, each in out.items() if len(each)}, number)
 
 
-def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
-    for name, each in changes.items():
+def write(folder: Path, tables: Mapping[str, pa.Table], number: int) -> None:
+    """Write the output of a micro-batch to a folder: one file per table that has rows, unless it is there already."""
+    for name, each in tables.items():
         target = folder / _folder_name(name) / f"batch-{number:08d}.parquet"
         if target.exists() or not len(each):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}")
-        pyarrow.parquet.write_table(each.to_arrow(), unfinished)
+        pyarrow.parquet.write_table(each, unfinished)
         unfinished.replace(target)
 
 

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,17 @@ KEPT = 2
 
 @dataclass
 class InboxEntry:
-    """One file of the inbox. ``void`` is True if its batch was refused, so that a file without rows has replaced it."""
+    """One file of the inbox. ``void`` is True if its batch was refused, so that a file without rows has replaced it.
+
+    ``about`` is what the writer of the file has noted on it.
+    """
 
     number: int
     kind: str
     epoch: int
     sha256: str
     void: bool = False
+    about: dict[str, Any] = field(default_factory=dict)
 
 
 class Inbox:
@@ -75,8 +79,13 @@ class Inbox:
         """The last epoch that was not voided."""
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
-    def put(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> int:
-        """Pass one micro-batch to Spark, as messages or as a file that contains them, and return its number."""
+    def put(
+        self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int, about: dict[str, Any] | None = None
+    ) -> int:
+        """Pass one micro-batch to Spark, as messages or as a file that contains them, and return its number.
+
+        ``about``, of values for JSON, is logged with the file.
+        """
         number = len(self.entries)
         staged = self.folder / "staged" / self._name(number)
         if isinstance(messages, Path):
@@ -84,7 +93,8 @@ class Inbox:
             sha256 = hashlib.sha256(staged.read_bytes()).hexdigest()
         else:
             sha256 = write(to_table(messages), staged)
-        self._log({"number": number, "kind": kind, "epoch": epoch, "sha256": sha256})
+        line = {"number": number, "kind": kind, "epoch": epoch, "sha256": sha256}
+        self._log(line | ({"about": about} if about else {}))
         self._publish(number)
         for old in range(max(0, number - KEPT - 8), number - KEPT):
             (self.path / self._name(old)).unlink(missing_ok=True)

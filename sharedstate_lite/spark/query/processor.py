@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ...errors import Error
-from ..bins import files
 from ..bins.bin import BinFactory
 from ..bins.messages import BinMessage
 from ..bins.worker_cache import run_bin
@@ -101,7 +100,7 @@ class StageProcessor:
 
     def close(self) -> None:
         """Drop the input files that are in memory. The bins stay in the worker's cache."""
-        files.clear()
+        self.plan.close()
 
 
 def run_stages(wire: DataFrame, plan: BinFactory, stages: int, bin_of_key: dict[int, int]) -> DataFrame:

@@ -90,14 +90,16 @@ class Query:
         while (refusal := self._finish(waiting=False)) is not None:
             self.refusal = refusal
 
-    def run(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch, and return the messages that it sent to the driver.
+    def run(
+        self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
+        """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
 
         Raises the kernel's error if the batch is refused. The query can then run other batches.
         """
         if self._running is None or not self._running.isActive:
             self.start()
-        number = self.inbox.put(messages, kind, epoch)
+        number = self.inbox.put(messages, kind, epoch, about)
         refusal = self._finish(waiting=True)
         if refusal is not None:
             raise refusal
