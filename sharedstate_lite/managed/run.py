@@ -30,7 +30,7 @@ from .handles import KeyedState
 from .instance import Instance
 from .queries import At, query
 from .stores import StateStore, StoreReader, create
-from .stores.protocol import bins_of
+from .stores.protocol import bins_of, packed_rows
 from .tasks import TaskState, spread
 from .types import Scalar, microseconds, moment
 
@@ -53,8 +53,9 @@ class ManagedRun:
         store: StoreKind,
         every: int,
         keep: int,
+        order: str | None = None,
     ) -> None:
-        self.chain, self.source, self.bins = list(chain), source, bins
+        self.chain, self.source, self.bins, self.order = list(chain), source, bins, order
         self.store_kind, self._every, self._keep = store, every, keep
         self.epoch = self.late = 0
         self.micros, self.counts = NULL, [0] * len(chain)
@@ -351,11 +352,9 @@ class ManagedRun:
             pairs.setdefault((move.source, move.target), []).append(move.bin)
         for (source, target), numbers in pairs.items():
             for old, new in zip(self.instances[source], self.instances[target], strict=True):
-                before = sum(old.store.size(r.name)[0] for r in old.relations)
                 blob = old.store.take(numbers)
                 new.store.give(blob)
-                rows += before - sum(old.store.size(r.name)[0] for r in old.relations)
-                size += len(blob)
+                rows, size = rows + packed_rows(blob), size + len(blob)
             for number in numbers:
                 self.owners[number] = target
         return rows, size
@@ -402,7 +401,7 @@ class ManagedRun:
 
 def chained(operators: Any, source: EventSource, order: str | None = None) -> list[Declared]:
     """Read a chain of operators, of which each receives what the one before emits. Raises StateError."""
-    given = list(operators) if isinstance(operators, list | tuple) else [operators]
+    given = _listed(operators)
     if not given or not isinstance(source, EventSource):
         raise StateError("a run needs at least one operator, and a source that m.source(...) has declared")
     chain: list[Declared] = []
@@ -417,6 +416,10 @@ def chained(operators: Any, source: EventSource, order: str | None = None) -> li
             f"the chain has two operators named {max(names, key=names.count)}; give one of them a class of its own"
         )
     return chain
+
+
+def _listed(operators: Any) -> list[Any]:
+    return list(operators) if isinstance(operators, list | tuple) else [operators]
 
 
 def run(
@@ -445,10 +448,11 @@ def run(
     [['Apple', 1]]
     """
     chain = chained(operators, source, order)
+    placement.word_range(0, bins)  # raises unless the number is a power of 2
     _positive("workers", workers, 1)
     _positive("snapshot_every", snapshot_every, 0)
     _positive("keep", keep, 1)
-    return ManagedRun(chain, source, workers, bins, store, snapshot_every, keep)
+    return ManagedRun(chain, source, workers, bins, store, snapshot_every, keep, order)
 
 
 def _positive(name: str, value: Any, least: int) -> None:
@@ -473,11 +477,11 @@ def restore(
     _positive("snapshot_every", snapshot_every, 0)
     _positive("keep", keep, 1)
     found = snapshot_files.SavedRun(path)
+    found.check_names([type(each).__name__ for each in _listed(operators)])
     chain = chained(operators, found.source, found.order)
     found.check(chain)
-    out = ManagedRun(
-        chain, found.source, workers or found.workers, found.bins, store or found.store, snapshot_every, keep
-    )
+    many, kind = workers or found.workers, store or found.store
+    out = ManagedRun(chain, found.source, many, found.bins, kind, snapshot_every, keep, found.order)
     try:
         found.fill(out)
     except Error:

@@ -45,6 +45,7 @@ class CheckpointedRun(Protocol):
     store_kind: Any
     owners: list[int]
     bins: int
+    order: str | None
     epoch: int
     late: int
     micros: int
@@ -81,6 +82,7 @@ def _describe(run: CheckpointedRun) -> dict[str, Any]:
         "late": run.late,
         "counts": run.counts,
         "bins": run.bins,
+        "order": run.order,
         "owners": run.owners,
         "store": run.store_kind,
         "source": [source.name, str(source.columns), source.key, source.time, source.delay, source.late],
@@ -123,19 +125,22 @@ class SavedRun:
         self._about = about
         fields: Any = parse_type(columns)
         self.source = EventSource(name, fields, tuple(key), time, delay, late)
-        self.order: str | None = None
         self.bins: int = about["bins"]
+        self.order: str | None = about["order"]
         self.store: str = about["store"]
         self.workers = max(about["owners"]) + 1
+
+    def check_names(self, names: list[str]) -> None:
+        """Raise CheckpointError unless the operators have the names of those of the checkpoint."""
+        before = [each["operator"] for each in self._about["operators"]]
+        if before != names:
+            raise CheckpointError(
+                f"the checkpoint has the operators {before}, not {names}; restore with the same chain"
+            )
 
     def check(self, chain: Sequence[Declared]) -> None:
         """Raise CheckpointError unless the operators are those of the checkpoint, apart from states that are new."""
         old, new = self._about["operators"], [json.loads(json.dumps(each.describe())) for each in chain]
-        names = [[each["operator"] for each in side] for side in (old, new)]
-        if names[0] != names[1]:
-            raise CheckpointError(
-                f"the checkpoint has the operators {names[0]}, not {names[1]}; restore with the same chain"
-            )
         for before, after in zip(old, new, strict=True):
             for part in ("key", "input", "order"):
                 self._same(f"{before['operator']}: the {part}", before[part], after[part])
@@ -145,7 +150,7 @@ class SavedRun:
                     raise CheckpointError(
                         f"{whole} is in the checkpoint, but no longer declared; a state cannot be dropped"
                     )
-                for part in state:
+                for part in ("state", *state):
                     self._same(f"{whole}: the {part}", state[part], after["states"][name].get(part))
 
     @staticmethod

@@ -165,8 +165,10 @@ class _TypeParser:
         fields: dict[str, Kind] = {}
         while True:
             name = self.take()
-            if name.lower() in map(str.lower, fields) or not name.isidentifier():
-                raise self.fault(f"the field {name} is declared twice or is not a name,")
+            if not name.isidentifier():
+                raise self.fault(f"expected the name of a field, not {name},")
+            if name.lower() in map(str.lower, fields):
+                raise self.fault(f"the field {name} is declared twice,")
             if between:
                 self.take(between)
             fields[name] = self.kind()

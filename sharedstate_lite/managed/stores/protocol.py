@@ -129,18 +129,23 @@ def pack(parts: Mapping[str, Words], relations: Sequence[Relation], strings: Dic
     (['N1', 'N2'], [10, 20])
     """
     blobs = {r.name: wire.encode(list(parts[r.name]), r.types, strings) for r in relations if r.name in parts}
-    head = json.dumps({name: len(blob) for name, blob in blobs.items()}).encode()
+    head = json.dumps({name: [len(blob), parts[name].shape[1]] for name, blob in blobs.items()}).encode()
     return b"".join([struct.pack("<I", len(head)), head, *blobs.values()])
 
 
 def unpack(blob: bytes, relations: Sequence[Relation], strings: Dictionary) -> dict[str, Words]:
     """Decode what `pack` encoded: the rows of each relation, int64[k, n]. New strings are added to ``strings``."""
-    size = struct.unpack_from("<I", blob)[0]
-    out, at = {}, 4 + size
-    for name, length in json.loads(blob[4:at]).items():
+    out, at = {}, 4 + int(struct.unpack_from("<I", blob)[0])
+    for name, (length, _) in json.loads(blob[4:at]).items():
         out[name] = wire.decode(blob[at : at + length], strings)
         at += length
     return out
+
+
+def packed_rows(blob: bytes) -> int:
+    """Return how many rows a blob has that `pack` encoded."""
+    head = blob[4 : 4 + struct.unpack_from("<I", blob)[0]]
+    return sum(rows for _, rows in json.loads(head).values())
 
 
 def empty(relation: Relation) -> Words:
