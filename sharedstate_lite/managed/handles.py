@@ -739,6 +739,24 @@ class MapState(KeyedState):
         owner, old = scope.read(self.relations[0], some[:-1], some[-1:])
         self._replace(some, owner, old, [line.take(groups.last) for line in lines], latest)
 
+    def table(self, keys: BatchKeys) -> pd.DataFrame:
+        """Return all entries of the ``keys`` in ``rows()``, for values of a scalar type.
+
+        The columns are ``at``, a position in ``keys`` that has the entry's key, and ``key`` and ``value``. The entries
+        of a key that occurs several times are returned once.
+        """
+        if not isinstance(self.kind, Scalar):
+            raise self._fault(f"table() needs values of a scalar type, not {self.kind}; use items() in row()")
+        self._enter(keys)
+        scope = self._scope()
+        owner, rows = scope.read(self.relations[0], keys.unique)
+        rows, owner = (each.compress(rows[-1] > scope.now, axis=-1) if self.ttl is not None else each
+                       for each in (rows, owner))  # fmt: skip
+        entry, value = rows[self.relations[0].key : self.relations[0].key + 2]
+        at = keys.groups.order.take(keys.groups.starts.take(owner))
+        columns = to_series(entry, self.key, scope.strings), to_series(value, self.kind.type, scope.strings)
+        return pd.DataFrame({"at": at, "key": columns[0], "value": columns[1]})
+
     def remove(self, key: Any) -> None:
         """Remove a map key. If there is none, nothing happens."""
         self._drop((self._key(key),))
