@@ -11,10 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import StateError, shorten
+import numpy as np
+import numpy.typing as npt
+
+from ..changelog.convert import format_row
+from ..errors import RowError, StateError, shorten
 from ..plan.nodes import Column, Type
-from ..storage.encoding import NULL
-from .events import Schema
+from ..storage.encoding import NULL, Dictionary, Words
+from .events import Events, Schema, read_rows
 from .handles import KeyedState, StateScope, TimerState
 from .tasks import TaskState
 from .types import Scalar, Struct, duration, moment, parse_fields
@@ -179,6 +183,41 @@ class EventSource:
     time: str | None = None
     delay: int = 0
     late: str = "error"
+
+    def read(self, rows: Any, watermark: int, strings: Dictionary) -> tuple[Events, int, int]:
+        """Return the rows that are not late, the number of those that are, and the new watermark.
+
+        ``rows`` are a DataFrame, an Arrow table, or a list of tuples or dicts. Watermarks are in microseconds. Raises
+        RowError for wrong rows and, with ``late="error"``, for late ones.
+        """
+        columns = read_rows(rows, self.columns, self.name, strings)
+        types: Schema = self.columns.fields
+        count = len(columns[0]) if columns else 0
+        if self.time is None:
+            return Events(types, columns, np.full(count, NULL), strings), 0, NULL
+        times = columns[[name for name, _ in types].index(self.time)]
+        assert isinstance(times, np.ndarray)
+        events = Events(types, columns, times, strings)
+        bad = np.flatnonzero(self.is_late(times, watermark))
+        if len(bad) and self.late == "error":
+            at = int(bad[0])
+            why = "has no time" if times[at] == NULL else f"is earlier than the watermark {moment(watermark)}"
+            scalars = [(at, Column(n, k.type)) for at, (n, k) in enumerate(types) if isinstance(k, Scalar)]
+            row = np.array([events.words(i)[at] for i, _ in scalars])
+            raise RowError(f"{self.name}: row {at} {format_row(row, [c for _, c in scalars], strings)} {why}; "
+                           "declare a longer delay, or late='drop' to count such rows in run.late")  # fmt: skip
+        if len(bad):
+            events = events.take(np.setdiff1d(np.arange(count), bad))
+        return events, len(bad), self.advanced(events.times, watermark)
+
+    def is_late(self, times: Words, watermark: int) -> npt.NDArray[np.bool_]:
+        """Return which of n rows are late, or have no time, bool[n]."""
+        late: npt.NDArray[np.bool_] = (times == NULL) | (times < watermark)
+        return late
+
+    def advanced(self, times: Words, watermark: int) -> int:
+        """Return the watermark after an epoch with rows of these times, int64[n], none of them late."""
+        return max(watermark, int(times.max()) - self.delay if len(times) else NULL)
 
 
 def source(

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..changelog.convert import from_arrow, from_series, from_values, to_series
+from ..changelog.convert import from_arrow, from_series, from_values, to_arrow, to_series
 from ..errors import RowError, StateError, shorten
 from ..plan.nodes import Column
 from ..storage.encoding import Dictionary, Words
-from .types import Kind, Scalar, Struct, checked, decode
+from .types import Kind, Scalar, Struct, arrow_type, checked, decode
 
 Schema = tuple[tuple[str, Kind], ...]
 """The names and types of columns."""
@@ -81,6 +81,28 @@ class Events:
         for words, values in zip(self._words, self._values, strict=True):
             columns.append([values[at] for at in index.tolist()] if words is None else words.take(index))  # type: ignore[index]
         return Events(self.schema, columns, self.times.take(index), self.strings)
+
+    @staticmethod
+    def concat(parts: Sequence[Events]) -> Events:
+        """Return the rows of at least one part, all with the same schema and dictionary."""
+        first = parts[0]
+        columns: list[Any] = []
+        for at, (_, kind) in enumerate(first.schema):
+            if isinstance(kind, Scalar):
+                columns.append(np.concatenate([part.words(at) for part in parts]))
+            else:
+                columns.append([value for part in parts for value in part.values(at)])
+        return Events(first.schema, columns, np.concatenate([part.times for part in parts]), first.strings)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        columns = {}
+        for at, (name, kind) in enumerate(self.schema):
+            if isinstance(kind, Scalar):
+                columns[name] = to_arrow(self.words(at), kind.type, self.strings)
+            else:
+                columns[name] = pa.array(self.values(at), arrow_type(kind))
+        return pa.table(columns)
 
     def keys(self, names: Sequence[str]) -> Words:
         """Return the columns of a key as words, int64[k, n]."""
@@ -242,7 +264,14 @@ class Output:
         self.blocks.append((where, words, self.batch.keys.times.take(where)))
 
 
-def merge(outputs: Sequence[tuple[Output, Words]], schema: Schema, operator: str, strings: Dictionary) -> Events:
+class Emitted(NamedTuple):
+    """The rows that were emitted in an epoch, in their order. ``ranks`` has an int p for (0, p)."""
+
+    events: Events
+    ranks: list[Any]
+
+
+def merge(outputs: Sequence[tuple[Output, Words]], schema: Schema, operator: str, strings: Dictionary) -> Emitted:
     """Return the rows that all workers have emitted in an epoch: those of rows first, then those of timers.
 
     With each output come the positions in the epoch of the rows that its worker has processed, int64[n].
@@ -258,16 +287,18 @@ def merge(outputs: Sequence[tuple[Output, Words]], schema: Schema, operator: str
         except (TypeError, ValueError) as error:
             raise StateError(f"{operator}: out column {name} {kind}: {error}") from error
     emitted = Events(schema, columns, np.array([time for *_, time in ranked], dtype=np.int64), strings)
+    ranks: list[Any] = [rank for rank, *_ in ranked]
     blocks = [(where.take(at), words, times) for out, where in outputs for at, words, times in out.blocks]
     if not blocks:
-        return emitted
+        return Emitted(emitted, ranks)
     # The rows of rows() come before those of timers, which are all that remains in a batch of columns.
     where = np.concatenate([each for each, _, _ in blocks])
     order = where.argsort(kind="stable")
     lines = [np.concatenate([words[at] for _, words, _ in blocks]).take(order) for at in range(len(schema))]
     whole = [np.concatenate([line, emitted.words(at)]) for at, line in enumerate(lines)]
     times = np.concatenate([times for _, _, times in blocks]).take(order)
-    return Events(schema, whole, np.concatenate([times, emitted.times]), strings)
+    events = Events(schema, whole, np.concatenate([times, emitted.times]), strings)
+    return Emitted(events, where.take(order).tolist() + ranks)
 
 
 def row_class(schema: Schema) -> type[tuple[Any, ...]]:

@@ -18,14 +18,13 @@ import numpy as np
 import pandas as pd
 
 from ..changelog.changes import value_order
-from ..changelog.convert import format_row
-from ..errors import Error, RowError, StateError, shorten
-from ..plan.nodes import Column, Type
+from ..errors import Error, StateError, shorten
+from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
 from . import bins as placement
 from . import snapshot_files
 from .declare import Declared, EventSource, StatefulOperator, declared, keyed
-from .events import Events, Schema, merge, read_rows, words_of
+from .events import Events, Schema, merge, words_of
 from .handles import KeyedState
 from .instance import Instance
 from .queries import At, query
@@ -113,7 +112,7 @@ class ManagedRun:
         counts = list(self.counts)
         done = False
         try:
-            events, late, after = self._read(rows)
+            events, late, after = self.source.read(rows, self.micros, self.strings)
             after = max(after, tick)
             for stage, operator in enumerate(self.chain):
                 events = self._stage(stage, operator, events, after, clock)
@@ -133,30 +132,6 @@ class ManagedRun:
         self._snapshot()
         return frame
 
-    def _read(self, rows: Any) -> tuple[Events, int, int]:
-        """Return the rows that are not late, the number of those that are, and the new watermark."""
-        source = self.source
-        columns = read_rows(rows, source.columns, source.name, self.strings)
-        types: Schema = source.columns.fields
-        count = len(columns[0]) if columns else 0
-        if source.time is None:
-            return Events(types, columns, np.full(count, NULL), self.strings), 0, NULL
-        times = columns[[name for name, _ in types].index(source.time)]
-        assert isinstance(times, np.ndarray)
-        events = Events(types, columns, times, self.strings)
-        bad = np.flatnonzero((times == NULL) | (times < self.micros))
-        if len(bad) and source.late == "error":
-            at = int(bad[0])
-            why = "has no time" if times[at] == NULL else f"is earlier than the watermark {self.watermark}"
-            scalars = [(at, Column(n, k.type)) for at, (n, k) in enumerate(types) if isinstance(k, Scalar)]
-            row = np.array([events.words(i)[at] for i, _ in scalars])
-            raise RowError(f"{source.name}: row {at} {format_row(row, [c for _, c in scalars], self.strings)} {why}; "
-                           "declare a longer delay, or late='drop' to count such rows in run.late")  # fmt: skip
-        if len(bad):
-            events = events.take(np.setdiff1d(np.arange(count), bad))
-        latest = int(events.times.max()) - source.delay if len(events) else NULL
-        return events, len(bad), max(self.micros, latest)
-
     def _stage(self, stage: int, operator: Declared, events: Events, after: int, clock: Any) -> Events:
         """Let each worker process its rows with one operator, and merge what they emit."""
         outputs = []
@@ -171,7 +146,7 @@ class ManagedRun:
             out = worker[stage].epoch(part, mine, self.micros, after, clock, self.counts[stage])
             outputs.append((out, mine))
         self.counts[stage] += len(events)
-        return merge(outputs, operator.out.fields, operator.name, self.strings)
+        return merge(outputs, operator.out.fields, operator.name, self.strings).events
 
     def _snapshot(self) -> None:
         if not self._every or self.epoch % self._every:
