@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Union
 
 from .declare import Declaration, Reference, copied
-from .kinds import binds
+from .kinds import Names, binds, immutable
+from .rules import shared
 from .split import ASK, CREATE, Block, Fork, Jump, Suspend, is_me
 
 Frame = dict[str, Any]
@@ -120,10 +121,12 @@ class Machine(NamedTuple):
         return None
 
 
-def assemble(
-    declared: Declaration, method: ast.FunctionDef, blocks: list[Block], lines: list[str], known: Mapping[str, Any]
-) -> Machine:
-    """Compile the blocks of a method. ``known`` are the globals of the code. Raises EntityError (Unset)."""
+def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping[str, Any]) -> Machine:
+    """Compile the blocks of a method. ``known`` are the globals of the code.
+
+    Raises EntityError: Unset, Alias, NotPlain.
+    """
+    declared, method = names.shape.declared, names.method
     parameters = tuple(a.arg for a in method.args.args[1:])
     blocks = _reached(blocks)
     _liveness(blocks, {name for node in ast.walk(method) for name in binds(node)} - {"self"})
@@ -132,6 +135,7 @@ def assemble(
         text = f"{name} has no value on one way through {declared.name}.{method.name}; give it one before"
         raise declared.refuse("Unset", _first_use(method, name), text)
     writer = _Writer(blocks)
+    _check_frames(names, blocks, writer)
     module = ast.Module([ast.ClassDef(declared.name, [], [], [writer.function(b) for b in writer.heads], [])], [])
     scope: dict[str, Any] = dict(known)
     exec(compile(ast.fix_missing_locations(module), declared.file, "exec"), scope)
@@ -153,6 +157,28 @@ def assemble(
     defaults = tuple(default.value for default in method.args.defaults if isinstance(default, ast.Constant))
     transactional = getattr(vars(declared.cls)[method.name], "__transactional__", False)
     return Machine(declared.name, method.name, parameters, defaults, transactional, compiled)
+
+
+def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
+    """Raise EntityError if a frame would hold what is no data, or a list or dict that is held elsewhere too."""
+    groups = shared(names, (statement for block in blocks for statement in block.body))
+    where = f"{names.shape.name}.{names.method.name}"
+    for block in blocks:
+        if not isinstance(block.end, Suspend):
+            continue
+        travels = writer.travels(block)
+        at = ast.Pass(**_at(block.end.then.line))
+        for name in travels:
+            if (kind := names.names.get(name)) and kind.form == "lazy":
+                text = f"{where} still needs {name} after this question, and {name} is no data; write list(...)"
+                raise names.shape.declared.refuse("NotPlain", at, text)
+            others = sorted(groups.get(name, set()) & {"self", *travels} - {name})
+            if others and not immutable(kind):
+                text = (
+                    f"{where} still needs {name} after this question, and {name} can hold a list or dict of {others[0]}"
+                )
+                text += ", of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
+                raise names.shape.declared.refuse("Alias", at, text)
 
 
 def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
@@ -296,7 +322,8 @@ def _liveness(blocks: list[Block], bound: set[str]) -> None:
 
 
 def _first_use(method: ast.FunctionDef, name: str) -> ast.AST:
-    return next((n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == name), method)
+    reads = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return min(reads, key=lambda n: n.lineno, default=method)
 
 
 def _lines_of(block: Block) -> set[int]:

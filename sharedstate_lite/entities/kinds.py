@@ -276,7 +276,7 @@ class Names:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in self.shapes and name not in self.bound:
                 return Kind("reference", name)
-            case ast.Call(func=ast.Name(id="list" | "sorted" | "tuple"), args=[over, *_]):
+            case ast.Call(func=ast.Name(id="list" | "@list" | "sorted" | "tuple"), args=[over, *_]):
                 return Kind("list", "", (self.element(over),))
             case ast.Call(func=ast.Name(id="dict"), args=[over]):
                 return self.kind(over)

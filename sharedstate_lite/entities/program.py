@@ -25,7 +25,7 @@ from __future__ import annotations
 import __future__
 
 import ast
-import builtins
+import contextlib
 import copy
 import hashlib
 import linecache
@@ -36,7 +36,8 @@ from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError
 from .kinds import Names, Shape
-from .split import ASK, CREATE, REFERENCE, RETURN, Splitter
+from .rules import Rules, check_class, constant, value_of
+from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter
 
 Target = Callable[..., Any] | New | Many
 
@@ -71,6 +72,10 @@ class Program:
         names = self._names()
         self.cut = self._cut(names)
         """For each class, its methods that ask, that loop with while, or that call themselves."""
+        for shape in self.shapes.values():
+            check_class(shape, self.shapes)
+        for (name, _), each in names.items():
+            Rules(each, strict).check(self.cut[name])
         self.exceptions: dict[str, type[BaseException]] = {}
         """The program's own exception classes, by name."""
         self._code = {name: _class_code(declared) for name, declared in self.declared.items()}
@@ -87,11 +92,11 @@ class Program:
         for name, declared in self.declared.items():
             lines = linecache.getlines(declared.file)
             known = self._known[name] | handles
-            known |= {ASK: Ask, RETURN: Return, REFERENCE: Reference, CREATE: create}
+            known |= {ASK: Ask, RETURN: Return, REFERENCE: Reference, CREATE: create, LIST: list}
             known |= {f"{CREATE} {other}": cls for other, cls in self.instances.items()}
-            for method, node in declared.methods.items():
-                splitter = Splitter(declared, node, names[name, method], self.cut[name])
-                self._machines[name, method] = assemble(declared, node, splitter.blocks, lines, known)
+            for method in declared.methods:
+                splitter = Splitter(names[name, method], self.cut[name])
+                self._machines[name, method] = assemble(names[name, method], splitter.blocks, lines, known)
 
     def machine(self, method: Callable[..., Any] | str, cls: str = "") -> Machine:
         """Return a compiled method: ``machine(User.buy_item)``, or ``machine("buy_item", "User")``.
@@ -198,13 +203,8 @@ def _constants(declared: Declaration, names: Mapping[tuple[str, str], Names]) ->
     """The values of the global names that the methods use, entity classes left out."""
     found = {}
     for method, node in declared.methods.items():
-        function = vars(declared.cls)[method]
-        free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and inner.id not in names[declared.name, method].bound:
-                name = inner.id
-                if name in free:
-                    found[name] = free[name].cell_contents
-                elif name in function.__globals__ and not hasattr(function.__globals__[name], "__entity__"):
-                    found[name] = function.__globals__[name]
-    return {name: v for name, v in found.items() if not hasattr(v, "__entity__") and not hasattr(builtins, name)}
+                with contextlib.suppress(KeyError):
+                    found[inner.id] = value_of(declared, method, inner.id)
+    return {name: value for name, value in found.items() if constant(value)}

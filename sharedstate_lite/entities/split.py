@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
-from .declare import Declaration
-from .kinds import Names, immutable
+from .kinds import Kind, Names, immutable
 
-REFERENCE, ASK, CREATE, RETURN = "@reference", "@ask", "@create", "@return"
+REFERENCE, ASK, CREATE, RETURN, LIST = "@reference", "@ask", "@create", "@return", "@list"
 """Names of the runtime in the code of a block. No name of a program can be one of these."""
 
 
@@ -99,14 +98,14 @@ class Splitter:
     ``cut`` has the names of the own methods that are asked like another entity's. Raises EntityError.
     """
 
-    def __init__(self, declared: Declaration, method: ast.FunctionDef, names: Names, cut: set[str]) -> None:
-        self.declared, self.names, self.cut = declared, names, cut
+    def __init__(self, names: Names, cut: set[str]) -> None:
+        self.declared, self.names, self.cut = names.shape.declared, names, cut
         self.blocks: list[Block] = []
         self._used: dict[str, int] = {}
         self._loops: list[tuple[Block, Block]] = []
         self._handlers: tuple[Caught, ...] = ()
         self._caught: str | None = None
-        method = _NoAnnotations().visit(copy.deepcopy(method))
+        method = _NoAnnotations().visit(copy.deepcopy(names.method))
         self._here = self._block(method)
         self._statements(method.body)
         if self._here.end is None:
@@ -276,8 +275,8 @@ class Splitter:
             case ast.For(target=target, iter=over, body=body, orelse=[]):
                 rest = self._fresh("rest of " + ast.unparse(over))
                 element = self.names.element(over)
-                self._keep(rest, _call("list", self._value(over)))
-                self.names.names[rest] = None if element is None else self.names.names[rest]
+                self._keep(rest, _call(LIST, self._value(over)))
+                self.names.names[rest] = Kind("list", "", (element,))
                 take = ast.Assign([target], _call_method(rest, "pop", ast.Constant(0)))
                 self._loop(s, _load(rest), [ast.copy_location(take, s)], body)
             case ast.While() | ast.For():
