@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, TypeVar
 
-from .declare import Declaration, Reference, copied
+from .declare import Reference, copied
 from .kinds import Names, binds, immutable
 from .rules import shared
 from .split import ASK, CREATE, Block, Fork, Jump, Suspend, is_me
 
+S = TypeVar("S", bound=ast.stmt)
 Frame = dict[str, Any]
 
 
@@ -47,7 +48,7 @@ class Return:
         self.value = value
 
 
-Step = Union[tuple[int, Frame], Ask, Return]
+Step = tuple[int, Frame] | Ask | Return
 
 
 def copied_frame(frame: Frame) -> Frame:
@@ -151,9 +152,9 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
         edges += [Edge(ask.then, ask.name) for ask in asks]
         edges += [Edge(h.to, f"except {ast.unparse(c.types)}") for h, c in zip(handlers, block.handlers, strict=True)]
         numbers = sorted({n for part in inside for n in _lines_of(part)})
-        text = tuple((n, lines[n - 1].rstrip()) for n in numbers if n <= len(lines))
+        source = tuple((n, lines[n - 1].rstrip()) for n in numbers if n <= len(lines))
         run = functions[f"@{at}"]
-        compiled[at] = CompiledBlock(at, run, block.live, handlers, text, tuple(edges), tuple(asks))
+        compiled[at] = CompiledBlock(at, run, block.live, handlers, source, tuple(edges), tuple(asks))
     defaults = tuple(default.value for default in method.args.defaults if isinstance(default, ast.Constant))
     transactional = getattr(vars(declared.cls)[method.name], "__transactional__", False)
     return Machine(declared.name, method.name, parameters, defaults, transactional, compiled)
@@ -167,7 +168,7 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
         if not isinstance(block.end, Suspend):
             continue
         travels = writer.travels(block)
-        at = ast.Pass(**_at(block.end.then.line))
+        at = _at(ast.Pass(), block.end.then.line)
         for name in travels:
             if (kind := names.names.get(name)) and kind.form == "lazy":
                 text = f"{where} still needs {name} after this question, and {name} is no data; write list(...)"
@@ -183,9 +184,9 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
 
 def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
     """Return the question that creates an entity: its key is what ``__key__`` says after ``__init__``."""
-    draft = object.__new__(cls)
-    draft.__init__(*args)  # type: ignore[misc]
-    return Ask(Reference(name, draft.__key__()), "__init__", args, then, to, frame)  # type: ignore[attr-defined]
+    draft: Any = object.__new__(cls)
+    draft.__init__(*args)
+    return Ask(Reference(name, draft.__key__()), "__init__", args, then, to, frame)
 
 
 def _reached(blocks: list[Block]) -> list[Block]:
@@ -267,8 +268,8 @@ def _flow(s: ast.stmt) -> Flow:
                 uses, sets = _body(handler.body)
                 ways.append((uses - {handler.name or ""} | (_loads(handler.type) if handler.type else set()), sets))
             uses, sets = _either(*ways)
-            more, given = _body(final)
-            return uses | more, None if sets is None or given is None else sets | given
+            more, last = _body(final)
+            return uses | more, None if sets is None or last is None else sets | last
         case ast.With(items=items, body=body):
             uses, sets = _body(body)
             given = {name for item in items for n in ast.walk(item) for name in binds(n)}
@@ -410,7 +411,7 @@ class _Writer:
             code = [ast.Try(code, clauses, [], [])]
         arguments = ast.arguments([], [ast.arg("self"), ast.arg("@frame")], None, [], [], None, [])
         name = f"@{self.order[block.number]}"
-        return ast.FunctionDef(name, arguments, body + code, [], **_at(block.line))
+        return _at(ast.FunctionDef(name, arguments, body + code, []), block.line)
 
     def _code(self, block: Block) -> list[ast.stmt]:
         """Write the statements of a block, and its end."""
@@ -423,13 +424,13 @@ class _Writer:
                 body += self._jump(block, no)
             case Suspend(who, cls, what, args, name, then):
                 given: ast.expr = ast.Constant(None) if args is None else ast.Tuple(args, ast.Load())
-                to = [ast.Constant(self.order[then.number]), ast.Constant(name)]
-                rest = [given, *to, _frame({n: n for n in self.travels(block)})]
+                number, answer = ast.Constant(self.order[then.number]), ast.Constant(name)
+                rest: list[ast.expr] = [given, number, answer, _frame({n: n for n in self.travels(block)})]
                 if who is None:
                     call = ast.Call(_name(CREATE), [_name(f"{CREATE} {cls}"), ast.Constant(cls), *rest], [])
                 else:
                     call = ast.Call(_name(ASK), [who, ast.Constant(what), *rest], [])
-                body.append(ast.Return(call, **_at(then.line)))
+                body.append(_at(ast.Return(call), then.line))
         return body
 
     def _jump(self, block: Block, to: Block) -> list[ast.stmt]:
@@ -440,8 +441,10 @@ class _Writer:
         return ast.Return(ast.Tuple([ast.Constant(self.order[to.number]), frame], ast.Load()))
 
 
-def _at(line: int) -> dict[str, int]:
-    return {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
+def _at(node: S, line: int) -> S:
+    node.lineno = node.end_lineno = line
+    node.col_offset = node.end_col_offset = 0
+    return node
 
 
 def _name(name: str) -> ast.expr:

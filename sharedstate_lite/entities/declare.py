@@ -124,7 +124,7 @@ class Declaration(NamedTuple):
 
     def refuse(self, rule: str, node: ast.AST, text: str) -> EntityError:
         """Return the error for a node of the class."""
-        return EntityError(rule, self.file, getattr(node, "lineno", self.node.lineno), text)
+        return EntityError(rule, self.file, getattr(node, "lineno", None) or self.node.lineno, text)
 
 
 @cache
@@ -148,7 +148,7 @@ def _source(cls: type) -> tuple[ast.ClassDef, str]:
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 for part in node.body:
                     if isinstance(part, ast.FunctionDef) and part.name == function.__name__:
-                        if line == min(d.lineno for d in [part, *part.decorator_list]):
+                        if line == min([part.lineno, *(d.lineno for d in part.decorator_list)]):
                             return node, file
     file = functions[0].__code__.co_filename if functions else cls.__module__
     rule, text = "NoSource", f"the source of {cls.__name__} is not known; write it in a file or in a notebook's cell"
@@ -165,13 +165,14 @@ def entity(cls: C) -> C:
     node, file = _source(cls)
     declared = Declaration(cls.__name__, cls, node, file)
     _check_shape(declared)
-    cls.__entity__ = declared
-    cls.__class_getitem__ = classmethod(lambda c, key: Reference(c.__name__, key))
+    marked: Any = cls
+    marked.__entity__ = declared
+    marked.__class_getitem__ = classmethod(lambda c, key: Reference(c.__name__, key))
     return cls
 
 
 def transactional(method: F) -> F:
-    """Declare a method as a transaction: with all that it asks, it is serializable, and it happens whole or not at all."""
+    """Declare a method as a transaction: with all that it asks, it is serializable, and all or nothing happens."""
     method.__transactional__ = True  # type: ignore[attr-defined]
     return method
 
@@ -233,7 +234,7 @@ class New(NamedTuple):
 class Many(NamedTuple):
     """A route that creates n entities, and replaces those whose keys exist."""
 
-    count: str
+    number: str
     cls: type
     arguments: Callable[..., Sequence[Any]]
 
@@ -246,13 +247,13 @@ def new(cls: type, name: str) -> New:
     return New(cls, name)
 
 
-def many(count: str, cls: type, arguments: Callable[..., Sequence[Any]]) -> Many:
+def many(number: str, cls: type, arguments: Callable[..., Sequence[Any]]) -> Many:
     """Route to the creation of many: ``many("n", Item, lambda i, stock, price: (str(i), price, stock))``.
 
-    ``count`` names the part of the path that says how many. ``arguments`` returns the arguments of ``__init__`` for
+    ``number`` names the part of the path that says how many. ``arguments`` returns the arguments of ``__init__`` for
     number i, given the other parts. Entities that exist are replaced.
     """
-    return Many(count, cls, arguments)
+    return Many(number, cls, arguments)
 
 
 def exception(name: str, text: str, known: dict[str, type[BaseException]]) -> Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MOST_DEPTH = 500
-"""The number of questions that can wait for one another in a request. The next one raises RecursionError in its asker."""
+"""How many questions of a request can wait for one another. The next one raises RecursionError in its asker."""
 
 
 class Refused(Exception):

@@ -44,7 +44,7 @@ class Conflict(Exception):
 
 
 def joined(one: Kind | None, other: Kind | None, strict: bool = False) -> Kind | None:
-    """Return the kind of what is one or the other. ``strict``: raise Conflict if only one is a reference, or both differ."""
+    """Return the kind of what is one or the other; ``strict``: raise Conflict if a reference meets something else."""
     if one is None or other is None or one == other:
         return one or other
     if one.form == other.form and one.form in ("list", "dict") or len(one.parts) == len(other.parts) > 0:

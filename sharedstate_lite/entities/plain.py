@@ -146,7 +146,7 @@ class PlainStore:
         return value if type(value) in ATOMS else copied(value, attribute, self._refer)
 
     def _made(self, cls: str, args: Sequence[Any]) -> Any:
-        me = object.__new__(self._classes[cls])
+        me: Any = object.__new__(self._classes[cls])
         me.__init__(*self._arguments(args))
         return me
 

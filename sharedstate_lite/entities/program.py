@@ -130,9 +130,11 @@ class Program:
         """A hash of the classes' syntax trees and of the routes: a log can be replayed only by the same program."""
         parts = [ast.dump(declared.node) for _, declared in sorted(self.declared.items())]
         for path, target in sorted(self.routes.items()):
-            text = getattr(target, "__qualname__", None) or f"{type(target).__name__} {target[:2]}"
-            code = target.arguments.__code__ if isinstance(target, Many) else None
-            parts.append(f"{path} {text} {(code.co_code, code.co_consts, code.co_names) if code else ''}")
+            text = f"{type(target).__name__} {target[:2]}" if isinstance(target, tuple) else target.__qualname__
+            if isinstance(target, Many):
+                code: Any = target.arguments.__code__
+                text += f" {code.co_code} {code.co_consts} {code.co_names}"
+            parts.append(f"{path} {text}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _names(self) -> dict[tuple[str, str], Names]:

@@ -14,7 +14,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from .kinds import Kind, Names, immutable
 
@@ -54,7 +54,7 @@ class Done(NamedTuple):
     """The end of a block: its body has returned or raised."""
 
 
-End = Union[Jump, Fork, Suspend, Done]
+End = Jump | Fork | Suspend | Done
 
 
 class Caught(NamedTuple):
@@ -216,20 +216,20 @@ class Splitter:
                 raise self._refuse("Chain", node, "a chain of comparisons asks no entity; write a < b and b < c")
             case ast.NamedExpr():
                 raise self._refuse("Form", node, ":= asks no entity; assign in a line of its own")
-        for holder, name in zip(
-            slots := list(_slots(node)), self._in_order([_get(*slot) for slot in slots]), strict=True
-        ):
-            _set(*holder, name)
+        slots = list(_slots(node))
+        for slot, value in zip(slots, self._in_order([_get(*slot) for slot in slots]), strict=True):
+            _set(*slot, value)
         return node
 
     def _in_order(self, parts: list[ast.expr]) -> list[ast.expr]:
         """Evaluate from left to right: what stands left of the last question is kept under a name."""
         last = max((i for i, part in enumerate(parts) if self.asks(part)), default=-1)
+        walrus = any(isinstance(n, ast.NamedExpr) for part in parts for n in ast.walk(part))
         out = []
         for i, part in enumerate(parts):
             value = self._value(part)
             steady = isinstance(value, ast.Constant | ast.Name) or is_me(value) or _is_place(value, self.names)
-            if i < last and not steady:
+            if i < last and (walrus or not steady):
                 value = self._keep(self._fresh("kept"), value)
             out.append(value)
         return out
@@ -293,18 +293,21 @@ class Splitter:
                 value = self._value(value)
                 if any(map(self.asks, targets)):
                     value = self._keep(self._fresh("kept"), value)
-                s.targets, s.value = [self._target(t) for t in targets], value
+                for target in targets:
+                    self._target(target)
+                s.value = value
                 self._here.body.append(s)
             case ast.AugAssign(target=target, op=op, value=value):
-                target = self._target(target)
-                load = copy.deepcopy(target)
-                load.ctx = ast.Load()
+                self._target(target)
+                if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Constant | ast.Name):
+                    target.slice = self._keep(self._fresh("kept"), target.slice)
+                load: ast.expr = copy.deepcopy(target)
+                vars(load)["ctx"] = ast.Load()
                 if not isinstance(target, ast.Name) and immutable(self.names.kind(load)):
-                    kept = self._keep(self._fresh("kept"), load)
-                    value = ast.BinOp(kept, op, self._value(value))
+                    value = ast.BinOp(self._keep(self._fresh("kept"), load), op, self._value(value))
                     self._here.body.append(ast.copy_location(ast.Assign([target], value), s))
                 else:
-                    s.target, s.value = target, self._value(value)
+                    s.value = self._value(value)
                     self._here.body.append(s)
             case ast.Expr(value=value):
                 if not isinstance(value := self._value(value), ast.Name):
@@ -324,15 +327,14 @@ class Splitter:
         leaves = bool(self._loops) and any(_leaves([node]))
         return leaves or self.asks(node) or any(isinstance(n, ast.While) for n in ast.walk(node))
 
-    def _target(self, target: ast.expr) -> ast.expr:
-        """A place to assign to; a question in its index is asked."""
+    def _target(self, target: ast.expr) -> None:
+        """Ask the question in the index of a place to assign to."""
         if self.asks(target):
             match target:
                 case ast.Subscript(value=value, slice=index) if not self.asks(value):
                     target.slice = self._value(index)
                 case _:
                     raise self._refuse("Form", target, "this target asks an entity; ask in a line before it")
-        return target
 
     def _join(self, ends: list[Block], node: ast.AST) -> None:
         """Go on after a statement in one block, if any of its ends goes on."""

@@ -213,7 +213,7 @@ CASES = [
     ),
     Case(
         "Else",
-        "def sees(self, items: list[Item]):\n    for i in items:  # here\n        i.put(1)\n    else:\n        self.total = 1",
+        "def sees(self, cart: list[Item]):\n    for i in cart:  # here\n        i.put(1)\n    else:\n        self.total = 1",
         "a loop with an else asks no entity; set a name in the loop, and test it",
         "def sees(self, items: list[Item]):\n    for i in [1]:\n        pass\n    else:\n        self.total = 1",
     ),
@@ -303,8 +303,8 @@ CASES = [
     ),
     Case(
         "Never",
-        "def sees(self, items: list[Item]):\n    while True:\n        if self.total:\n            continue\n        else:\n"
-        "            break\n        items[0].put(1)  # here",
+        "def sees(self, items: list[Item]):\n    while True:\n        if self.total:\n            continue\n"
+        "        else:\n            break\n        items[0].put(1)  # here",
         "User.sees never reaches this line",
         "def sees(self, items: list[Item]):\n    while True:\n        if self.total:\n            break\n"
         "        items[0].put(1)",
@@ -366,7 +366,7 @@ CASES = [
     Case(
         "Alias",
         "def sees(self, item: Item):\n    notes = self.notes\n    item.put(1)  # here\n    notes.append('b')",
-        "User.sees still needs notes after this question, and notes can hold a list or dict of self, of which a frame has "
+        "still needs notes after this question, and notes can hold a list or dict of self, of which a frame has "
         "a copy; copy it before, as in list(x), or declare what it holds",
         "def sees(self, item: Item):\n    notes = list(self.notes)\n    item.put(1)\n    self.notes.append(notes[0])",
     ),
