@@ -218,7 +218,9 @@ def checked(kind: Kind, value: Any) -> Any:
     if kind.key is not None:
         if not isinstance(value, Mapping):
             raise TypeError(f"{shorten(value)} is no {kind}; pass a dict")
-        return {checked_key(kind.key, key): checked(kind.item, item) for key, item in value.items()}
+        # In the order of the keys, as the value comes back from a store: an operator may depend on it.
+        found = {checked_key(kind.key, key): checked(kind.item, item) for key, item in value.items()}
+        return {key: found[key] for key in sorted(found)}
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise TypeError(f"{shorten(value)} is no {kind}; pass a list")
     if kind.length and len(value) != kind.length:

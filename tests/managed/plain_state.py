@@ -142,11 +142,16 @@ def _clear(name: str) -> Callable[..., Any]:
     return do
 
 
+def by_key(value: Any) -> Any:
+    """A map in the order of its keys, as the kit returns it."""
+    return dict(sorted(value.items())) if isinstance(value, dict) else copy.deepcopy(value)
+
+
 def _append(name: str, ttl: timedelta | None = None) -> Callable[..., Any]:
     def do(model: Model, value: Any) -> None:
         cell = model.of(name, dict)
         at = max(cell, default=-1) + 1
-        cell[at] = copy.deepcopy(value)
+        cell[at] = by_key(value)
         if ttl is not None:
             model.remember(name, at, ttl)
 
@@ -154,7 +159,7 @@ def _append(name: str, ttl: timedelta | None = None) -> Callable[..., Any]:
 
 
 def _set_list(model: Model, values: list[Any]) -> None:
-    model.cells.setdefault("tail", {})[model.key] = dict(enumerate(copy.deepcopy(values)))
+    model.cells.setdefault("tail", {})[model.key] = dict(enumerate(map(by_key, values)))
 
 
 def _listed(name: str) -> Callable[..., Any]:

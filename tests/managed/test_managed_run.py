@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -484,3 +486,17 @@ def test_a_rescaled_run_says_what_moved() -> None:
     assert Counter(run.owners) == {0: 86, 1: 85, 2: 85} and seconds(run.read("n")) == before
     assert run.rescale(1, plan="all")["bins"].tolist() == [170]
     assert seconds(run.read("n")) == before and "workers=1" in repr(run)
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of docs/managed.md runs as it stands, and gives what its comments say."""
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "managed.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)
+    names: dict[str, Any] = {}
+    exec(textwrap.dedent(blocks[0]), names)
+    run = names["run"]
+    assert run.workers == 3 and run.read("last", key="N1") == datetime(2013, 1, 1, 20)
+    exec(textwrap.dedent(blocks[1]), names)
+    total = m.run(names["Total"](), names["flights"])
+    assert total.step([("N1", 5, START), ("N1", 6, START)]).values.tolist() == [["N1", 11], ["N1", 11]]
