@@ -4,7 +4,7 @@
     python -m grader one SUBMISSION --lab BUNDLE                  # grade one submission
     python -m grader grades OUT --course course.toml              # compute the grades again, without running anything
 
-`collect` finds the submissions, `pool` gives them to processes, `one` judges one submission, and `results` stores what
-was found. From the results, `points` and `late` compute scores, `gradebook` and `fill` write tables, and `pages`
+`collect` finds the submissions, `pool` starts a process for each, `one` judges one submission, and `results` stores
+what was found. From the results, `points` and `late` compute scores, `gradebook` and `fill` write tables, and `pages`
 writes pages for students and the teacher. A result has no points, so that new points or dates run nothing again.
 """

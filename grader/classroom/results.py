@@ -97,10 +97,12 @@ def encoded(text: str) -> bytes:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a whole file or nothing. Raises VoidError if that is not possible."""
+    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible."""
     data = content if isinstance(content, bytes) else encoded(content)
     new = path.with_name(f".{path.name}.new")
     try:
+        if path.is_file() and path.read_bytes() == data:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(new, "wb") as file:
             file.write(data)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
 from .points import Rubric
-from .results import as_json, encoded, write
+from .results import as_json, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 
@@ -29,19 +28,14 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         if out.run["ungraded"]:
             (out.folder / "gradebook.csv").unlink(missing_ok=True)
         else:
-            _write(out.folder / "gradebook.csv", gradebook(rows))
-        _write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
-        _write(out.folder / "changes.csv", changes(rows, out, rubric))
+            write(out.folder / "gradebook.csv", gradebook(rows))
+        write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
+        write(out.folder / "changes.csv", changes(rows, out, rubric))
         for row in rows:
             if row.id in out.newest:
-                _write(out.folder / "submissions" / row.id / "feedback.html", feedback(row, out, rubric))
-        _write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
+                write(out.folder / "submissions" / row.id / "feedback.html", feedback(row, out, rubric))
+        write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
     return found
-
-
-def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_bytes() != encoded(text):
-        write(path, text)
 
 
 def _forget(out: Out) -> None:
