@@ -44,11 +44,12 @@ class Student:
     """
 
     def __init__(self, runner: Runner) -> None:
-        self._runner, self._made, self._fresh = runner, 0, False
+        self._runner, self._made = runner, 0
+        self._first: list[list[Any]] = []
+        """Steps without a result, which go with the next question."""
 
     def _run(self, steps: list[list[Any]], asks: Asks | None = None) -> list[Any]:
-        if self._fresh:
-            steps, self._fresh = [["forget"], *steps], False
+        steps, self._first = [*self._first, *steps], []
         answer = self._runner.run(steps, asks)
         if answer.kind != VALUE:
             raise NoValueError(answer)
@@ -58,7 +59,7 @@ class Student:
 
     def forget(self) -> None:
         """Drop all objects before the next question."""
-        self._fresh = True
+        self._first = [["forget"]]
 
     def cells(self) -> list[str]:
         """Read the notebook that was handed in in place of the module, without running it.
@@ -81,7 +82,7 @@ class Student:
     def restart(self) -> None:
         """Kill the process, so that only what `save` has returned survives."""
         self._runner.restart()
-        self._fresh = False
+        self._first = []
 
     def call(self, function: str, *args: Any) -> Any:
         """Call a function of the module and return its result. Raises NoValueError, as all methods below."""
@@ -92,24 +93,26 @@ class Student:
 
         An item is the method's argument; if it is a tuple, its arguments.
         """
-        steps: list[list[Any]] = [["new", "it", cls, encode(list(args))]]
-        for item in history:
-            steps.append(["call", "it", method, encode(list(item) if isinstance(item, tuple) else [item])])
-        return self._run(steps)
+        items = (item if isinstance(item, tuple) else (item,) for item in history)
+        return self.new(cls, *args).all((method, *item) for item in items)
 
     def calls(self, cls: str, history: Iterable[Sequence[Any]]) -> list[Any]:
         """Make an object, call its methods as (name, argument, ...) in turn, and return all results.
 
         For example, ``calls("Count", [("answer", "Nut", 2), ("question", "Nut")])``.
         """
-        steps: list[list[Any]] = [["new", "it", cls, []]]
-        return self._run(steps + [["call", "it", name, encode(args)] for name, *args in history])
+        return self.new(cls).all(history)
 
     def new(self, cls: str, *args: Any, **asks: Callable[..., Any]) -> Thing:
-        """Make an object. Functions in ``asks`` are its last arguments, in this order; each method may call them."""
+        """Make an object. Functions in ``asks`` are its last arguments, in this order; each method may call them.
+
+        The object is made with the next question. Only if there are ``asks``, it is made at once.
+        """
         self._made += 1
         handle = str(self._made)
-        self._run([["new", handle, cls, [*encode(list(args)), *({"?": name} for name in asks)]]], asks)
+        self._first.append(["new", handle, cls, [*encode(list(args)), *({"?": name} for name in asks)]])
+        if asks:
+            self._run([], asks)
         return Thing(self._run, handle, asks)
 
 
@@ -120,10 +123,11 @@ class Thing:
         self._run, self._handle, self._asks = run, handle, asks
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def method(*args: Any) -> Any:
-            return self._run([["call", self._handle, name, encode(list(args))]], self._asks)[0]
+        return lambda *args: self.all([(name, *args)])[0]
 
-        return method
+    def all(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
+        """Call methods as (name, argument, ...) in turn, in one question, and return all results."""
+        return self._run([["call", self._handle, name, encode(args)] for name, *args in calls], self._asks)
 
     def get(self, attribute: str) -> Any:
         """Return the value of an attribute or property."""

@@ -87,23 +87,18 @@ def trace(steps, *last):
 
 def played(student, steps):
     """Make an arrangement that takes the steps. Returns it and its handles by name."""
-    made, handles = student.new("Arrangement"), {}
+    made, handles, calls = student.new("Arrangement"), {}, []
     for kind, *given in steps:
-        if kind == "insert":
-            made.insert(given[0])
-        elif kind == "handle":
-            handles[given[0]] = made.handle(given[1])
-        elif kind == "advance":
-            made.advance(handles[given[0]], given[1])
-        elif kind == "close":
-            made.close(handles.pop(given[0]))
-        elif kind == "compact":
-            made.compact()
-        else:
-            saved = made.save()
+        if kind == "handle":
+            *_, handles[given[0]] = made.all([*calls, (kind, given[1])])
+            calls = []
+        elif kind == "restart":
+            *_, saved = made.all([*calls, ("save",)])
             student.restart()
-            made, handles = student.new("Arrangement"), {}
-            made.load(saved)
+            made, handles, calls = student.new("Arrangement"), {}, [("load", saved)]
+        else:
+            calls.append((kind, handles[given[0]], *given[1:]) if kind in ("advance", "close") else (kind, *given))
+    made.all(calls)
     return made, handles
 
 
