@@ -69,16 +69,13 @@ class Coordinated(SumJob[BarrierWorld]):
     """How many snapshots the coordinator asks for."""
 
     def start(self) -> BarrierWorld:
-        zeros, empty = (0,) * len(self.records), ((),) * (len(self.records) + 1)
-        return BarrierWorld(sent=zeros, channels=empty, saved=Saved(0, zeros, 0, (), empty))
+        return BarrierWorld(sent=self.zeros, channels=self.empty, saved=Saved(0, self.zeros, 0, (), self.empty))
 
     def actions(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
-        if world.ended:
-            return
         now = world.under_way
         if now is None and world.asked < self.most:
-            number, nothing = world.asked + 1, ((),) * (len(self.records) + 1)
-            begun = UnderWay(number, (None,) * len(self.records), nothing)
+            number = world.asked + 1
+            begun = UnderWay(number, (None,) * len(self.records), self.empty)
             yield Action(f"the coordinator asks for snapshot {number}", replace(world, under_way=begun, asked=number))
         yield from self.sources(world)
         for i in self.inputs:
@@ -136,9 +133,8 @@ class Coordinated(SumJob[BarrierWorld]):
         if queue[0] == BARRIER:
             assert after.under_way is not None
             after = replace(after, under_way=replace(after.under_way, told=world.told))
-            yield self.close(
-                "k takes the barrier", after, {"writes": 1}, f"saves {', '.join(map(str, world.told)) or 'nothing'}"
-            )
+            note = f"saves {', '.join(map(str, world.told)) or 'nothing'}"
+            yield self.close("k takes the barrier", after, {"writes": 1}, note)
         else:
             after = replace(after, told=(*world.told, queue[0]))
             output = (*world.output, queue[0]) if self.plain else world.output
@@ -165,12 +161,11 @@ class Coordinated(SumJob[BarrierWorld]):
         return {} if self.plain else {"delayed": len(told) - len(world.output)}
 
     def crash(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
-        if not world.ended:
-            kept = world.saved
-            again = replace(world, sent=kept.sent, total=kept.total, told=kept.told, channels=kept.channels)
-            place = f"snapshot {kept.number}" if kept.number else "the start"
-            after = replace(again, under_way=None, seen=frozenset())
-            yield Action(f"crash: all continue from {place}", after, restored=kept.number, note=f"back to {place}")
+        kept = world.saved
+        again = replace(world, sent=kept.sent, total=kept.total, told=kept.told, channels=kept.channels)
+        place = f"snapshot {kept.number}" if kept.number else "the start"
+        after = replace(again, under_way=None, seen=frozenset())
+        yield Action(f"crash: all continue from {place}", after, restored=kept.number, note=f"back to {place}")
 
     def broken(self, world: BarrierWorld) -> str:
         kept = world.saved
@@ -200,8 +195,7 @@ class PauseAll(Coordinated):
         elif not self.drain or not any(world.channels):
             waited = sum(map(len, self.records)) - sum(world.sent)
             whole = replace(now, sent=world.sent, total=world.total, told=world.told)
-            after = replace(world, under_way=whole)
-            yield self.close("all save their state", after, {"writes": 4, "held": waited})
+            yield self.close("all save their state", replace(world, under_way=whole), {"writes": 4, "held": waited})
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
         yield Action(f"c takes s{i + 1}'s {world.channels[i][0]}", self.add(world, i))
@@ -238,7 +232,7 @@ class Aligned(Coordinated):
 class ChandyLamport(Coordinated):
     """c saves its total at the first barrier, and logs what it then takes from a channel until that channel's barrier.
 
-    The barrier travels at the tail of each channel. Wrong: ``log=False`` stores no rows of channels.
+    The barrier travels at the tail of each channel. Wrong: ``log_rows=False`` stores no rows of channels.
     """
 
     log_rows: bool = True

@@ -50,8 +50,6 @@ class EpochCommit(Protocol[EpochWorld]):
         return EpochWorld()
 
     def actions(self, world: EpochWorld) -> Iterator[Action[EpochWorld]]:
-        if world.ended:
-            return
         if world.epoch == len(self.epochs) and not world.at:
             yield Action("the input ends", replace(world, ended=True))
             return
@@ -73,10 +71,9 @@ class EpochCommit(Protocol[EpochWorld]):
             yield Action({"commit": "commit offset and state"}.get(step, f"write the {step}"), after, cost)
 
     def crash(self, world: EpochWorld) -> Iterator[Action[EpochWorld]]:
-        if not world.ended:
-            yield Action(
-                f"crash: continue from epoch {world.epoch + 1}", replace(world, at=0, memory=None), restored=world.epoch
-            )
+        yield Action(
+            f"crash: continue from epoch {world.epoch + 1}", replace(world, at=0, memory=None), restored=world.epoch
+        )
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,6 @@ class SparkBatches(Protocol[SparkWorld]):
         return SparkWorld()
 
     def actions(self, world: SparkWorld) -> Iterator[Action[SparkWorld]]:
-        if world.ended:
-            return
         batch, now = world.done, replace(world, at=world.at + 1)
         if world.arrived < len(self.records):
             yield Action(f"{self.records[world.arrived]} arrives", replace(world, arrived=world.arrived + 1))
@@ -150,5 +145,4 @@ class SparkBatches(Protocol[SparkWorld]):
             yield Action(f"batch {batch}: log the commit", after, {"writes": 1})
 
     def crash(self, world: SparkWorld) -> Iterator[Action[SparkWorld]]:
-        if not world.ended:
-            yield Action(f"kill -9, restart at batch {world.done}", replace(world, at=0), restored=world.done)
+        yield Action(f"kill -9, restart at batch {world.done}", replace(world, at=0), restored=world.done)

@@ -136,10 +136,11 @@ def _explore(protocol: Protocol[Any], crashes: int, limit: int) -> Exploration[A
         world, left = node = waiting.popleft()
         if broken is None and (words := protocol.broken(world)):
             broken = words, trace(node)
-        actions = [(action, left) for action in protocol.actions(world)]
         if world.ended:
             ends.setdefault(world.outcome, trace(node))
-        elif not actions and stuck is None:
+            continue
+        actions = [(action, left) for action in protocol.actions(world)]
+        if not actions and stuck is None:
             stuck = trace(node)
         if left:
             actions += [(action, left - 1) for action in protocol.crash(world)]
@@ -188,8 +189,9 @@ def replay(protocol: Protocol[W], trace: Sequence[str]) -> Replayed[W]:
 
 
 def _steps(protocol: Protocol[W], world: W) -> Iterator[Action[W]]:
-    yield from protocol.actions(world)
-    yield from protocol.crash(world)
+    if not world.ended:
+        yield from protocol.actions(world)
+        yield from protocol.crash(world)
 
 
 def runs(protocol: Protocol[W], trace: Sequence[str] = (), crashes: int = 1) -> Counter[Outcome]:

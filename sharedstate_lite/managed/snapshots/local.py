@@ -23,20 +23,11 @@ from .barriers import Aligned, BarrierWorld
 from .world import BARRIER, Action, Channel, J, Numbered, SumJob, SumWorld, pop, push, put
 
 
-@dataclass(frozen=True)
-class OneOperator(SumJob[J]):
-    """What the protocols share: k takes each numbered output once. Wrong: ``drop_repeats=False`` takes it again."""
-
-    drop_repeats: bool = True
-    what_crashes = "c"
-    restarts = 1
-
-    def take(self, world: J) -> Iterator[Action[J]]:
-        """Yield what k can do with the oldest output of c."""
-        if not (queue := world.channels[self.to_k]):
-            return
-        after, output = pop(world, self.to_k), queue[0]
-        if self.drop_repeats and output.number < len(world.told):
+def take_output(job: SumJob[J], world: J, drop_repeats: bool) -> Iterator[Action[J]]:
+    """Yield what k does with the oldest output of c. If ``drop_repeats``, k takes each numbered output once."""
+    if queue := world.channels[job.to_k]:
+        after, output = pop(world, job.to_k), queue[0]
+        if drop_repeats and output.number < len(world.told):
             yield Action(f"k drops {output}", after)
         else:
             told = (*world.told, output.value)
@@ -57,22 +48,24 @@ class StrongWorld(SumWorld):
 
 
 @dataclass(frozen=True)
-class StrongProductions(OneOperator[StrongWorld]):
+class StrongProductions(SumJob[StrongWorld]):
     """For each row, c writes total, row id and output in one atomic write. Then it acks the row and sends the output.
 
     After a crash, c sends every output that may not have arrived. If an ack is lost, the source sends its row again.
-    Wrong: ``know_rows=False`` does not look for the id of a row; ``write_first=False`` sends before it writes.
+    Wrong: ``know_rows=False`` does not look for the id of a row; ``write_first=False`` sends before it writes;
+    ``drop_repeats=False``, where k takes an output again.
     """
 
     know_rows: bool = True
     write_first: bool = True
+    drop_repeats: bool = True
+    what_crashes = "c"
+    restarts = 1
 
     def start(self) -> StrongWorld:
-        return StrongWorld(sent=(0,) * len(self.records), channels=((),) * (len(self.records) + 1))
+        return StrongWorld(sent=self.zeros, channels=self.empty)
 
     def actions(self, world: StrongWorld) -> Iterator[Action[StrongWorld]]:
-        if world.ended:
-            return
         for i in self.inputs:
             yield from self.send(world, i, numbered=True)
         _, seen, outputs = world.written
@@ -92,7 +85,7 @@ class StrongProductions(OneOperator[StrongWorld]):
         elif self.write_first and world.resent < len(outputs):
             output = Numbered(world.resent, outputs[world.resent])
             yield Action(f"c sends {output}", push(replace(world, resent=world.resent + 1), self.to_k, output))
-        yield from self.take(world)
+        yield from take_output(self, world, self.drop_repeats)
         if self.quiet(world) and (world.resent == len(outputs) or not self.write_first) and world.unwritten is None:
             yield Action("the input ends", replace(world, ended=True))
 
@@ -104,13 +97,9 @@ class StrongProductions(OneOperator[StrongWorld]):
         return Action(label, replace(pop(world, i), written=written, unwritten=None), {"writes": 1})
 
     def crash(self, world: StrongWorld) -> Iterator[Action[StrongWorld]]:
-        if world.ended:
-            return
         total, _, outputs = world.written
-        label = f"c crashes and continues from {len(outputs)} writes"
-        yield Action(
-            label, replace(world, total=total, resent=0, unwritten=None), restored=len(outputs), note=f"back to {total}"
-        )
+        after, writes = replace(world, total=total, resent=0, unwritten=None), len(outputs)
+        yield Action(f"c crashes and continues from {writes} writes", after, restored=writes, note=f"back to {total}")
         for i in self.inputs:
             if n := world.sent[i]:
                 row = Numbered(n - 1, self.records[i][n - 1])
@@ -132,26 +121,26 @@ class BackupWorld(SumWorld):
 
 
 @dataclass(frozen=True)
-class UpstreamBackup(OneOperator[BackupWorld]):
+class UpstreamBackup(SumJob[BackupWorld]):
     """c checkpoints to the sources, which buffer their rows until a checkpoint contains them, and send them again.
 
     A row's timestamp is its number, then its source. c takes rows in this order, so a replay repeats the run.
     Wrong: ``by_time=False`` takes rows as they arrive; ``trim_early`` deletes the rows that c has taken;
-    ``keep_outputs=False`` leaves the outputs in flight out of the checkpoint.
+    ``keep_outputs=False`` leaves the outputs in flight out of the checkpoint; ``drop_repeats=False``, as above.
     """
 
     by_time: bool = True
     trim_early: bool = False
     keep_outputs: bool = True
+    drop_repeats: bool = True
+    what_crashes = "c"
+    restarts = 1
 
     def start(self) -> BackupWorld:
-        zeros = (0,) * len(self.records)
-        empty = ((),) * (len(self.records) + 1)
-        return BackupWorld(sent=zeros, channels=empty, taken=zeros, backup=(0, zeros, ()), trimmed=zeros)
+        zeros = self.zeros
+        return BackupWorld(sent=zeros, channels=self.empty, taken=zeros, backup=(0, zeros, ()), trimmed=zeros)
 
     def actions(self, world: BackupWorld) -> Iterator[Action[BackupWorld]]:
-        if world.ended:
-            return
         left = [(n, i) for i, n in enumerate(world.taken) if n < len(self.records[i])]
         for i in self.inputs:
             yield from self.send(world, i, numbered=True)
@@ -165,36 +154,22 @@ class UpstreamBackup(OneOperator[BackupWorld]):
                     yield Action(f"c takes s{i + 1}'s {row.value}", push(after, self.to_k, Numbered(number, total)))
             upto = (world.taken if self.trim_early else world.backup[1])[i]
             if world.trimmed[i] < upto:
-                yield Action(
-                    f"s{i + 1} deletes {upto} from its buffer", replace(world, trimmed=put(world.trimmed, i, upto))
-                )
+                after = replace(world, trimmed=put(world.trimmed, i, upto))
+                yield Action(f"s{i + 1} deletes {upto} from its buffer", after)
         if not world.backups and any(world.taken):
             waiting = world.channels[self.to_k] if self.keep_outputs else ()
-            backup = world.total, world.taken, waiting
-            yield Action(
-                "c checkpoints",
-                replace(world, backup=backup, backups=1),
-                {"writes": 1, "logged": len(waiting)},
-                note=f"saves {world.total}",
-            )
-        yield from self.take(world)
+            after = replace(world, backup=(world.total, world.taken, waiting), backups=1)
+            yield Action("c checkpoints", after, {"writes": 1, "logged": len(waiting)}, note=f"saves {world.total}")
+        yield from take_output(self, world, self.drop_repeats)
         if self.quiet(world):
             yield Action("the input ends", replace(world, ended=True))
 
     def crash(self, world: BackupWorld) -> Iterator[Action[BackupWorld]]:
-        if not world.ended:
-            total, taken, outputs = world.backup
-            again = [
-                tuple(Numbered(n, self.records[i][n]) for n in range(world.trimmed[i], world.sent[i]))
-                for i in self.inputs
-            ]
-            after = replace(world, total=total, taken=taken, channels=(*again, outputs))
-            yield Action(
-                f"c crashes and continues from checkpoint {world.backups}",
-                after,
-                restored=world.backups,
-                note=f"back to {total}",
-            )
+        total, taken, outputs = world.backup
+        kept = [range(first, last) for first, last in zip(world.trimmed, world.sent, strict=True)]
+        again = [tuple(Numbered(n, self.records[i][n]) for n in numbers) for i, numbers in enumerate(kept)]
+        after, label = replace(world, total=total, taken=taken, channels=(*again, outputs)), "c crashes and continues"
+        yield Action(f"{label} from checkpoint {world.backups}", after, restored=world.backups, note=f"back to {total}")
 
 
 @dataclass(frozen=True)
@@ -226,7 +201,6 @@ class CausalLogs(Aligned):
     k_forgets: bool = False
     what_crashes = "c"
     restarts = 1
-
     plain: bool = field(default=True, kw_only=True)
 
     def start(self) -> CausalWorld:
@@ -251,23 +225,15 @@ class CausalLogs(Aligned):
 
     def sink(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
         assert isinstance(world, CausalWorld)
-        if not (queue := world.channels[self.to_k]):
-            return
-        if queue[0] == BARRIER:
+        queue = world.channels[self.to_k]
+        if queue and queue[0] == BARRIER:
             yield from super().sink(replace(world, known=()))
-            return
-        after, output = pop(world, self.to_k), queue[0]
-        after = replace(after, known=max(world.known, output.order, key=len))
-        if self.drop_repeats and output.number < len(world.told):
-            yield Action(f"k drops {output}", after)
-        else:
-            told = (*world.told, output.value)
-            yield Action(f"k takes {output}", replace(after, told=told, output=told))
+        elif queue:
+            known = max(world.known, queue[0].order, key=len)
+            yield from take_output(self, replace(world, known=known), self.drop_repeats)
 
     def crash(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
         assert isinstance(world, CausalWorld)
-        if world.ended:
-            return
         kept, now = world.saved, world.under_way
         again: list[Channel] = []
         for i, (first, last) in enumerate(zip(kept.sent, world.sent, strict=True)):
@@ -278,12 +244,8 @@ class CausalLogs(Aligned):
         after = replace(world, total=kept.total, order=(), taken=sum(kept.sent))
         after = replace(after, channels=(*again, ()), seen=frozenset(), under_way=now and replace(now, total=None))
         after = replace(after, follow=world.known if self.replay_order else ())
-        yield Action(
-            f"c crashes and continues from snapshot {kept.number}",
-            after,
-            restored=kept.number,
-            note=f"back to {kept.total}",
-        )
+        label, note = f"c crashes and continues from snapshot {kept.number}", f"back to {kept.total}"
+        yield Action(label, after, restored=kept.number, note=note)
         if self.k_forgets and world.known:
             yield Action("k crashes and forgets the order", replace(world, known=()), note="forgets the order")
 

@@ -50,8 +50,6 @@ class Loop(Protocol[LoopWorld]):
         return {("s1", "c"): world.ahead, ("c", "loop"): world.back}
 
     def actions(self, world: LoopWorld) -> Iterator[Action[LoopWorld]]:
-        if world.ended:
-            return
         if world.sent < len(self.records):
             row = self.records[world.sent]
             yield Action(f"s1 sends {row}", replace(world, sent=world.sent + 1, ahead=(*world.ahead, row)))
@@ -97,8 +95,7 @@ class Loop(Protocol[LoopWorld]):
         return replace(world, total=world.total + row, back=back)
 
     def crash(self, world: LoopWorld) -> Iterator[Action[LoopWorld]]:
-        if not world.ended:
-            number, sent, total, log = world.saved
-            again = replace(world, sent=sent, total=total, ahead=(), back=log, waits=False, under_way=None)
-            label = f"crash: all continue from {'snapshot 1' if number else 'the start'}"
-            yield Action(label, again, restored=number)
+        number, sent, total, log = world.saved
+        again = replace(world, sent=sent, total=total, ahead=(), back=log, waits=False, under_way=None)
+        label = f"crash: all continue from {'snapshot 1' if number else 'the start'}"
+        yield Action(label, again, restored=number)

@@ -80,8 +80,6 @@ class MoveBin(Protocol[MoveWorld]):
         return ends
 
     def actions(self, world: MoveWorld) -> Iterator[Action[MoveWorld]]:
-        if world.ended:
-            return
         for i, rows in enumerate(self.records):
             if (n := world.sent[i]) < len(rows):
                 target = "b" if i in world.routed else "a"
@@ -124,7 +122,7 @@ class MoveBin(Protocol[MoveWorld]):
         return replace(world, totals=totals, timer=timer, output=(*world.output, total))
 
     def crash(self, world: MoveWorld) -> Iterator[Action[MoveWorld]]:
-        if not world.ended and not world.moving:
+        if not world.moving:
             yield Action("the plan moves the bin from a to b", replace(world, moving=True))
 
     def broken(self, world: MoveWorld) -> str:

@@ -102,11 +102,11 @@ class Protocol(Generic[W]):
         raise NotImplementedError
 
     def actions(self, world: W) -> Iterator[Action[W]]:
-        """Yield each action that is possible in ``world``, crashes excluded."""
+        """Yield each action that is possible in ``world``, which has not ended. Crashes are excluded."""
         raise NotImplementedError
 
     def crash(self, world: W) -> Iterator[Action[W]]:
-        """Yield each crash that is possible in ``world``, with the world after recovery has begun."""
+        """Yield each crash that is possible in ``world``, which has not ended, with the world after it."""
         raise NotImplementedError
 
     def broken(self, world: W) -> str:
@@ -132,6 +132,16 @@ class SumJob(Protocol[J]):
     @property
     def to_k(self) -> int:
         return len(self.records)
+
+    @property
+    def zeros(self) -> tuple[int, ...]:
+        """0 for each source."""
+        return (0,) * len(self.records)
+
+    @property
+    def empty(self) -> tuple[Channel, ...]:
+        """All channels, without a message."""
+        return ((),) * (len(self.records) + 1)
 
     def channels(self, world: J) -> Mapping[tuple[str, str], Channel]:
         ends = [(f"s{i + 1}", "c") for i in self.inputs] + [("c", "k")]
