@@ -22,7 +22,7 @@ from .world import Action, Channel, Outcome, Protocol, World, put
 MOVE = "Move"
 
 
-class Bin(NamedTuple):
+class MovedBin(NamedTuple):
     """What a sends to b: the total, and the name of the worker that gets the timer, '' if there is none."""
 
     total: int
@@ -111,7 +111,7 @@ class MoveBin(Protocol[MoveWorld]):
         if len(after.brought) < (len(self.records) if self.all_inputs else 1) or world.totals[0] is None:
             return Action(f"a takes s{i + 1}'s Move", after)
         timer = world.timer if self.timers else ""
-        gone = replace(after, bin=(Bin(world.totals[0], timer and "b"),), totals=(None, world.totals[1]))
+        gone = replace(after, bin=(MovedBin(world.totals[0], timer and "b"),), totals=(None, world.totals[1]))
         return Action(f"a takes s{i + 1}'s Move and sends the bin", replace(gone, timer="" if timer else world.timer))
 
     def _add(self, world: MoveWorld, at: int, row: Any) -> MoveWorld:
