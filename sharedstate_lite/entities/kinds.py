@@ -17,6 +17,8 @@ COPYING = ("list", "sorted", "tuple", "dict")
 LAZY = ("map", "filter", "zip", "enumerate", "reversed", "range", "set", "frozenset", "iter")
 """Builtins whose result is no data."""
 MUTATORS = frozenset("append extend insert remove pop clear sort reverse update setdefault popitem".split())
+ROUNDS = 9
+"""How often kinds are followed through assignments: each round one step further."""
 _SPLITS = ("split", "rsplit", "splitlines")
 
 
@@ -146,12 +148,17 @@ class Names:
             self.names[argument.arg] = annotated(argument.annotation, shapes)
         self.bound = {name for node in ast.walk(method) for name in binds(node)}
         """Every name that the method gives a value to, its parameters included."""
-        while True:
+        for _ in range(ROUNDS):
             before = dict(self.names), dict(shape.attributes)
             for node in ast.walk(method):
                 self._follow(node)
             if before == (self.names, shape.attributes):
                 break
+        if method.returns is None:
+            returned = [node.value for node in ast.walk(method) if isinstance(node, ast.Return) and node.value]
+            kinds = [self.kind(value) for value in returned]
+            found = Kind("list", "", tuple(kinds)).part if kinds else DATA
+            shape.methods[method.name] = shape.methods[method.name]._replace(returns=found)
 
     def _follow(self, node: ast.AST) -> None:
         match node:
@@ -220,6 +227,8 @@ class Names:
                 return Kind("list", "", tuple(map(self.kind, values))).part
             case ast.NamedExpr(value=value):
                 return self.kind(value)
+            case ast.BinOp(op=op) if not isinstance(op, ast.Add | ast.Mult | ast.BitOr):
+                return DATA
             case ast.BinOp(left=left, right=right):
                 sides = [kind for kind in (self.kind(left), self.kind(right)) if kind]
                 lists = [kind for kind in sides if kind.form != "data"]
@@ -284,6 +293,8 @@ class Names:
                 return Kind(form)
             case ast.Call(func=ast.Name(id="min" | "max"), args=[over]):
                 return self.element(over)
+            case ast.Call(func=ast.Name(id="min" | "max"), args=parts):
+                return Kind("list", "", tuple(map(self.kind, parts))).part
             case ast.Call(func=ast.Name(id=name)):
                 if name in LAZY:
                     return Kind("lazy")

@@ -35,7 +35,7 @@ from typing import Any
 from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError
-from .kinds import Names, Shape
+from .kinds import ROUNDS, Names, Shape
 from .rules import Rules, check_class, constant, value_of
 from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter
 
@@ -138,15 +138,15 @@ class Program:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _names(self) -> dict[tuple[str, str], Names]:
-        while True:
-            before = {name: dict(shape.attributes) for name, shape in self.shapes.items()}
-            names = {
-                (name, method): Names(self.shapes[name], node, self.shapes)
-                for name, declared in self.declared.items()
-                for method, node in declared.methods.items()
-            }
-            if before == {name: shape.attributes for name, shape in self.shapes.items()}:
-                return names
+        names: dict[tuple[str, str], Names] = {}
+        for _ in range(ROUNDS):
+            before = [(dict(shape.attributes), dict(shape.methods)) for shape in self.shapes.values()]
+            for name, declared in self.declared.items():
+                for method, node in declared.methods.items():
+                    names[name, method] = Names(self.shapes[name], node, self.shapes)
+            if before == [(shape.attributes, shape.methods) for shape in self.shapes.values()]:
+                break
+        return names
 
     def _cut(self, names: Mapping[tuple[str, str], Names]) -> dict[str, set[str]]:
         cut = {}

@@ -1,0 +1,269 @@
+"""Generated entity programs, and the oracle that runs them: the classes undecorated, as plain Python."""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from random import Random
+from typing import Any
+
+from sharedstate_lite.entities import Reference, Refused
+
+HEAD = """
+from __future__ import annotations
+@entity
+class Account:
+    peer: Item
+    def __init__(self, name: str, n: int, peer: Item):
+        self.name, self.n, self.peer = name, n, peer
+        self.xs, self.tags, self.seen = [n, 2], {"k": n}, []
+    def __key__(self):
+        return self.name
+    def bump(self, e: int) -> int:
+        self.n += e
+        self.xs.append(e)
+        return self.n
+    def pure(self, e: int) -> int:
+        return e + self.n
+    def down(self, e: int) -> int:
+        return self.down(e - 1) + 1 if e > 0 else self.peer.n
+"""
+TAIL = """
+@entity
+class Item:
+    def __init__(self, name: str, n: int):
+        if n < 0:
+            raise Refused("negative")
+        self.name, self.n = name, n
+    def __key__(self):
+        return self.name
+    def put(self, e: int) -> int:
+        self.n += e
+        return self.n
+    def take(self, e: int):
+        if self.n < e:
+            raise Refused(f"{self.n} left")
+        self.n -= e
+    def many(self, e: int) -> list[int]:
+        return [self.n] * min(e, 3)
+    def back(self, account: Account, e: int) -> int:
+        self.n += 1
+        return account.bump(e) + self.n
+"""
+
+
+class Writer:
+    """Writes the statements of a method. ``asks``: questions are among them."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.loops = self.caught = 0
+        self.counters = 0
+        self.items = ["x", "self.peer", "Item['i1']"]
+
+    def number(self, depth: int = 2) -> str:
+        """An expression of an int or bool."""
+        if depth == 0 or self.rng.random() < 0.25:
+            return self.rng.choice(["a", "b", "e", "self.n", "0", "1", "2", "-1", "len(self.xs)", "self.tags['k']"])
+        x, y, z = (self.number(depth - 1) for _ in range(3))
+        item = self.rng.choice(self.items)
+        return self.rng.choice(
+            [
+                f"({x} + {y})", f"({x} - {y})", f"{item}.n", f"{item}.put({x})", f"({x} < {y})", f"(not {x})",
+                f"({x} if {y} else {z})", f"({x} and {y})", f"({x} or {y} or {z})", f"max({x}, {y})", f"sum([{x}, {y}])",
+                f"[{x}, {y}][{z}]", f"{{'p': {x}, 'q': {y}}}['q']", f"len(f'{{{x if x.isalnum() else item + '.n'}}}')" if "'" not in item else "a", f"{item}.back(self, {x})",
+                f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)", f"len({item}.many({x}))",
+                f"({x} + {item}.n + {y})", f"self.xs[{x}]", f"sum(q + {x[:1] if x[0] in 'abe' else 1} for q in self.xs)",
+                f"{item}.key.count('i')", f"int({item} == {self.rng.choice(self.items)})", f"({x} // {y})",
+            ]
+        )  # fmt: skip
+
+    def body(self, depth: int) -> tuple[list[str], bool]:
+        """Statements, and whether control reaches their end."""
+        lines: list[str] = []
+        for _ in range(self.rng.randrange(1, 4)):
+            more, falls = self.statement(depth)
+            lines += more
+            if not falls:
+                return lines, False
+        return lines, True
+
+    def statement(self, depth: int) -> tuple[list[str], bool]:
+        """One statement."""
+        e, f = self.number(), self.number(1)
+        item = self.rng.choice(self.items)
+        kind = self.rng.randrange(24 if depth else 14)
+        simple = [
+            f"a = {e}", f"b = {e}", f"a += {e}", f"self.n = {e}", f"self.n -= {e}", f"self.xs.append({e})",
+            f"self.xs[{f}] = {e}", f"self.tags['k'] = {e}", f"self.tags['k'] += {e}", f"a, b = {e}, {f}",
+            f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})", f"self.seen.append(({item}, {e}))",
+        ]  # fmt: skip
+        if kind < 14:
+            return [simple[kind]], True
+        if kind == 14:
+            return [f"return {e}"], False
+        if kind == 15:
+            return [f"raise {self.rng.choice(['Refused', 'ValueError'])}(str({e}))"], False
+        if kind == 16 and self.loops:
+            return [self.rng.choice(["break", "continue"])], False
+        if kind == 17 and self.caught:
+            return ["raise"], False
+        if kind in (16, 17, 18):
+            one, falls = self.body(depth - 1)
+            other, falls_too = self.body(depth - 1)
+            if self.rng.random() < 0.5:
+                return [f"if {e}:", *_inside(one)], True
+            return [f"if {e}:", *_inside(one), "else:", *_inside(other)], falls or falls_too
+        if kind in (19, 20, 21):
+            self.counters += 1
+            c = f"c{self.counters}"
+            self.loops += 1
+            caught, self.caught = self.caught, 0
+            if kind == 19:
+                self.items.append(c)
+                head = [f"for {c} in {self.rng.choice(['items', '[x, self.peer]'])}:"]
+                body, _ = self.body(depth - 1)
+                self.items.pop()
+            elif kind == 20:
+                head = [f"for a, {c} in [({e}, {f}), (1, 2)]:"]
+                body, _ = self.body(depth - 1)
+            else:
+                head = [f"{c} = 0", f"while {c} < 3:", f"    {c} += 1"]
+                body, _ = self.body(depth - 1)
+            self.loops -= 1
+            self.caught = caught
+            return [*head, *_inside(body)], True
+        body, falls = self.body(depth - 1)
+        lines = ["try:", *_inside(body)]
+        for what in ("Refused as w", "(ValueError, IndexError)", "Exception")[: self.rng.randrange(1, 4)]:
+            self.caught += 1
+            handler, falls_too = self.body(depth - 1)
+            self.caught -= 1
+            first = ["a = len(str(w))"] if what.endswith("w") and self.rng.random() < 0.5 else []
+            lines += [f"except {what}:", *_inside(first + handler)]
+            falls = falls or falls_too
+        return lines, falls
+
+
+def _inside(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def source(rng: Random) -> str:
+    """A program with two generated methods: ``own`` does not call itself, ``run`` calls it."""
+    text = HEAD
+    for name, parameters, depth in (("own", "x: Item, e: int", 1), ("run", "x: Item, items: list[Item], e: int", 3)):
+        writer = Writer(rng)
+        if name == "own":
+            writer.number = lambda depth=2, w=writer: _leaf(w, depth)  # type: ignore[method-assign]
+        lines, falls = writer.body(depth)
+        while name == "own" and any("items" in line for line in lines):
+            lines, falls = writer.body(depth)
+        body = ["a, b = 0, 1", *lines] + (["return a + b"] if falls else [])
+        text += textwrap.indent(f"def {name}(self, {parameters}):\n" + "\n".join(_inside(body)) + "\n", "    ")
+    return text + TAIL
+
+
+def _leaf(writer: Writer, depth: int) -> str:
+    while "self.own(" in (text := Writer.number(writer, depth)):
+        pass
+    return text
+
+
+class World:
+    """The oracle: objects of the undecorated classes. A question copies arguments and result, and loses an exception's
+    class but for its name, and what it holds but for one string."""
+
+    def __init__(self, text: str) -> None:
+        self.objects: dict[tuple[str, str], Any] = {}
+        self.scope: dict[str, Any] = {"Refused": Refused, "entity": lambda cls: cls}
+        exec(text, self.scope)
+        self.classes = {name: self.scope[name] for name in ("Account", "Item")}
+        for name in self.classes:
+            self.scope[name] = Maker(self, name)
+
+    def request(self, who: Reference, method: str, *args: Any) -> Any:
+        """Run a request as a transaction: its result, or the exception that undid it."""
+        before = copy.deepcopy({name: vars(me) for name, me in self.objects.items()})
+        try:
+            if method == "__init__":
+                return self.scope[who.cls](*self.copied(args))
+            return getattr(Handle(self, who.cls, who.key), method)(*args)
+        except Exception as error:
+            self.objects = {name: me for name, me in self.objects.items() if name in before}
+            for name, me in self.objects.items():
+                vars(me).clear()
+                vars(me).update(before[name])
+            return error
+
+    def copied(self, value: Any) -> Any:
+        """Copy a value; an object of the program, or a reference, becomes a handle."""
+        if type(value) in (list, tuple):
+            return type(value)([self.copied(part) for part in value])
+        if type(value) is dict:
+            return {key: self.copied(part) for key, part in value.items()}
+        if type(value) is Reference:
+            return Handle(self, value.cls, value.key)
+        if type(value) in self.classes.values():
+            return Handle(self, type(value).__name__, value.name)
+        return value
+
+    def state(self) -> dict[tuple[str, str], Any]:
+        """All states; handles as references."""
+        return {name: _plain(vars(me)) for name, me in self.objects.items()}
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)([_plain(part) for part in value])
+    if type(value) is dict:
+        return {key: _plain(part) for key, part in value.items()}
+    return Reference(value.cls, value.key) if type(value) is Handle else value
+
+
+class Maker:
+    """What the name of a class is to the undecorated methods."""
+
+    def __init__(self, world: World, cls: str) -> None:
+        self.world, self.cls = world, cls
+
+    def __getitem__(self, key: str) -> Handle:
+        return Handle(self.world, self.cls, key)
+
+    def __call__(self, *args: Any) -> Handle:
+        me = self.world.classes[self.cls](*self.world.copied(args))
+        if (self.cls, me.name) in self.world.objects:
+            raise Refused(f"{self.cls} {me.name} exists")
+        self.world.objects[self.cls, me.name] = me
+        return Handle(self.world, self.cls, me.name)
+
+
+class Handle:
+    """A reference of the oracle."""
+
+    def __init__(self, world: World, cls: str, key: str) -> None:
+        self.world, self.cls, self.key = world, cls, key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and (self.cls, self.key) == (other.cls, other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __deepcopy__(self, memo: Any) -> Handle:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if (self.cls, self.key) not in self.world.objects:
+            raise Refused(f"{self.cls} {self.key} is unknown")
+        found = getattr(self.world.objects[self.cls, self.key], name)
+        if not callable(found):
+            return self.world.copied(found)
+
+        def ask(*args: Any) -> Any:
+            try:
+                return self.world.copied(found(*self.world.copied(args)))
+            except Exception as error:
+                raise type(error)(*[str(error.args[0])] if error.args else []) from None
+
+        return ask
