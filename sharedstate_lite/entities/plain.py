@@ -62,7 +62,6 @@ class PlainStore:
             for method in program.cut[name]:
                 setattr(cls, "@" + method, getattr(cls, method))
                 setattr(cls, method, _own(self, name, method))
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
 
     def call(self, who: Reference, method: str, *args: Any) -> Reply:
         """Run a method as a request. MemoryError and what is no Exception are raised, with everything undone."""
@@ -86,6 +85,8 @@ class PlainStore:
     def _request(self, run: Any) -> Reply:
         self._undo = {}
         self._depth = 0
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _FRAMES))
         try:
             value = copied(run(), "the result")
             for cls, key in self._undo:
@@ -100,6 +101,8 @@ class PlainStore:
         except BaseException:
             self._take_back()
             raise
+        finally:
+            sys.setrecursionlimit(limit)
 
     def _take_back(self) -> None:
         for (cls, key), state in self._undo.items():
