@@ -35,6 +35,7 @@ Modules, from the bottom:
 Source: Carbone et al., State management in Apache Flink, VLDB 2017; Hoffmann et al., Megaphone, VLDB 2019.
 """
 
+from . import spark
 from .declare import StatefulOperator as Operator
 from .declare import source
 from .handles import AggregatingState as Aggregating
@@ -67,4 +68,5 @@ __all__ = [
     "restore",
     "run",
     "source",
+    "spark",
 ]

@@ -57,6 +57,32 @@ def expired(at: Any, kept: Sequence[int]) -> TimeError:
     return TimeError(f"there is no snapshot {at}; the snapshots are {', '.join(map(str, kept)) or 'none yet'}")
 
 
+def check_declared(old: Sequence[dict[str, Any]], chain: Sequence[Declared]) -> None:
+    """Raise CheckpointError unless operators are those that `Declared.describe` described, apart from new states."""
+    new = [json.loads(json.dumps(each.describe())) for each in chain]
+    names = [[each["operator"] for each in side] for side in (old, new)]
+    if names[0] != names[1]:
+        raise CheckpointError(
+            f"the checkpoint has the operators {names[0]}, not {names[1]}; restore with the same chain"
+        )
+    for before, after in zip(old, new, strict=True):
+        for part in ("key", "input", "order"):
+            _same(f"{before['operator']}: the {part}", before[part], after[part])
+        for name, state in before["states"].items():
+            whole = f"{before['operator']}.{name}"
+            if name not in after["states"]:
+                raise CheckpointError(
+                    f"{whole} is in the checkpoint, but no longer declared; a state cannot be dropped"
+                )
+            for part in ("state", *state):
+                _same(f"{whole}: the {part}", state[part], after["states"][name].get(part))
+
+
+def _same(what: str, before: Any, after: Any) -> None:
+    if before != after:
+        raise CheckpointError(f"{what} was {before} in the checkpoint, and is {after} now; declare it as it was")
+
+
 def write(run: CheckpointedRun, path: str | Path) -> None:
     """Write a checkpoint of a run into a folder that is new or empty. Raises CheckpointError."""
     if not isinstance(run.store_kind, str):
@@ -140,23 +166,7 @@ class SavedRun:
 
     def check(self, chain: Sequence[Declared]) -> None:
         """Raise CheckpointError unless the operators are those of the checkpoint, apart from states that are new."""
-        old, new = self._about["operators"], [json.loads(json.dumps(each.describe())) for each in chain]
-        for before, after in zip(old, new, strict=True):
-            for part in ("key", "input", "order"):
-                self._same(f"{before['operator']}: the {part}", before[part], after[part])
-            for name, state in before["states"].items():
-                whole = f"{before['operator']}.{name}"
-                if name not in after["states"]:
-                    raise CheckpointError(
-                        f"{whole} is in the checkpoint, but no longer declared; a state cannot be dropped"
-                    )
-                for part in ("state", *state):
-                    self._same(f"{whole}: the {part}", state[part], after["states"][name].get(part))
-
-    @staticmethod
-    def _same(what: str, before: Any, after: Any) -> None:
-        if before != after:
-            raise CheckpointError(f"{what} was {before} in the checkpoint, and is {after} now; declare it as it was")
+        check_declared(self._about["operators"], chain)
 
     def fill(self, run: CheckpointedRun) -> None:
         """Give the state of the checkpoint to a new run."""

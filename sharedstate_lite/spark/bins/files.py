@@ -103,7 +103,12 @@ def read_file(file: Path, schema: Schema) -> pa.Table:
     Returns an empty table if the file does not exist. The driver detects this, because it compares the files that were
     read with the files of the batch.
     """
-    wanted = {c.name.lower() for c in schema} | {"diff"}
+    return read_columns(file, [c.name for c in schema])
+
+
+def read_columns(file: Path, names: Sequence[str]) -> pa.Table:
+    """Read the columns with these names, as `read_file` does."""
+    wanted = {name.lower() for name in names} | {"diff"}
     try:
         with pa.OSFile(str(file), "rb") as content:
             about = pyarrow.parquet.read_metadata(content)
@@ -114,7 +119,7 @@ def read_file(file: Path, schema: Schema) -> pa.Table:
             ) as source:
                 return source.read(columns=found, use_threads=False)
     except FileNotFoundError:
-        fields: Any = {**dict.fromkeys((c.name for c in schema), pa.null()), "diff": pa.int64()}
+        fields: Any = {**dict.fromkeys(names, pa.null()), "diff": pa.int64()}
         return pa.schema(fields).empty_table()
     except (OSError, pa.ArrowException) as error:
         raise OSError(f"while reading file {file.as_uri()} : {error}") from error

@@ -1,0 +1,442 @@
+"""The driver of operators on Spark: it logs input files with their watermarks, and delivers what is emitted.
+
+    managed.json   the declarations of the operators and the source, and the numbers of bins and slots
+    query/         the query: Spark's checkpoint, and the inbox with the log (`spark.query.inbox`)
+    rows/          the input files of the last epochs, as links, so that a batch can be run again
+    moved/         the copies of bins that are about to move
+
+What the driver has to remember is in the inbox's log, beside the file of each micro-batch: the input file, the
+watermarks before and after it, the owners of the bins, and the moves that are still to be made. A restart reads the
+log, and has no other state.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+
+from ...errors import CheckpointError, Error, RowError, StateError, shorten
+from ...plan.nodes import Column, Type
+from ...spark.bins.bin_placement import grouping_keys
+from ...spark.bins.messages import BinMessage
+from ...spark.driver.store import StateReader, retained
+from ...spark.jobs import sink
+from ...spark.query.inbox import InboxEntry
+from ...spark.query.query import Query, progressed
+from ...spark.session.checks import stateful, usable
+from ...spark.session.paths import absolute, made
+from ...storage import wire
+from ...storage.batch import Delta, concat
+from ...storage.encoding import NULL, Dictionary
+from ...system.scratch import lock_folder
+from .. import bins as placement
+from ..declare import Declared, EventSource, StatefulOperator
+from ..events import Events, read_rows, words_of
+from ..run import ManagedRun, chained
+from ..snapshot_files import check_declared, expired
+from ..stores.base import link
+from ..stores.protocol import bins_of
+from ..types import microseconds, moment
+from .bin import COPY, DROP, GIVE, TICK, ManagedBinFactory, read_input
+from .rows import sorted_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = 1
+FILE = "managed.json"
+BINS = 16
+REMEDY = "correct the file or the operator, or remove the file, and call run_available() again"
+
+
+class ManagedJob:
+    """A chain of operators on Spark. `run` starts it, and continues it if the checkpoint exists."""
+
+    def __init__(
+        self,
+        chain: Sequence[Declared],
+        source: EventSource,
+        folder: Path,
+        out: Path,
+        location: Path,
+        session: SparkSession,
+        options: dict[str, Any],
+        order: str | None,
+    ) -> None:
+        self.chain, self.source, self.location, self._order = list(chain), source, location, order
+        self._folder, self._out = folder, out
+        self._lock = lock_folder(made(location))
+        try:
+            found = self._options(session, options)
+            self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
+            self._start = found["owners"]
+            sink.claim(out, self._owner, location)
+            for name in ("rows", "moved"):
+                (location / name).mkdir(exist_ok=True)
+            self._labels = grouping_keys(self.bins * self.slots)
+            factory = ManagedBinFactory(self._owner, self.bins, lambda: (chain, source), slots=self.slots)
+            # A session of its own has its own settings. The number of partitions is that of the slots.
+            self.session = session.newSession()
+            self.session.conf.set("spark.sql.shuffle.partitions", self.slots)
+            self._numbers = {label: number for number, label in enumerate(self._labels)}
+            self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
+            self._query.start()
+            self._steps: list[list[list[int]]] = self._last["steps"]
+            entry = self._query.inbox.entries[-1] if self._query.inbox.entries else None
+            if entry is not None and not entry.void:
+                self._write(entry.epoch, self._query.output(entry.number))
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _options(self, session: SparkSession, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of the checkpoint. If it is new, write them first."""
+        file, source = self.location / FILE, self.source
+        mine: dict[str, Any] = {
+            "source": [source.name, str(source.columns), list(source.key), source.time, source.delay, source.late],
+            "folder": str(self._folder),
+        }
+        if file.exists():
+            try:
+                found: dict[str, Any] = json.loads(file.read_text())
+                if found["format"] != FORMAT:
+                    raise CheckpointError(f"{file} is not in format {FORMAT}; use the version that wrote it")
+            except (ValueError, KeyError, TypeError) as error:
+                raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
+            check_declared(found["operators"], self.chain)
+            mine |= {name: wanted[name] for name in ("bins", "slots") if wanted[name] is not None}
+            for name, value in mine.items():
+                if found[name] != value:
+                    raise CheckpointError(f"{self.location}: the {name} of this checkpoint is {found[name]}, not "
+                                          f"{value}; pass the same, or use a new folder")  # fmt: skip
+            return found
+        if any(not each.name.startswith(".") for each in self.location.iterdir()):
+            raise CheckpointError(f"{self.location} is not empty and has no {FILE}; use a new folder")
+        stateful(session, "an operator with managed state")
+        bins, slots = (
+            wanted["bins"] or 16,
+            wanted["slots"] or int(str(session.conf.get("spark.sql.shuffle.partitions"))),
+        )
+        placement.word_range(0, bins)  # raises unless the number is a power of 2
+        if not 1 <= slots <= bins:
+            raise StateError(f"slots={slots}: pass a number from 1 to that of the bins, {bins}")
+        owners = placement.plan([0] * bins, wanted["workers"] or slots)
+        if max(owners) >= slots:
+            raise StateError(f"workers={wanted['workers']}: there are {slots} slots; pass at most this number")
+        options = {"format": FORMAT, **mine, "operators": [each.describe() for each in self.chain], "bins": bins,
+                   "slots": slots, "owners": owners, "owner": f"m-{secrets.token_hex(6)}"}  # fmt: skip
+        unfinished = file.with_name(f".{FILE}")
+        unfinished.write_text(json.dumps(options))
+        unfinished.replace(file)
+        return options
+
+    # --- the log ----------------------------------------------------------------
+
+    @property
+    def _done(self) -> list[InboxEntry]:
+        return [entry for entry in self._query.inbox.entries if not entry.void]
+
+    @property
+    def _last(self) -> dict[str, Any]:
+        start = {"after": NULL, "first": 0, "rows": 0, "late": 0, "owners": self._start, "copied": [], "steps": []}
+        return self._done[-1].about if self._done else start
+
+    @property
+    def epoch(self) -> int:
+        """The number of the last epoch."""
+        return self._query.inbox.epoch
+
+    @property
+    def late(self) -> int:
+        """The number of late rows that were dropped."""
+        return int(self._last["late"])
+
+    @property
+    def watermark(self) -> datetime.datetime | None:
+        """The watermark after the last epoch."""
+        return None if self._last["after"] == NULL else moment(self._last["after"])
+
+    @property
+    def owners(self) -> list[int]:
+        """The slot of each bin."""
+        return list(self._last["owners"])
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The epochs whose state Spark still has."""
+        kept = set(retained(self._query.checkpoint))
+        return sorted({entry.epoch for entry in self._done if entry.number in kept and entry.epoch})
+
+    # --- epochs -----------------------------------------------------------------
+
+    def waiting(self) -> list[Path]:
+        """Return the input files that were not processed yet, in the order of their modification times."""
+        seen = {entry.about["file"] for entry in self._done}
+        files = (f for f in self._folder.glob("*.parquet") if not f.name.startswith((".", "_")) and f.name not in seen)
+        return sorted(files, key=lambda f: (f.stat().st_mtime_ns, f.name))
+
+    def run_available(self, clock: Any = None) -> int:
+        """Process all input files that are there, and all moves under way. Returns the number of files.
+
+        ``clock`` is what operators read as ``self.clock``: a number or a text. Raises RowError for wrong or late rows,
+        and StateError if a callback raises. The file is then not processed, and the state is as before it.
+        """
+        done = 0
+        refusal, self._query.refusal = self._query.refusal, None
+        if refusal is not None:
+            raise refusal
+        while files := self.waiting():
+            self._batch(files[0], NULL, clock)
+            done += 1
+        while self._steps or self._last["copied"]:
+            self._batch(None, NULL, None)
+        return done
+
+    def advance(self, time: datetime.datetime, clock: Any = None) -> None:
+        """Process an epoch without rows that moves the watermark to ``time``. Raises StateError for an earlier time."""
+        micros = microseconds(time)
+        if self.source.time is None or micros < self._last["after"]:
+            raise StateError(f"advance: {time} is before the watermark {self.watermark}, or the source has no time; "
+                             "a watermark only moves forward")  # fmt: skip
+        self._batch(None, micros, clock)
+
+    def _batch(self, file: Path | None, tick: int, clock: Any) -> None:
+        """Run one micro-batch: the rows of a file, or a tick, or neither, and the moves that are due."""
+        last, number = self._last, len(self._query.inbox.entries)
+        is_epoch = file is not None or tick != NULL
+        here = self.location / "rows" / f"{number:08d}.parquet"
+        about = {"file": None, "before": last["after"], "after": max(last["after"], tick),
+                 "first": last["first"] + last["rows"], "rows": 0, "late": last["late"]}  # fmt: skip
+        if file is not None:
+            here.unlink(missing_ok=True)
+            link(file, here)
+            about |= {"file": file.name} | self._times(file, here, about)
+        owners, messages = list(last["owners"]), []
+        for bin, target, name in last["copied"]:
+            messages += self._to(bin, owners[bin], DROP, "") + self._to(bin, target, GIVE, name)
+            owners[bin] = target
+        about["epoch"] = self.epoch + is_epoch
+        if is_epoch:
+            told = json.dumps({**about, "file": file and str(here), "clock": clock, "owners": owners})
+            messages += [each for bin, slot in enumerate(owners) for each in self._to(bin, slot, TICK, told)]
+        step, *rest = self._steps or [[]]
+        copied: list[Any] = [
+            [bin, target, str(self.location / "moved" / f"{number:08d}-{bin}")] for bin, target in step
+        ]
+        messages += [each for bin, _, name in copied for each in self._to(bin, owners[bin], COPY, name)]
+        about |= {"owners": owners, "copied": copied, "steps": rest}
+        try:
+            sent = self._query.run(messages, "epoch" if is_epoch else "move", about["epoch"], about)
+        except Error as error:
+            if file is not None:
+                error.add_note(f"in {file}: {REMEDY}")
+            raise
+        self._steps = rest
+        self._write(about["epoch"], sent)
+        for old in [*self._list("rows"), *self._list("moved")]:
+            if int(old.name[:8]) < number - 1:
+                old.unlink()
+        self._query.raise_interrupt()
+
+    def _list(self, name: str) -> list[Path]:
+        return list((self.location / name).glob("[0-9]*"))
+
+    def _to(self, bin: int, slot: int, channel: int, what: str) -> list[BinMessage]:
+        """Return a message to the bin of each operator at a slot. A file has the number of the operator at its end."""
+        label = self._labels[slot + self.slots * bin]
+        each = (channel == COPY) | (channel == GIVE)
+        return [
+            BinMessage(stage, label, channel, f"{what}-{stage}" if each else what, b"")
+            for stage in range(1, len(self.chain) + 1)
+        ]
+
+    def _times(self, file: Path, here: Path, about: dict[str, Any]) -> dict[str, int]:
+        """Return the watermark after a file, and how many of its rows are late and not. Reads only the time column.
+
+        Raises RowError for a file that cannot be read and, if the source says so, for a late row.
+        """
+        source, before, strings = self.source, about["before"], Dictionary()
+        try:
+            table = read_input(here, (source.time or "").lower())
+        except OSError as error:
+            raise RowError(f"{file} cannot be read ({error}); {REMEDY}") from error
+        if source.time is None:
+            return {}
+        found = [name for name in table.column_names if name.lower() == source.time.lower()]
+        late = None
+        if found:
+            times = words_of(table[found[0]], Column(source.time, Type.TIMESTAMP), source.name, strings)
+            late = source.is_late(times, before)
+        if late is None or (late.any() and source.late == "error"):
+            try:
+                source.read(read_input(here), before, strings)
+            except RowError as error:
+                error.add_note(f"in {file}: {REMEDY}")
+                raise
+        assert late is not None
+        after = source.advanced(times[~late], before)
+        return {"after": after, "rows": int((~late).sum()), "late": about["late"] + int(late.sum())}
+
+    # --- what is emitted --------------------------------------------------------
+
+    def _write(self, epoch: int, messages: list[BinMessage]) -> None:
+        last, strings = self.chain[-1], Dictionary()
+        if messages:
+            events, _ = sorted_rows([each.blob for each in messages], last.out.fields, strings)
+            sink.write(self._out, {last.name: events.to_arrow()}, epoch)
+
+    def emitted(self) -> pd.DataFrame:
+        """Return all rows that the last operator has emitted, from the files in the output folder, by epoch."""
+        last, strings = self.chain[-1], Dictionary()
+        files = sorted((self._out / last.name).glob("batch-*.parquet"))
+        tables = [pyarrow.parquet.read_table(file) for file in files]
+        table = pa.concat_tables(tables) if tables else sorted_rows([], last.out.fields, strings)[0].to_arrow()
+        columns = read_rows(table, last.out, last.name, strings)
+        return Events(last.out.fields, columns, np.zeros(len(table), dtype=np.int64), strings).frame()
+
+    # --- reading ----------------------------------------------------------------
+
+    def snapshot(self, at: int | None = None, bin: int | None = None) -> ManagedRun:
+        """Return the state after epoch ``at`` (None: the last one) as a run in this process, with a worker per slot.
+
+        Spark's state reader reads it, while the job runs on. The run can be read, checkpointed and continued. With
+        ``bin``, only this bin is read. Raises TimeError if Spark no longer has the state.
+        """
+        if at is not None and at not in self.snapshots:
+            raise expired(at, self.snapshots)
+        out = ManagedRun(self.chain, self.source, self.slots, self.bins, "columns", 1, 1, self._order)
+        entries = [entry for entry in self._done if at is None or entry.epoch == at]
+        if not entries:
+            return out
+        about, stages = entries[-1].about, len(self.chain)
+        out.epoch, out.micros, out.late, out.owners = about["epoch"], about["after"], about["late"], about["owners"]
+        out.counts = [about["first"] + about["rows"], *[(out.epoch + 1) << 32] * (stages - 1)]
+        reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=stages),
+                             entries[-1].number)  # fmt: skip
+        for stage in range(1, stages + 1):
+            runs, parts = reader.runs(stage), defaultdict(list)
+            if bin is not None:
+                runs = runs.where(f"bin = {self._labels[out.owners[bin] + self.slots * bin]}")
+            for label, part, _, blob in runs.collect():
+                parts[self._numbers[label] % self.slots, part].append(wire.decode(blob, out.strings))
+            for (slot, part), lines in parts.items():
+                delta = concat([Delta(each[:-1], each[-1]) for each in lines], len(lines[0]) - 1)
+                out.instances[slot][stage - 1].store.write({part: delta}, out.epoch)
+        for worker in out.instances:
+            for each in worker:
+                each.watermark = out.micros
+                each.reindex()
+        return out
+
+    def read(self, name: str, key: Any = None, at: int | None = None) -> Any:
+        """Return the state of a key as a Python value; without a key, a frame. See `ManagedRun.read`."""
+        with self.snapshot(at, None if key is None else self._bin(name, key)) as found:
+            return found.read(name, key)
+
+    def _bin(self, name: str, key: Any) -> int:
+        with ManagedRun(self.chain, self.source, 1, self.bins, "columns", 0, 1, self._order) as empty:
+            stage, _ = empty.find(name)
+            columns = self.chain[stage].key_columns
+            parts = key if isinstance(key, tuple | list) else (key,)
+            if len(parts) != len(columns):
+                empty.read(name, key)  # raises
+            words = np.array([words_of([p], c, "key", empty.strings) for p, c in zip(parts, columns, strict=True)])
+            return int(bins_of(empty.instances[0][stage].key_relation, words, self.bins, empty.strings)[0])
+
+    def state(self, relation: str | None = None, at: int | None = None) -> pd.DataFrame:
+        """Return what is stored; see `ManagedRun.state`. A slot is a worker."""
+        with self.snapshot(at) as found:
+            return found.state(relation)
+
+    # --- moving -----------------------------------------------------------------
+
+    def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> int:
+        """Let the bins move to ``workers`` slots while the job runs, and return the number of steps.
+
+        Each of the next micro-batches makes one step; `run_available` makes those that are left. The number of slots
+        is the largest number of workers. Raises StateError if a move is under way.
+        """
+        if self._steps or self._last["copied"]:
+            raise StateError("bins are moving already; run_available() completes the move")
+        if not isinstance(workers, int) or not 1 <= workers <= self.slots:
+            raise StateError(f"cannot rescale to {shorten(workers)} workers: there are {self.slots} slots; pass a "
+                             "number from 1 to theirs")  # fmt: skip
+        moving = placement.moves(self.owners, placement.plan(self.owners, workers))
+        self._steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, plan)]
+        return len(self._steps)
+
+    def progress(self) -> pd.DataFrame:
+        """Return the micro-batches of this process that Spark reports: batch, rows, seconds, and time by phase."""
+        counts = {entry.number: entry.about["rows"] for entry in self._done}
+        return progressed([cast(Any, SimpleNamespace(recentProgress=self._query.progress()))], counts)
+
+    # --- the end ----------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop the query. To continue, call `run` with the same checkpoint. Closing again has no effect."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            self._query.close()
+            os.close(lock)
+
+    def __enter__(self) -> ManagedJob:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run(
+    operators: StatefulOperator | Sequence[StatefulOperator],
+    source: EventSource,
+    inputs: Mapping[str, str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    checkpoint: str | os.PathLike[str],
+    slots: int | None = None,
+    bins: int | None = None,
+    workers: int | None = None,
+    order: str | None = None,
+    session: SparkSession | None = None,
+) -> ManagedJob:
+    """Start operators on Spark, or continue them if ``checkpoint`` exists.
+
+    ``inputs`` maps the name of the source to a folder of Parquet files, of which each is one epoch. ``out`` is the
+    folder for what the last operator emits: ``out/Late/batch-00000001.parquet`` for epoch 1. ``bins`` (16) is a power
+    of 2. ``slots`` (Spark's ``spark.sql.shuffle.partitions``) is the number of partitions, and the largest number of
+    ``workers``, which own the bins at the start. ``order`` replaces the operators' own. Raises StateError for task
+    state, which has no key, and CheckpointError if the checkpoint belongs to other operators.
+    """
+    chain = chained(operators, source, order)
+    for each in chain:
+        for task in each.tasks:
+            raise StateError(f"{each.name}.{task} is task state, but on Spark every state belongs to a key; "
+                             "run this operator in one process with m.run(...)")  # fmt: skip
+    if not isinstance(inputs, Mapping) or [*inputs] != [source.name]:
+        raise StateError(f"inputs: pass {{{source.name!r}: folder}}, the folder of the source's Parquet files")
+    folder = absolute(inputs[source.name], source.name, StateError)
+    if not folder.is_dir():
+        raise StateError(f"{source.name}: {folder} is not a folder; pass a folder of Parquet files")
+    if session is None:
+        from ...spark.session.session import session as running
+
+        session = running()
+    usable(session, "an operator on Spark")
+    wanted = {"bins": bins, "slots": slots, "workers": workers}
+    target = absolute(out, "out", StateError)
+    return ManagedJob(chain, source, folder, target, absolute(checkpoint), session, wanted, order)
+
+
+__all__ = ["ManagedJob", "run"]
