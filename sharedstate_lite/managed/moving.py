@@ -224,15 +224,20 @@ def _work(me: int, state: BinState, driver: Connection, peers: dict[int, Connect
     def send_all() -> None:
         while True:
             target, *message = outgoing.get()
-            peers[target].send(message)
+            try:
+                peers[target].send(message)
+            except OSError:
+                return  # The other worker has exited, and this one is about to notice it.
 
     def receive(channels: Iterable[Connection]) -> None:
-        for channel in wait(channels):
-            message = cast(Connection, channel).recv()
-            if channel is driver:
-                obey(*message)
-            else:
-                worker.arrive(*message)
+        """Obey one message. Bins come first, because rows may wait for them."""
+        ready = cast(list[Connection], wait(channels))
+        channel = next((each for each in ready if each is not driver), driver)
+        message = channel.recv()
+        if channel is driver:
+            obey(*message)
+        else:
+            worker.arrive(*message)
 
     def obey(kind: str, *message: Any) -> None:
         if kind == "step":

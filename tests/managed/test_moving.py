@@ -224,19 +224,23 @@ def test_two_workers_exchange_large_bins() -> None:
         workers.step(epochs[1], swap)
         workers.drain()
         assert workers.moved[2] > 2_000_000
+        for rows in some_epochs(2, 6, keys, 40_000):  # bin and request arrive while the worker is busy with the rows
+            epochs.insert(workers.epoch, rows)
+            workers.step(rows, [BinMove(b, workers.owners[b], 1 - workers.owners[b]) for b in range(number)])
+            workers.snapshot()
         workers.checkpoint()
-        for rows, moves in zip(epochs[2:5], [[], [BinMove(0, 1, 0)], []], strict=True):
+        for rows, moves in zip(epochs[8:11], [[], [BinMove(0, 1, 0)], []], strict=True):
             workers.step(rows, moves)
         before = workers.pids
         assert before[0] is not None
         os.kill(before[0], signal.SIGKILL)  # the new owner; the bin has left, has arrived, or neither
         with pytest.raises(
-            StateError, match=r"exit codes \[-9, .*restore\(\) continues from the checkpoint of epoch 2"
+            StateError, match=r"exit codes \[-9, .*restore\(\) continues from the checkpoint of epoch 8"
         ):
             workers.drain()
             workers.snapshot()
         workers.restore()
-        workers.step(epochs[5])
+        workers.step(epochs[11])
         assert not set(before) & set(workers.pids)
         assert [own for own, _ in workers.snapshot()] == [[0, 1], []]
         assert workers.contents().table().tolist() == fixed(keys, number, epochs)
@@ -244,7 +248,7 @@ def test_two_workers_exchange_large_bins() -> None:
             workers.step(epochs[0], [BinMove(0, 1, 0)])
         with pytest.raises(StateError, match="2 steps from epoch 1 on need 3 epochs, not 2"):
             timeline(workers, epochs[:2], [[], []], first=1, every=0.0)
-        assert workers.epoch == 6
+        assert workers.epoch == 12
         workers.step(np.zeros((1, 3), dtype=np.int64))  # no values
         with pytest.raises(StateError, match=r"(?s)worker 0 failed:\n.*IndexError"):
             workers.drain()
