@@ -149,6 +149,7 @@ class KeyedState:
         self._cells: list[dict[Place, Any]] = []
         self._expiry: dict[tuple[int, Place], int] = {}
         self._changed: dict[tuple[int, Place], None] = {}
+        self._ends: dict[tuple[int, Place], int] = {}
         self._old: dict[str, list[Words]] = {r.name: [] for r in self.relations}
         self._origin: dict[str, dict[tuple[int, Place], list[int]]] = {r.name: {} for r in self.relations}
 
@@ -260,6 +261,17 @@ class KeyedState:
             if place in cell:
                 del cell[place]
                 self._changed[scope.current, place] = None
+
+    def _next(self, *group: int) -> int:
+        """Return the number after the last one among the entries whose places begin with ``group``."""
+        key = self._scope().current
+        if (key, ()) not in self._ends:
+            cell, self._ends[key, ()] = self._cell(), 0
+            for place in cell:
+                self._ends[key, place[:-1]] = max(self._ends.get((key, place[:-1]), 0), place[-1] + 1)
+        number = self._ends.get((key, group), 0)
+        self._ends[key, group] = number + 1
+        return number
 
     def _check(self, kind: Kind, value: Any) -> Any:
         try:
@@ -657,16 +669,22 @@ class ListState(KeyedState):
         """Return the values as a new list."""
         return list(self._live().values())
 
+    def clear(self, keys: BatchKeys | None = None) -> None:
+        """Remove all values of the current key, or of each of the ``keys``."""
+        super().clear(keys)
+        if keys is None:
+            self._ends[self._scope().current, ()] = 0
+
     def append(self, value: Any) -> None:
         """Add a value at the end."""
-        self._put((1 + max((at for (at,) in self._cell()), default=-1),), value)
+        self._put((self._next(),), value)
 
     def set(self, values: Sequence[Any]) -> None:
         """Replace all values."""
-        kind = self._check(Collection(self.kind), values) or []
+        found = self._check(Collection(self.kind), values) or []
         self.clear()
-        for at, value in enumerate(kind):
-            self._put((at,), value)
+        for value in found:
+            self.append(value)
 
 
 class MapState(KeyedState):
@@ -872,8 +890,7 @@ class OrderedState(KeyedState):
         time = self._scope().time if at is None else self._micros(at)
         if time == NULL:
             raise self._fault("the source has no time; declare one with source(..., time=)")
-        number = 1 + max((number for when, number in self._cell() if when == time), default=-1)
-        self._put((time, number), values)
+        self._put((time, self._next(time)), values)
 
     def range(
         self, start: datetime.datetime | None = None, end: datetime.datetime | None = None

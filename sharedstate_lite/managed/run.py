@@ -124,13 +124,30 @@ class ManagedRun:
                     each.discard()
                 self.counts = counts
                 self.strings.truncate(known)
+        self._commit(instances, after)
         self.epoch += 1
-        for each in instances:
-            each.commit(self.epoch, after)
         self.late += late
         self.micros = after
         self._snapshot()
         return frame
+
+    def _commit(self, instances: Sequence[Instance], after: int) -> None:
+        """Write the changes of an epoch. If the first store fails, the epoch is undone; later, the run cannot go on."""
+        written = 0
+        try:
+            for each in instances:
+                each.commit(self.epoch + 1, after)
+                written += 1
+        except BaseException as error:
+            for each in instances:
+                each.discard()
+            if written:
+                self.close()
+                raise StateError(
+                    f"epoch {self.epoch + 1} was written by {written} of {len(instances)} stores, and then failed "
+                    f"({error}), so this run is closed; restore a checkpoint"
+                ) from error
+            raise
 
     def _stage(self, stage: int, operator: Declared, events: Events, after: int, clock: Any) -> Events:
         """Let each worker process its rows with one operator, and merge what they emit."""

@@ -24,8 +24,9 @@ from __future__ import annotations
 import copy
 import datetime
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class Scalar:
     """One of the catalog's seven types."""
 
     type: Type
+
+    @cached_property
+    def check(self) -> Callable[[Any], Any]:
+        """The function that checks a value of this type."""
+        return _CHECKS[self.type]
 
     def __str__(self) -> str:
         return self.type.value
@@ -79,7 +85,6 @@ Kind = Scalar | Struct | Collection
 _TOKEN = re.compile(r"\s*(?:(\w+)|([<>,:]))")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
 
 
 # --- declarations ------------------------------------------------------------
@@ -207,7 +212,7 @@ def checked(kind: Kind, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, Scalar):
-        return _scalar(kind.type, value)
+        return kind.check(value)
     if isinstance(kind, Struct):
         names = [name for name, _ in kind.fields]
         if isinstance(value, tuple) and len(value) == len(names):
@@ -236,28 +241,53 @@ def checked_key(kind: Type, key: Any) -> Any:
     return found
 
 
-def _scalar(kind: Type, value: Any) -> Any:
-    if kind is Type.STRING and isinstance(value, str):
-        return str(value)
-    if kind in _RANGE and is_integer(value):
-        low, high = _RANGE[kind]
+def _whole(low: int, high: int, name: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) is not int and not is_integer(value):
+            return _missing(value, name)
         if not low <= value <= high:
-            raise ValueError(f"{value} is out of the range of {kind.value}, {low} to {high}")
+            raise ValueError(f"{value} is out of the range of {name}, {low} to {high}")
         return int(value)
-    if kind is Type.DOUBLE and isinstance(value, float | int | np.number) and not isinstance(value, bool):
-        number = float(value)
-        if number in (float("inf"), float("-inf")):
-            raise ValueError(f"{value} is infinite, but a DOUBLE must be finite")
-        return None if number != number else number + 0.0
-    if kind is Type.BOOLEAN and isinstance(value, bool | np.bool_):
-        return bool(value)
-    if kind is Type.TIMESTAMP and isinstance(value, datetime.datetime):
-        return moment(microseconds(value))
-    if kind is Type.DATE and isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+
+    return check
+
+
+def _double(value: Any) -> Any:
+    if not isinstance(value, float | int | np.number) or isinstance(value, bool):
+        raise TypeError(f"{shorten(value)} is no DOUBLE")
+    number = float(value)
+    if number - number != 0:
+        return _missing(number, "DOUBLE, which must be finite")
+    return number + 0.0
+
+
+def _timestamp(value: Any) -> Any:
+    if type(value) is datetime.datetime and value.tzinfo is None:
         return value
-    if isinstance(value, float) and value != value:
-        return None
-    raise TypeError(f"{shorten(value)} is no {kind.value}")
+    return moment(microseconds(value)) if isinstance(value, datetime.datetime) else _missing(value, "TIMESTAMP")
+
+
+def _date(value: Any) -> Any:
+    plain = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    return value if plain else _missing(value, "DATE")
+
+
+def _missing(value: Any, name: str) -> None:
+    """Return None for NaN, which is NULL. Raises TypeError for every other value."""
+    if not isinstance(value, float) or value == value:
+        raise TypeError(f"{shorten(value)} is no {name}")
+
+
+_CHECKS: dict[Type, Callable[[Any], Any]] = {
+    Type.STRING: lambda value: str(value) if isinstance(value, str) else _missing(value, "STRING"),
+    Type.INT: _whole(-(2**31), 2**31 - 1, "INT"),
+    Type.BIGINT: _whole(-(2**63) + 1, 2**63 - 1, "BIGINT"),
+    Type.DOUBLE: _double,
+    Type.BOOLEAN: lambda value: bool(value) if isinstance(value, bool | np.bool_) else _missing(value, "BOOLEAN"),
+    Type.DATE: _date,
+    Type.TIMESTAMP: _timestamp,
+}
+"""For each type, a function that returns a value as the type stores it, and raises TypeError or ValueError."""
 
 
 def microseconds(value: datetime.datetime) -> int:

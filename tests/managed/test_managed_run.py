@@ -324,6 +324,38 @@ def test_changing_one_entry_writes_one_row() -> None:
     assert CountingStore.written == {"by.items": 1, "blob.items.items": 1}
 
 
+class FailingStore(DictStore):
+    """Fails to write the third epoch, in the store of one worker."""
+
+    fails = 0
+
+    def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
+        """Write, or raise."""
+        if epoch == 3 and self._name == f"Sum-{self.fails}":
+            raise OSError("the disk is full")
+        super().write(changes, epoch)
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_a_store_that_fails_undoes_the_epoch_or_ends_the_run(worker: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing was written, the epoch is undone and can be repeated. If one store has written, the run is closed."""
+    monkeypatch.setattr(FailingStore, "fails", worker)
+    run = m.run(Sum(), m.source("visit", "x INT", key="x"), workers=2, store=FailingStore)
+    rows = [(n,) for n in range(20)]
+    for _ in range(2):
+        run.step(rows)
+    with pytest.raises(OSError if worker == 0 else StateError, match="the disk is full"):
+        run.step(rows)
+    if worker == 1:
+        with pytest.raises(StateError, match="this run is closed"):
+            run.step(rows)
+        return
+    assert run.epoch == 2 and run.read("n", key=7) == 2
+    monkeypatch.setattr(FailingStore, "fails", -1)
+    run.step(rows)
+    assert run.epoch == 3 and run.read("n", key=7) == 3
+
+
 # --- tasks -------------------------------------------------------------------------
 
 
