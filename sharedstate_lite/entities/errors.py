@@ -6,6 +6,10 @@ MOST_DEPTH = 500
 """How many questions of a request can wait for one another. The next one raises RecursionError in its asker."""
 
 
+MOST_BLOCKS = 1_000_000
+"""How many blocks of a method can run without a question. Then it ends with RuntimeError: it would never end."""
+
+
 class Refused(Exception):
     """A method raises it to refuse its request: the answer is 400, and the request's changes are undone."""
 

@@ -34,7 +34,7 @@ from typing import Any
 
 from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
-from .errors import EntityError
+from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
 from .rules import Rules, check_class, constant, value_of
 from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter
@@ -76,7 +76,7 @@ class Program:
             check_class(shape, self.shapes)
         for (name, _), each in names.items():
             Rules(each, strict).check(self.cut[name])
-        self.exceptions: dict[str, type[BaseException]] = {}
+        self.exceptions: dict[str, type[BaseException]] = {"Refused": Refused, "NotPlain": NotPlain}
         """The program's own exception classes, by name."""
         self._code = {name: _class_code(declared) for name, declared in self.declared.items()}
         self._known: dict[str, dict[str, Any]] = {}

@@ -109,7 +109,7 @@ class Splitter:
         self._here = self._block(method)
         self._statements(method.body)
         if self._here.end is None:
-            self._return(ast.Constant(None))
+            self._return(self._nothing())
 
     # Who is asked
 
@@ -128,6 +128,10 @@ class Splitter:
 
     def _me(self) -> ast.expr:
         return _call(REFERENCE, ast.Constant(self.declared.name), _call_method("self", "__key__"))
+
+    def _nothing(self) -> ast.expr:
+        """The result of a method that ends without one: the reference, if it is ``__init__``."""
+        return self._me() if self.names.method.name == "__init__" else ast.Constant(None)
 
     def _positional(self, node: ast.Call, name: str) -> list[ast.expr]:
         if node.keywords and node.keywords[0].arg:
@@ -246,14 +250,14 @@ class Splitter:
 
     def _statement(self, s: ast.stmt) -> None:
         if not self._cuts(s):
-            whole = _Whole(self._caught).visit(s)
+            whole = _Whole(self._caught, self._nothing()).visit(s)
             self._here.body.append(whole)
             if not falls([s]):
                 self._here.end = Done()
             return
         match s:
             case ast.Return(value=value):
-                self._return(self._value(value) if value else ast.Constant(None))
+                self._return(self._value(value) if value else self._nothing())
             case ast.Raise(exc=exc, cause=cause):
                 parts = self._in_order([part for part in (exc, cause) if part])
                 self._here.body.append(ast.copy_location(ast.Raise(*parts), s))
@@ -396,18 +400,18 @@ class _NoAnnotations(ast.NodeTransformer):
 class _Whole(ast.NodeTransformer):
     """A statement that stays whole: its returns leave the block, and a bare raise raises what was caught."""
 
-    def __init__(self, caught: str | None) -> None:
-        self.caught = caught
+    def __init__(self, caught: str | None, nothing: ast.expr) -> None:
+        self.caught, self.nothing = caught, nothing
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
-        return ast.copy_location(ast.Return(_call(RETURN, node.value or ast.Constant(None))), node)
+        return ast.copy_location(ast.Return(_call(RETURN, node.value or self.nothing)), node)
 
     def visit_Raise(self, node: ast.Raise) -> ast.Raise:
         return node if node.exc or not self.caught else ast.copy_location(ast.Raise(_load(self.caught)), node)
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
         for handler in node.handlers:
-            handler.body = [_Whole(None).visit(s) for s in handler.body]
+            handler.body = [_Whole(None, self.nothing).visit(s) for s in handler.body]
         node.body = [self.visit(s) for s in node.body]
         node.orelse = [self.visit(s) for s in node.orelse]
         node.finalbody = [self.visit(s) for s in node.finalbody]

@@ -67,14 +67,17 @@ class Writer:
             return self.rng.choice(["a", "b", "e", "self.n", "0", "1", "2", "-1", "len(self.xs)", "self.tags['k']"])
         x, y, z = (self.number(depth - 1) for _ in range(3))
         item = self.rng.choice(self.items)
+        other = self.rng.choice(self.items)
+        shown = "a" if "'" in item else f"len(f'{{{item}.n}}{{b}}')"
         return self.rng.choice(
             [
-                f"({x} + {y})", f"({x} - {y})", f"{item}.n", f"{item}.put({x})", f"({x} < {y})", f"(not {x})",
-                f"({x} if {y} else {z})", f"({x} and {y})", f"({x} or {y} or {z})", f"max({x}, {y})", f"sum([{x}, {y}])",
-                f"[{x}, {y}][{z}]", f"{{'p': {x}, 'q': {y}}}['q']", f"len(f'{{{x if x.isalnum() else item + '.n'}}}')" if "'" not in item else "a", f"{item}.back(self, {x})",
-                f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)", f"len({item}.many({x}))",
-                f"({x} + {item}.n + {y})", f"self.xs[{x}]", f"sum(q + {x[:1] if x[0] in 'abe' else 1} for q in self.xs)",
-                f"{item}.key.count('i')", f"int({item} == {self.rng.choice(self.items)})", f"({x} // {y})",
+                f"({x} + {y})", f"({x} - {y})", f"({x} < {y})", f"(not {x})", f"({x} // {y})", f"max({x}, {y})",
+                f"({x} if {y} else {z})", f"({x} and {y})", f"({x} or {y} or {z})", f"sum([{x}, {y}])",
+                f"[{x}, {y}][{z}]", f"{{'p': {x}, 'q': {y}}}['q']", f"self.xs[{x}]", shown,
+                f"sum(q + {x[:1] if x[0] in 'abe' else 1} for q in self.xs)", f"({x} + {item}.n + {y})",
+                f"{item}.n", f"{item}.put({x})", f"{item}.back(self, {x})", f"len({item}.many({x}))",
+                f"{item}.key.count('i')", f"int({item} == {other})", f"Item('m' + str({x}), {y}).n",
+                f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)",
             ]
         )  # fmt: skip
 
@@ -96,7 +99,8 @@ class Writer:
         simple = [
             f"a = {e}", f"b = {e}", f"a += {e}", f"self.n = {e}", f"self.n -= {e}", f"self.xs.append({e})",
             f"self.xs[{f}] = {e}", f"self.tags['k'] = {e}", f"self.tags['k'] += {e}", f"a, b = {e}, {f}",
-            f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})", f"self.seen.append(({item}, {e}))",
+            f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})",
+            f"self.seen.append(({item}, {e}))",
         ]  # fmt: skip
         if kind < 14:
             return [simple[kind]], True
@@ -250,19 +254,22 @@ class Handle:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def _me(self) -> Any:
+        if (self.cls, self.key) not in self.world.objects:
+            raise Refused(f"{self.cls} {self.key} is unknown")
+        return self.world.objects[self.cls, self.key]
+
     def __deepcopy__(self, memo: Any) -> Handle:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if (self.cls, self.key) not in self.world.objects:
-            raise Refused(f"{self.cls} {self.key} is unknown")
-        found = getattr(self.world.objects[self.cls, self.key], name)
-        if not callable(found):
-            return self.world.copied(found)
+        if not hasattr(self.world.classes[self.cls], name):
+            return self.world.copied(getattr(self._me(), name))
 
         def ask(*args: Any) -> Any:
+            me = self._me()  # the message is sent after its arguments are known
             try:
-                return self.world.copied(found(*self.world.copied(args)))
+                return self.world.copied(getattr(me, name)(*self.world.copied(args)))
             except Exception as error:
                 raise type(error)(*[str(error.args[0])] if error.args else []) from None
 

@@ -213,7 +213,7 @@ CASES = [
     ),
     Case(
         "Else",
-        "def sees(self, cart: list[Item]):\n    for i in cart:  # here\n        i.put(1)\n    else:\n        self.total = 1",
+        "def sees(self, cart: list[Item]):\n    for i in cart:  # here\n        i.put(1)\n    else:\n        return 1",
         "a loop with an else asks no entity; set a name in the loop, and test it",
         "def sees(self, items: list[Item]):\n    for i in [1]:\n        pass\n    else:\n        self.total = 1",
     ),
