@@ -9,7 +9,6 @@ proof.json     what each wrong solution answers
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,8 +34,8 @@ PROOF = "proof.json"
 def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: None) -> Proof:
     """Build a lab into ``out``, which appears complete or not at all. An earlier build is replaced.
 
-    ``say`` receives each step when it starts; `steps` counts them. Raises MasterError with all problems, and UsageError
-    if ``out`` is something else.
+    ``say`` receives each step when it starts. Raises MasterError with the problems of the first step that finds some,
+    and UsageError if ``out`` is something else.
     """
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / PROOF).is_file())):
         raise UsageError(f"{out} is not an earlier build, and is not overwritten; choose another folder with --out")
@@ -48,17 +47,14 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         _none(leaks(master, {**student(master), "lab.ipynb": prose}))
         proof = prove(master, Path(work) / "checks.py", say)
         _none(proof.problems)
+        grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
+        files, bundle = {**student(master, proof.known), **grader}, bundled(master, proof)
+        teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
+        say("notebook")
+        _try_notebook(master, files, Path(work) / "notebook")
         with _whole(out) as made:
-            _write(made / "student", student(master, proof.known))
-            for name in FILES:
-                target = made / "student" / "grader" / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes((GRADER / name).read_bytes())
-            say("notebook")
-            _try_notebook(master, made / "student", Path(work))
-            teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
+            _write(made / "student", files)
             _write(made / "solution", teachers)
-            bundle = bundled(master, proof)
             _write(made / "bundle", bundle)
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
             summary = {"version": 1, "lab": master.lab["number"], "bundle": bundle["hash"].strip()}
@@ -102,14 +98,11 @@ def _about(master: Master, more: str) -> dict[str, Any]:
     return {"version": 1, **{name: master.lab[name] for name in ("number", "title", more, "hand_in", "tasks")}}
 
 
-def _try_notebook(master: Master, student: Path, work: Path) -> None:
-    folder = work / "notebook"
-    shutil.copytree(student, folder)
-    (folder / HAND_IN).write_text(master.solution, encoding="utf-8")
+def _try_notebook(master: Master, files: dict[str, str], folder: Path) -> None:
     # The student's cells run first, so that none of them needs a cell for teachers.
     notebook = student_notebook(master.notebook)
     notebook.cells += [cell for cell in student_notebook(master.notebook, True).cells if cell not in notebook.cells]
-    (folder / "lab.ipynb").write_text(_ipynb(notebook), encoding="utf-8")
+    _write(folder, {**files, HAND_IN: master.solution, "lab.ipynb": _ipynb(notebook)})
     if said := run(folder / "lab.ipynb"):
         raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
 
@@ -128,8 +121,8 @@ def _json(value: Any) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir(exist_ok=True)
     for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode())
 
 
