@@ -141,6 +141,8 @@ class EntityBin:
             if back is not None and back.depth >= MOST_DEPTH:
                 raise RecursionError(f"{MOST_DEPTH} questions wait for one another")
             frame = self.program.machine(what, who.cls).frame(copied(args))
+        except MemoryError:
+            raise
         except Exception as error:
             return AnswerMessage(request, None, text_of(error), back)
         return self._run(request, who, what, 0, frame, back)
@@ -167,6 +169,8 @@ class EntityBin:
                     return AskMessage(request, step.who, step.what, args, waiting)
                 at, frame = step
             raise RuntimeError(f"{who.cls}.{method} has run {MOST_BLOCKS} blocks without a question or an end")
+        except MemoryError:
+            raise
         except Exception as error:
             if before or method != "__init__":
                 self.state[who.cls, who.key] = before

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from .declare import Reference, copied
+from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
 from .rules import shared
 from .split import ASK, CREATE, Block, Fork, Jump, Suspend, is_me
@@ -186,7 +186,7 @@ def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, fram
     """Return the question that creates an entity: its key is what ``__key__`` says after ``__init__``."""
     draft: Any = object.__new__(cls)
     draft.__init__(*args)
-    return Ask(Reference(name, draft.__key__()), "__init__", args, then, to, frame)
+    return Ask(Reference(name, key_of(draft)), "__init__", args, then, to, frame)
 
 
 def _reached(blocks: list[Block]) -> list[Block]:

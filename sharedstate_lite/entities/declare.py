@@ -81,9 +81,17 @@ def copied(value: Any, where: str = "a value", refer: Callable[[str, str], Refer
     if kind is float and math.isfinite(value):
         return value
     if hasattr(kind, "__entity__"):
-        return refer(kind.__entity__.name, value.__key__())
+        return refer(kind.__entity__.name, key_of(value))
     what = repr(value) if kind is float else "a dict with other keys than str" if kind is dict else kind.__name__
     raise NotPlain(f"{where} holds {what}; data are int, str, bool, None, finite float, list, tuple, dict, references")
+
+
+def key_of(me: Any) -> str:
+    """Return the key of an entity. Raises NotPlain if it is no str."""
+    key = me.__key__()
+    if type(key) is not str:
+        raise NotPlain(f"{type(me).__name__}.__key__ returns {key!r}; a key is a str")
+    return key
 
 
 def check_state(name: str, state: dict[str, Any]) -> None:

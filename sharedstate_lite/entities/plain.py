@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .declare import ATOMS, Reference, check_state, copied, text_of
+from .declare import ATOMS, Reference, check_state, copied, key_of, text_of
 from .errors import MOST_DEPTH, Refused
 from .program import Program
 
@@ -76,7 +76,7 @@ class PlainStore:
         for row in rows:
             me = self._made(cls, row)
             check_state(cls, me.__dict__)
-            self.tables[cls][me.__key__()] = me
+            self.tables[cls][key_of(me)] = me
 
     def state(self, who: Reference) -> dict[str, Any]:
         """Return a copy of an entity's state. Raises KeyError for an unknown one."""
@@ -155,7 +155,7 @@ class PlainStore:
 
     def _create(self, cls: str, args: Sequence[Any]) -> Reference:
         me = self._made(cls, args)
-        key = me.__key__()
+        key = key_of(me)
         if key in self.tables[cls]:
             raise Refused(f"{cls} {key} exists")
         self._undo.setdefault((cls, key), None)
@@ -195,4 +195,4 @@ def _reference(store: PlainStore, name: str) -> Any:
 
 def _own(store: PlainStore, name: str, method: str) -> Any:
     """An own method that asks is a question to ``self``."""
-    return lambda self, *args: store._ask(name, self.__key__(), method, args)
+    return lambda self, *args: store._ask(name, key_of(self), method, args)

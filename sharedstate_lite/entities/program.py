@@ -37,7 +37,7 @@ from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
 from .rules import Rules, check_class, constant, value_of
-from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter
+from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter, no_memory_error
 
 Target = Callable[..., Any] | New | Many
 
@@ -184,10 +184,7 @@ def _closure(first: set[str], calls: Mapping[str, set[str]]) -> set[str]:
 class _NoMemoryError(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.AST:
         self.generic_visit(node)
-        if node.handlers:
-            first = ast.ExceptHandler(ast.Name("MemoryError", ast.Load()), None, [ast.Raise()])
-            node.handlers.insert(0, ast.copy_location(first, node))
-        return node
+        return no_memory_error(node)
 
 
 def _class_code(declared: Declaration) -> Any:

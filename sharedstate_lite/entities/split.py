@@ -389,6 +389,14 @@ class Splitter:
         self._join(ends, s)
 
 
+def no_memory_error(node: ast.Try) -> ast.Try:
+    """Let no handler of a try catch MemoryError: a replay with more memory would go another way."""
+    if node.handlers:
+        handler = ast.ExceptHandler(_load("MemoryError"), None, [ast.copy_location(ast.Raise(), node)])
+        node.handlers.insert(0, ast.copy_location(handler, node))
+    return node
+
+
 class _NoAnnotations(ast.NodeTransformer):
     """Annotations are not evaluated in a method."""
 
@@ -415,7 +423,7 @@ class _Whole(ast.NodeTransformer):
         node.body = [self.visit(s) for s in node.body]
         node.orelse = [self.visit(s) for s in node.orelse]
         node.finalbody = [self.visit(s) for s in node.finalbody]
-        return node
+        return no_memory_error(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         return node
