@@ -10,26 +10,10 @@ from pathlib import Path
 from ..errors import UsageError, VoidError
 from ..statuses import FAILED, OK, Parser, status_of
 from .build import build
-from .fields import Toml
 from .master import PUBLIC
 from .regions import MasterError
 
 _EXAMPLE = "python -m grader lab build labs/1-max-and-join"
-
-
-class Steps:
-    """Shows the steps of a build, one line for each."""
-
-    def __init__(self, mutants: int) -> None:
-        """``mutants``: the number of wrong solutions. The build has four more steps."""
-        self._all, self._at, self._began = mutants + 4, 0, time.monotonic()
-
-    def say(self, step: str) -> None:
-        """Show the step that starts now, and the time left if all steps take equally long."""
-        past = time.monotonic() - self._began
-        left = f"about {past / self._at * (self._all - self._at):.0f} s left" if self._at > 1 else "time left unknown"
-        self._at += 1
-        print(f"[{self._at} of {self._all}, {past:.1f} s, {left}] {step}", file=sys.stderr, flush=True)
 
 
 def main(args: list[str]) -> int:
@@ -50,10 +34,13 @@ def _run(args: list[str]) -> int:
     if not (lab / "lab.toml").is_file():
         raise UsageError(f"{given.lab} is no master of a lab, which is a folder with lab.toml; example: {_EXAMPLE}")
     out = given.out or Path("build") / "labs" / lab.name
-    secret = PUBLIC if given.secret is None else _secret(given.secret)
+    secret, began = PUBLIC if given.secret is None else _secret(given.secret), time.monotonic()
+
+    def say(step: str) -> None:
+        print(f"[{time.monotonic() - began:5.1f} s] {step}", file=sys.stderr, flush=True)
+
     try:
-        steps = Steps(len(Toml(lab / "mutants.toml").values) if (lab / "mutants.toml").is_file() else 0)
-        proof = build(lab, out.absolute(), secret, steps.say)
+        proof = build(lab, out.absolute(), secret, say)
     except MasterError as error:
         print(f"{given.lab} is not built:\n\n" + "\n\n".join(error.problems), file=sys.stderr)
         return FAILED

@@ -56,8 +56,8 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
             for judged in judging(master.checks, next(workers), {}):
                 if judged.result.outcome == PASS:
                     proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
-            for mutant, worker in zip(master.mutants, workers, strict=True):
-                say(f"wrong solution {mutant.name}")
+            for number, (mutant, worker) in enumerate(zip(master.mutants, workers, strict=True), 1):
+                say(f"wrong solution {number} of {len(master.mutants)}: {mutant.name}")
                 failed = (judged for judged in judging(master.checks, worker, {}) if judged.result.outcome != PASS)
                 _wrong(mutant, next(failed, None), master, proof)
         except (GraderError, OSError):
