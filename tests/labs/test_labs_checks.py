@@ -17,6 +17,7 @@ from in_process import Here
 from grader.lab import Case
 from grader.lab.checks import Cases, load
 from grader.lab.judge import PASS, judging
+from grader.student.local import Local
 from grader.worker import Student
 
 LABS = sorted(path.parent for path in (Path(__file__).resolve().parents[2] / "labs").glob("*/lab.toml"))
@@ -91,3 +92,17 @@ def test_odd_answers_are_wrong(lab: Path, how: str) -> None:
             if result.outcome == PASS:
                 passed.add((result.check, str(odd)))
     assert passed <= {("few", "[]")}
+
+
+@pytest.mark.parametrize(("base", "passes"), [("ValueError", True), ("UnicodeError", True), ("LookupError", False)])
+def test_a_refusal_may_be_a_subclass(base: str, passes: bool, tmp_path: Path) -> None:
+    """Lab 2 says "raises ValueError": an exception of a class that inherits from it is one."""
+    (lab,) = (lab for lab in LABS if lab.name.startswith("2-"))
+    text = (lab / "solution.py").read_text().replace("raise ValueError(", "raise TooEarlyError(")
+    assert text.count("raise TooEarlyError(") == 3
+    (tmp_path / "solution.py").write_text(f"{text}\n\nclass TooEarlyError({base}):\n    pass\n")
+    with Local(tmp_path, "solution") as local:
+        refusals = [one for one in load(lab / "checks.py") if one.id == "refusals"]
+        (judged,) = judging(refusals, local, {})
+    assert judged.result.outcome == (PASS if passes else "error")
+    assert passes or judged.result.got.startswith("TooEarlyError: ")
