@@ -130,12 +130,8 @@ class EntityBin:
     def _asked(self, message: AskMessage) -> EntityMessage:
         request, who, what, args, back = message
         try:
-            if what == "__init__":
-                if (who.cls, who.key) in self.state:
-                    raise Refused(f"{who.cls} {who.key} exists")
-                self.state[who.cls, who.key] = {}
-            elif (who.cls, who.key) not in self.state:
-                raise Refused(f"{who.cls} {who.key} is unknown")
+            if ((who.cls, who.key) in self.state) == (what == "__init__"):
+                raise Refused(f"{who.cls} {who.key} {'exists' if what == '__init__' else 'is unknown'}")
             if args is None:
                 return AnswerMessage(request, copied(getattr(self._entity(who), what)), None, back)
             if back is not None and back.depth >= MOST_DEPTH:
@@ -145,6 +141,7 @@ class EntityBin:
             raise
         except Exception as error:
             return AnswerMessage(request, None, text_of(error), back)
+        self.state.setdefault((who.cls, who.key), {})
         return self._run(request, who, what, 0, frame, back)
 
     def _run(
@@ -165,8 +162,7 @@ class EntityBin:
                     depth = back.depth + 1 if back else 1
                     kept = copied_frame(step.frame)
                     waiting = Waiting(who, method, at, step.then, step.name, kept, back, depth)
-                    args = None if step.args is None else copied(step.args)
-                    return AskMessage(request, step.who, step.what, args, waiting)
+                    return AskMessage(request, step.who, step.what, step.args, waiting)
                 at, frame = step
             raise RuntimeError(f"{who.cls}.{method} has run {MOST_BLOCKS} blocks without a question or an end")
         except MemoryError:

@@ -11,7 +11,7 @@ block goes on. `Return` is the end. A block may change the lists in its frame: a
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from .declare import Reference, copied, key_of
@@ -24,7 +24,7 @@ Frame = dict[str, Any]
 
 
 class Ask:
-    """A question: ``who`` is a reference, ``args`` is None if ``what`` is an attribute.
+    """A question: ``who`` is a reference, ``args`` is None if ``what`` is an attribute, else a copy of them.
 
     ``what`` is ``__init__`` for a creation; its answer is the reference, or Refused if the key exists.
     """
@@ -36,7 +36,8 @@ class Ask:
     ) -> None:
         if not isinstance(who, Reference):
             raise AttributeError(f"{type(who).__name__!r} object has no attribute {what!r}")
-        self.who, self.what, self.args, self.then, self.name, self.frame = who, what, args, then, name, frame
+        self.who, self.what, self.then, self.name, self.frame = who, what, then, name, frame
+        self.args: tuple[Any, ...] | None = copied(args, "an argument")
 
 
 class Return:
@@ -185,7 +186,7 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
 def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
     """Return the question that creates an entity: its key is what ``__key__`` says after ``__init__``."""
     draft: Any = object.__new__(cls)
-    draft.__init__(*args)
+    draft.__init__(*copied(args, "an argument"))
     return Ask(Reference(name, key_of(draft)), "__init__", args, then, to, frame)
 
 
@@ -217,15 +218,16 @@ def _reached(blocks: list[Block]) -> list[Block]:
 
 
 def _loads(node: ast.AST) -> set[str]:
-    """Names that an expression reads; those that a comprehension or a lambda in it binds are left out."""
-    loads = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    for inner in ast.walk(node):
-        match inner:
-            case ast.comprehension(target=target):
-                loads -= {name for n in ast.walk(target) for name in binds(n)}
-            case ast.arg(arg=name) | ast.NamedExpr(target=ast.Name(id=name)):
-                loads.discard(name)
-    return loads
+    """Names that code reads; those of a comprehension or a lambda in it are its own."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()):
+            return {name}
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
+            own = {name for inner in ast.walk(node) for name in binds(inner)}
+            first = set() if isinstance(node, ast.Lambda) else _loads(node.generators[0].iter)
+            return first | set().union(*map(_loads, ast.iter_child_nodes(node))) - own
+        case _:
+            return set().union(*map(_loads, ast.iter_child_nodes(node)))
 
 
 Flow = tuple[set[str], set[str] | None]
@@ -287,7 +289,17 @@ def _flow(s: ast.stmt) -> Flow:
             return _loads(s) - inner, {name}
         case ast.AugAssign(target=ast.Name(id=name)):
             return _loads(s) | {name}, {name}
-    return _loads(s), {name for n in ast.walk(s) if not isinstance(n, ast.comprehension) for name in binds(n)}
+    given = set() if isinstance(s, ast.Expr | ast.Assert) else {name for n in _own(s) for name in binds(n)}
+    walrus = {n.target.id for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
+    return _loads(s) - walrus, given | walrus
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement, those of comprehensions and lambdas left out."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
+            yield from _own(child)
 
 
 def _liveness(blocks: list[Block], bound: set[str]) -> None:

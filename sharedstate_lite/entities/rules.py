@@ -95,6 +95,8 @@ class Rules:
                 raise self._refuse("Form", node, text)
             case ast.Delete(targets=targets) if any(isinstance(t, ast.Name) for t in targets):
                 raise self._refuse("Form", node, "deletes a name; set it to None")
+            case ast.ExceptHandler(name=str(name)) if self._reads(self.method, name) - self._reads(node, name):
+                raise self._refuse("Unset", node, f"uses {name} after its except clause, where Python deletes it")
             case ast.ExceptHandler(type=None):
                 raise self._refuse("Form", node, "catches everything; write except Exception")
             case ast.Constant(value=bytes() | complex()):
@@ -129,6 +131,13 @@ class Rules:
                             f"stores {ast.unparse(value)} in {ast.unparse(target)}, which is no data; write list(...)"
                         )
                         raise self._refuse("NotPlain", node, text)
+
+    @staticmethod
+    def _reads(node: ast.AST, name: str) -> set[int]:
+        clauses = [n for n in ast.walk(node) if isinstance(n, ast.ExceptHandler) and n.name == name]
+        inside = {id(n) for clause in clauses for n in ast.walk(clause)}
+        reads = {id(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name}
+        return reads - inside if isinstance(node, ast.FunctionDef) else reads
 
     def _global(self, node: ast.Name) -> None:
         name = node.id

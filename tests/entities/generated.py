@@ -37,6 +37,9 @@ class Item:
         self.name, self.n = name, n
     def __key__(self):
         return self.name
+    def total(self, xs: list[int]) -> int:
+        xs.append(self.n)
+        return sum(xs)
     def put(self, e: int) -> int:
         self.n += e
         return self.n
@@ -68,15 +71,17 @@ class Writer:
         x, y, z = (self.number(depth - 1) for _ in range(3))
         item = self.rng.choice(self.items)
         other = self.rng.choice(self.items)
+        name = x[:1] if x[0] in "abe" else "1"
         shown = "a" if "'" in item else f"len(f'{{{item}.n}}{{b}}')"
         return self.rng.choice(
             [
                 f"({x} + {y})", f"({x} - {y})", f"({x} < {y})", f"(not {x})", f"({x} // {y})", f"max({x}, {y})",
                 f"({x} if {y} else {z})", f"({x} and {y})", f"({x} or {y} or {z})", f"sum([{x}, {y}])",
                 f"[{x}, {y}][{z}]", f"{{'p': {x}, 'q': {y}}}['q']", f"self.xs[{x}]", shown,
-                f"sum(q + {x[:1] if x[0] in 'abe' else 1} for q in self.xs)", f"({x} + {item}.n + {y})",
+                f"sum(q + {name} for q in self.xs)", f"({x} + {item}.n + {y})",
                 f"{item}.n", f"{item}.put({x})", f"{item}.back(self, {x})", f"len({item}.many({x}))",
                 f"{item}.key.count('i')", f"int({item} == {other})", f"Item('m' + str({x}), {y}).n",
+                f"{item}.total(xs)", f"len(xs + [{x}])", f"sum(a for a in xs) + (lambda b: b + {name})(a)",
                 f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)",
             ]
         )  # fmt: skip
@@ -95,41 +100,43 @@ class Writer:
         """One statement."""
         e, f = self.number(), self.number(1)
         item = self.rng.choice(self.items)
-        kind = self.rng.randrange(24 if depth else 14)
+        kind = self.rng.randrange(10, 30) if depth else self.rng.randrange(20)
         simple = [
             f"a = {e}", f"b = {e}", f"a += {e}", f"self.n = {e}", f"self.n -= {e}", f"self.xs.append({e})",
             f"self.xs[{f}] = {e}", f"self.tags['k'] = {e}", f"self.tags['k'] += {e}", f"a, b = {e}, {f}",
             f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})",
-            f"self.seen.append(({item}, {e}))",
+            f"self.seen.append(({item}, {e}))", f"xs = [{e}, {f}]", f"xs.append({e})", "xs = list(self.xs)",
+            "self.xs = list(xs)", "xs += self.xs", f"xs = {item}.many({e})",
         ]  # fmt: skip
-        if kind < 14:
+        if kind < 20:
             return [simple[kind]], True
-        if kind == 14:
+        if kind == 20:
             return [f"return {e}"], False
-        if kind == 15:
+        if kind == 21:
             return [f"raise {self.rng.choice(['Refused', 'ValueError'])}(str({e}))"], False
-        if kind == 16 and self.loops:
+        if kind == 22 and self.loops:
             return [self.rng.choice(["break", "continue"])], False
-        if kind == 17 and self.caught:
+        if kind == 23 and self.caught:
             return ["raise"], False
-        if kind in (16, 17, 18):
+        if kind in (22, 23, 24):
             one, falls = self.body(depth - 1)
             other, falls_too = self.body(depth - 1)
             if self.rng.random() < 0.5:
                 return [f"if {e}:", *_inside(one)], True
             return [f"if {e}:", *_inside(one), "else:", *_inside(other)], falls or falls_too
-        if kind in (19, 20, 21):
+        if kind in (25, 26, 27):
             self.counters += 1
             c = f"c{self.counters}"
             self.loops += 1
             caught, self.caught = self.caught, 0
-            if kind == 19:
+            if kind == 25:
                 self.items.append(c)
                 head = [f"for {c} in {self.rng.choice(['items', '[x, self.peer]'])}:"]
                 body, _ = self.body(depth - 1)
                 self.items.pop()
-            elif kind == 20:
-                head = [f"for a, {c} in [({e}, {f}), (1, 2)]:"]
+            elif kind == 26:
+                over = self.rng.choice([f"a, {c} in [({e}, {f}), (1, 2)]", f"{c} in xs[:3]", "b in list(xs)"])
+                head = [f"for {over}:"]
                 body, _ = self.body(depth - 1)
             else:
                 head = [f"{c} = 0", f"while {c} < 3:", f"    {c} += 1"]
@@ -163,7 +170,7 @@ def source(rng: Random) -> str:
         lines, falls = writer.body(depth)
         while name == "own" and any("items" in line for line in lines):
             lines, falls = writer.body(depth)
-        body = ["a, b = 0, 1", *lines] + (["return a + b"] if falls else [])
+        body = ["a, b, xs = 0, 1, [3]", *lines] + (["return a + b"] if falls else [])
         text += textwrap.indent(f"def {name}(self, {parameters}):\n" + "\n".join(_inside(body)) + "\n", "    ")
     return text + TAIL
 

@@ -296,6 +296,13 @@ CASES = [
         "def sees(self, item: Item):\n    n = 0\n    if self.total:\n        n = 1\n    item.put(n)",
     ),
     Case(
+        "Unset",
+        "def sees(self, item: Item):\n    e = None\n    try:\n        item.put(1)\n    except Refused as e:  # here\n"
+        "        pass\n    return e",
+        "User.sees uses e after its except clause, where Python deletes it",
+        "def sees(self, item: Item):\n    try:\n        item.put(1)\n    except Refused as e:\n        raise e",
+    ),
+    Case(
         "Never",
         "def sees(self, item: Item):\n    return item.price\n    self.total = 1  # here",
         "User.sees never reaches this line: line 30 leaves before it",
