@@ -98,11 +98,12 @@ class CompiledBlock(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A compiled method. ``blocks`` by number; the first is 0."""
+    """A compiled method. ``blocks`` by number; the first is 0. ``annotations``: for each parameter a text, or empty."""
 
     cls: str
     method: str
     parameters: tuple[str, ...]
+    annotations: tuple[str, ...]
     defaults: tuple[Any, ...]
     transactional: bool
     blocks: dict[int, CompiledBlock]
@@ -158,7 +159,8 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
         compiled[at] = CompiledBlock(at, run, block.live, handlers, source, tuple(edges), tuple(asks))
     defaults = tuple(default.value for default in method.args.defaults if isinstance(default, ast.Constant))
     transactional = getattr(vars(declared.cls)[method.name], "__transactional__", False)
-    return Machine(declared.name, method.name, parameters, defaults, transactional, compiled)
+    annotations = tuple(ast.unparse(a.annotation) if a.annotation else "" for a in method.args.args[1:])
+    return Machine(declared.name, method.name, parameters, annotations, defaults, transactional, compiled)
 
 
 def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:

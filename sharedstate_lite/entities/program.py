@@ -29,6 +29,7 @@ import contextlib
 import copy
 import hashlib
 import linecache
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -128,13 +129,18 @@ class Program:
     @property
     def digest(self) -> str:
         """A hash of the classes' syntax trees and of the routes: a log can be replayed only by the same program."""
-        parts = [ast.dump(declared.node) for _, declared in sorted(self.declared.items())]
+        parts = []
+        for name, declared in sorted(self.declared.items()):
+            constants = {n: v for n, v in sorted(self._known[name].items()) if not isinstance(v, type)}
+            parts.append(f"{ast.dump(declared.node)} {constants}")
         for path, target in sorted(self.routes.items()):
-            text = f"{type(target).__name__} {target[:2]}" if isinstance(target, tuple) else target.__qualname__
-            if isinstance(target, Many):
-                code: Any = target.arguments.__code__
-                text += f" {code.co_code} {code.co_consts} {code.co_names}"
-            parts.append(f"{path} {text}")
+            match target:
+                case New(cls, name):
+                    parts.append(f"{path} new {cls.__name__} {name}")
+                case Many(number, cls, arguments):
+                    parts.append(f"{path} many {number} {cls.__name__}{_code_text(arguments.__code__)}")
+                case _:
+                    parts.append(f"{path} {target.__qualname__}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _names(self) -> dict[tuple[str, str], Names]:
@@ -179,6 +185,11 @@ def _closure(first: set[str], calls: Mapping[str, set[str]]) -> set[str]:
     while more := set().union(*(calls[name] for name in found)) - found:
         found |= more
     return found
+
+
+def _code_text(code: types.CodeType) -> str:
+    consts = [_code_text(const) if isinstance(const, types.CodeType) else const for const in code.co_consts]
+    return f" {code.co_code.hex()} {code.co_names} {consts}"
 
 
 class _NoMemoryError(ast.NodeTransformer):

@@ -298,6 +298,9 @@ def check_class(shape: Shape, shapes: Mapping[str, Shape]) -> None:
     for part in declared.node.body:
         if isinstance(part, ast.AnnAssign):
             rules.annotation(part.annotation)
+    if taken := {"cls"} & {*shape.attributes, *shape.methods} | {"key"} & {*shape.methods}:
+        text = f"{shape.name}.{taken.pop()} has the name of a reference's own part; choose another"
+        raise declared.refuse("Form", declared.node, text)
     key = {n.attr for n in ast.walk(declared.methods["__key__"]) if isinstance(n, ast.Attribute)}
     for name, method in declared.methods.items():
         if name == "__init__":

@@ -278,6 +278,12 @@ CASES = [
         "def sees(self, item: Item):\n    self.notes[item.price] = 1",
     ),
     Case(
+        "Form",
+        "def key(self):\n    return 1",
+        "User.key has the name of a reference's own part; choose another",
+        "def keys(self):\n    return 1",
+    ),
+    Case(
         "Keywords",
         "def sees(self, item: Item):\n    item.put(n=1)  # here",
         "put of an entity is asked with arguments by position",
@@ -416,7 +422,7 @@ def test_a_rule(case: Case) -> None:
         declared(case.wrong)
     error = found.value
     assert (error.rule, case.says in str(error)) == (case.rule, True), str(error)
-    assert marked(error), str(error)
+    assert marked(error) or "# here" not in case.wrong, str(error)
     assert str(error).startswith(f"{error.file}:{error.line}: {error.rule}: ")
     declared(case.right)
 
