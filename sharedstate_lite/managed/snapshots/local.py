@@ -1,14 +1,14 @@
 """Recovery of one operator: only c crashes. The sources and k keep running and keep their state.
 
-What k was told cannot be taken back, so c must not tell k anything that its recovery contradicts. Three answers: write
-the output before it is sent (MillWheel), replay in an order that never varies (SEEP), or replay in the order that k was
-told (Clonos). The sink is plain, since k does not crash.
+What k has received cannot be taken back, so c must not send k anything that its recovery contradicts. Three answers: write
+the output before it is sent (MillWheel), replay in an order that never varies (SEEP), or replay in the order that k
+knows (Clonos). The sink is plain, since k does not crash.
 
 >>> from sharedstate_lite.managed.snapshots.explore import explore
 >>> explore(CausalLogs()), explore(CausalLogs(replay_order=False)).end.output
 (right: 3 of 3 outcomes, (10, 3, 13))
 
-Two rows of source 1 and one of source 2 never give 10, then 3: k was told of two different runs.
+Two rows of source 1 and one of source 2 never give 10, then 3: k has received totals of two different runs.
 
 Source: Akidau et al., MillWheel, VLDB 2013; Castro Fernandez et al., Integrating Scale Out and Fault Tolerance in
 Stream Processing using Operator State Management, SIGMOD 2013 (SEEP); Silvestre et al., Clonos, SIGMOD 2021.
@@ -176,7 +176,7 @@ class UpstreamBackup(SumJob[BackupWorld]):
 class CausalWorld(BarrierWorld):
     """``order`` are the channels of c's rows since its snapshot, ``taken`` is their number since the start.
 
-    ``known`` is the longest order that k was told since the snapshot. ``follow`` is what a recovering c must repeat.
+    ``known`` is the longest order that k has received since the snapshot. ``follow`` is what a recovering c must repeat.
     """
 
     order: tuple[int, ...] = ()
@@ -252,5 +252,5 @@ class CausalLogs(Aligned):
     def broken(self, world: BarrierWorld) -> str:
         assert isinstance(world, CausalWorld)
         if len(world.known) < len(world.told) - len(world.saved.told):
-            return "k was told an output without the order that it depends on"
+            return "k has received an output without the order that it depends on"
         return super().broken(world)
