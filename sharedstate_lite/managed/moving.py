@@ -45,7 +45,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -60,21 +60,6 @@ from .bins import BinMove
 
 NEVER = int(np.iinfo(np.int64).max)
 """The time of a timer that is not set."""
-
-
-class BinState(Protocol):
-    """The state of some bins, which a worker updates. A class whose instances can be pickled."""
-
-    bins: int
-
-    def step(self, time: int, rows: Words, own: Sequence[int]) -> None:
-        """Process the rows int64[k, n] of an epoch. All are in the bins ``own``, whose watermark is then ``time``."""
-
-    def take(self, own: Sequence[int]) -> bytes:
-        """Remove bins, with their pending timers, and return them."""
-
-    def give(self, blob: bytes) -> None:
-        """Add the bins that `take` returned."""
 
 
 class Pauses:
@@ -160,7 +145,7 @@ class BinWorker:
     """
 
     def __init__(
-        self, me: int, state: BinState, send: Callable[[int, int, bytes], None], done: Callable[[int, int], None]
+        self, me: int, state: Pauses, send: Callable[[int, int, bytes], None], done: Callable[[int, int], None]
     ) -> None:
         self.me, self.state, self._send, self._done = me, state, send, done
         self.own: set[int] = set()
@@ -216,7 +201,7 @@ class BinWorker:
             self._done(*self._open.pop(0))
 
 
-def _work(me: int, state: BinState, driver: Connection, peers: dict[int, Connection]) -> None:
+def _work(me: int, state: Pauses, driver: Connection, peers: dict[int, Connection]) -> None:
     """Run a worker until the driver closes its channel, or another worker exits."""
     outgoing: SimpleQueue[tuple[int, int, bytes]] = SimpleQueue()
     worker = BinWorker(me, state, lambda *message: outgoing.put(message), lambda *done: driver.send(("done", *done)))
@@ -276,7 +261,7 @@ class WorkerProcesses:
     Every method raises StateError if a worker has exited or failed. Then call `restore`.
     """
 
-    def __init__(self, workers: int, state: BinState, owners: Sequence[int] | None = None) -> None:
+    def __init__(self, workers: int, state: Pauses, owners: Sequence[int] | None = None) -> None:
         self.workers, self._empty = workers, state
         self.owners = list(bins.plan([0] * state.bins, workers) if owners is None else owners)
         self.finished: dict[int, float] = {}
@@ -390,7 +375,7 @@ class WorkerProcesses:
             self.poll()
         return [self._snapshots[worker] for worker in range(self.workers)]
 
-    def contents(self) -> Any:
+    def contents(self) -> Pauses:
         """Return the state of all workers in one object, after all epochs that were sent."""
         whole = deepcopy(self._empty)
         for _, blob in self.snapshot():
