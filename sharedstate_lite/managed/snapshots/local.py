@@ -1,8 +1,8 @@
 """Recovery of one operator: only c crashes. The sources and k keep running and keep their state.
 
-What k has received cannot be taken back, so c must not send k anything that its recovery contradicts. Three answers: write
-the output before it is sent (MillWheel), replay in an order that never varies (SEEP), or replay in the order that k
-knows (Clonos). The sink is plain, since k does not crash.
+What k has received cannot be taken back, so c must not send k anything that its recovery contradicts. Three answers:
+write the output before it is sent (MillWheel), replay in an order that never varies (SEEP), or replay in the order that
+k knows (Clonos). The sink is plain, since k does not crash.
 
 >>> from sharedstate_lite.managed.snapshots.explore import explore
 >>> explore(CausalLogs()), explore(CausalLogs(replay_order=False)).end.output
@@ -176,7 +176,7 @@ class UpstreamBackup(SumJob[BackupWorld]):
 class CausalWorld(BarrierWorld):
     """``order`` are the channels of c's rows since its snapshot, ``taken`` is their number since the start.
 
-    ``known`` is the longest order that k has received since the snapshot. ``follow`` is what a recovering c must repeat.
+    ``known`` is the longest order that k has received since the snapshot. ``follow`` is what c must repeat in recovery.
     """
 
     order: tuple[int, ...] = ()
