@@ -128,7 +128,8 @@ class Groups(NamedTuple):
     @property
     def last(self) -> npt.NDArray[np.intp]:
         """The last row of each group, in order of arrival."""
-        return self.order.take(np.append(self.starts[1:], len(self.order)) - 1)
+        ends = np.append(self.starts[1:], len(self.order)) if len(self.starts) else self.starts
+        return self.order.take(ends - 1)
 
     @property
     def member(self) -> npt.NDArray[np.intp]:
@@ -178,10 +179,9 @@ class BatchKeys:
         return self.words.take(self.groups.order.take(self.groups.starts), axis=1)
 
     @cached_property
-    def latest(self) -> Words:
-        """The greatest time of each distinct key, int64[m]."""
-        groups = self.groups
-        return np.maximum.reduceat(self.times.take(groups.order), groups.starts) if len(self) else self.times
+    def last(self) -> Words:
+        """The time of each distinct key's last row, int64[m]."""
+        return self.times.take(self.groups.last)
 
 
 class RowBatch:

@@ -322,10 +322,10 @@ class KeyedState:
         return all(isinstance(kind, Scalar) for kind in fields)
 
     def _replace(
-        self, identity: Words, owner: npt.NDArray[np.intp], old: Words, lines: Sequence[Words], latest: Words
+        self, identity: Words, owner: npt.NDArray[np.intp], old: Words, lines: Sequence[Words], times: Words
     ) -> None:
         """Write one row for each of the distinct identities, int64[k, m], in place of the rows that were found."""
-        last = [latest + self.ttl] if self.ttl is not None else []
+        last = [times + self.ttl] if self.ttl is not None else []
         new = np.vstack([identity, *lines, *last])
         full = np.full_like(new, 0)
         full[:, owner] = old
@@ -383,7 +383,7 @@ class ValueState(KeyedState):
             scope, keys = self._scope(), value
             lines = [line.take(keys.groups.last) for line in self._columns(values, len(keys))]
             owner, old = scope.read(self.relations[0], keys.unique)
-            self._replace(keys.unique, owner, old, lines, keys.latest)
+            self._replace(keys.unique, owner, old, lines, keys.last)
         else:
             listed = list(values)
             for at in self._scope().each(value):
@@ -484,28 +484,22 @@ class ReducingState(ValueState):
 
     def _add_columns(self, keys: BatchKeys, values: Any) -> None:
         self._enter(keys)
-        lines, groups, wide = self._columns(values, len(keys)), keys.groups, isinstance(self.kind, Struct)
+        lines, wide = self._columns(values, len(keys)), isinstance(self.kind, Struct)
+        some = np.ones(len(keys), dtype=bool) if wide else lines[0] != NULL
+        if not some.all():
+            keys, lines = keys[some], [lines[0].compress(some)]
+        groups, first = keys.groups, self.relations[0].key + wide
         owner, old = self._scope().read(self.relations[0], keys.unique)
         out = [np.ones(len(groups.starts), dtype=np.int64)] if wide else []
         for at, (column, reducer) in enumerate(zip(self._leaves, self._names, strict=True)):
             before = np.full(len(groups.starts), NULL)
-            before[owner] = old[self.relations[0].key + wide + at]
+            before[owner] = old[first + at]
             try:
                 added = reduce_groups(lines[wide + at], groups, reducer, column.type)
                 out.append(combine(before, added, reducer, column.type))
             except OverflowError as error:
                 raise self._fault(error) from error
-        if not wide:
-            # As with single values, a key whose values are all NULL keeps what it has.
-            some = (out[0] != NULL).nonzero()[0]
-            if len(some) < len(out[0]):
-                place = np.full(len(out[0]), -1)
-                place[some] = np.arange(len(some))
-                known = place.take(owner) >= 0
-                owner, old = place.take(owner.compress(known)), old.compress(known, axis=1)
-                self._replace(keys.unique.take(some, axis=1), owner, old, [out[0].take(some)], keys.latest.take(some))
-                return
-        self._replace(keys.unique, owner, old, out, keys.latest)
+        self._replace(keys.unique, owner, old, out, keys.last)
 
 
 def function_name(function: Any) -> Any:
@@ -753,9 +747,8 @@ class MapState(KeyedState):
             raise self._fault("the key of a MAP cannot be NULL")
         groups, lines = grouped(entry), self._columns(values, len(key))
         some = entry.take(groups.last, axis=1)
-        latest = np.maximum.reduceat(key.times.take(groups.order), groups.starts) if len(key) else key.times
         owner, old = scope.read(self.relations[0], some[:-1], some[-1:])
-        self._replace(some, owner, old, [line.take(groups.last) for line in lines], latest)
+        self._replace(some, owner, old, [line.take(groups.last) for line in lines], key.times.take(groups.last))
 
     def table(self, keys: BatchKeys) -> pd.DataFrame:
         """Return all entries of the ``keys`` in ``rows()``, for values of a scalar type.
