@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 if TYPE_CHECKING:
@@ -103,3 +104,23 @@ def longest(info: DataFrame, visit: DataFrame) -> DataFrame:
         outputMode="Update",
         timeMode="None",
     )
+
+
+class ByRow(StatefulProcessor):
+    """The count, sum and maximum of one key: a lookup and an update of a ValueState for each row."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state variable."""
+        self.total = handle.getValueState("total", "n BIGINT, s BIGINT, most BIGINT")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        """Update the state with each row, and emit it once."""
+        n, s, most = 0, 0, 0
+        for row in rows:
+            n, s, most = self.total.get() or (0, 0, row.x)
+            n, s, most = n + 1, s + row.x, max(most, row.x)
+            self.total.update((n, s, most))
+        yield Row(key=key[0], n=n, s=s, most=most)
+
+    def close(self) -> None:
+        """Nothing is held."""

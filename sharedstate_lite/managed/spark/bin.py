@@ -41,7 +41,7 @@ from ..instance import Instance
 from ..stores.base import STATE
 from ..stores.columns import ColumnStore
 from ..stores.protocol import Relation, bins_of
-from .rows import pack_rows, sorted_rows
+from .rows import full_rank, pack_rows, sorted_rows
 
 TICK, EVENTS, COPY, GIVE, DROP = 1, 2, 3, 4, 5
 
@@ -179,10 +179,13 @@ class ManagedBin(StoredBin):
             (Path(work) / STATE).replace(target)
 
 
-def _below(rank: Any, parents: list[Any]) -> Any:
-    """Return the rank of a row that follows from a row of this operator, whose own rank decides."""
-    position = rank if isinstance(rank, int) else rank[1]
-    return [0, parents[position]] if isinstance(rank, int) or rank[0] == 0 else rank
+def _below(rank: Any, parents: list[tuple[Any, int]]) -> Any:
+    """Return the rank of a row: if it follows from an input row, that row's rank and position decide."""
+    kind, position, *_ = (0, rank) if isinstance(rank, int) else rank
+    if kind:
+        return rank
+    parent, number = parents[position]
+    return [0, [full_rank(parent), number]]
 
 
 def read_input(file: Path, *columns: str) -> pa.Table:

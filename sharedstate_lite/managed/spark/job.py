@@ -187,8 +187,8 @@ class ManagedJob:
         files = (f for f in self._folder.glob("*.parquet") if not f.name.startswith((".", "_")) and f.name not in seen)
         return sorted(files, key=lambda f: (f.stat().st_mtime_ns, f.name))
 
-    def run_available(self, clock: Any = None) -> int:
-        """Process all input files that are there, and all moves under way. Returns the number of files.
+    def run_available(self, clock: Any = None, moves: bool = True) -> int:
+        """Process all input files that are there, and then all ``moves`` under way. Returns the number of files.
 
         ``clock`` is what operators read as ``self.clock``: a number or a text. Raises RowError for wrong or late rows,
         and StateError if a callback raises. The file is then not processed, and the state is as before it.
@@ -200,7 +200,7 @@ class ManagedJob:
         while files := self.waiting():
             self._batch(files[0], NULL, clock)
             done += 1
-        while self._steps or self._last["copied"]:
+        while moves and self.moving:
             self._batch(None, NULL, None)
         return done
 
@@ -362,13 +362,18 @@ class ManagedJob:
 
     # --- moving -----------------------------------------------------------------
 
+    @property
+    def moving(self) -> bool:
+        """Whether bins are moving, or will move in the next micro-batches."""
+        return bool(self._steps or self._last["copied"])
+
     def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> int:
         """Let the bins move to ``workers`` slots while the job runs, and return the number of steps.
 
         Each of the next micro-batches makes one step; `run_available` makes those that are left. The number of slots
         is the largest number of workers. Raises StateError if a move is under way.
         """
-        if self._steps or self._last["copied"]:
+        if self.moving:
             raise StateError("bins are moving already; run_available() completes the move")
         if not isinstance(workers, int) or not 1 <= workers <= self.slots:
             raise StateError(f"cannot rescale to {shorten(workers)} workers: there are {self.slots} slots; pass a "

@@ -32,7 +32,7 @@ def pack_rows(emitted: Emitted, index: Words, strings: Dictionary) -> bytes:
     >>> blob = pack_rows(Emitted(events, [7, 4]), np.array([0, 1]), mine)
     >>> rows, ranks = sorted_rows([blob], schema, Dictionary())
     >>> rows.values(0), rows.values(1), ranks
-    (['N2', 'N1'], [[], [5]], [[[0, 4], 1], [[0, 7], 0]])
+    (['N2', 'N1'], [[], [5]], [(4, 1), (7, 0)])
     """
     events = emitted.events.take(index)
     identity = np.vstack([index, events.times])
@@ -47,11 +47,12 @@ def pack_rows(emitted: Emitted, index: Words, strings: Dictionary) -> bytes:
     return struct.pack("<I", len(head)) + head + pack(tables, _relations(events.schema), strings)
 
 
-def sorted_rows(blobs: Iterable[bytes], schema: Schema, strings: Dictionary) -> tuple[Events, list[Any]]:
+def sorted_rows(blobs: Iterable[bytes], schema: Schema, strings: Dictionary) -> tuple[Events, list[tuple[Any, int]]]:
     """Decode the rows of an epoch and sort them. Returns them, and for each row its rank and position in its bin."""
     none: list[Any] = [np.empty(0, dtype=np.int64) if isinstance(kind, Scalar) else [] for _, kind in schema]
     parts = [Events(schema, none, np.empty(0, dtype=np.int64), strings)]
-    order: list[Any] = []
+    ranks: list[Any] = []
+    positions: list[int] = []
     for blob in blobs:
         size = struct.unpack_from("<I", blob)[0]
         tables = unpack(blob[4 + size :], _relations(schema), strings)
@@ -61,10 +62,19 @@ def sorted_rows(blobs: Iterable[bytes], schema: Schema, strings: Dictionary) -> 
             rows = assemble(Struct(schema), "rows", tables, len(_IDENTITY), strings)
             columns = [[row[name] for row in rows] for name, _ in schema]
         parts.append(Events(schema, columns, times, strings))
-        ranks = json.loads(blob[4 : 4 + size])
-        order += [[[0, r] if isinstance(r, int) else r, p] for r, p in zip(ranks, at.tolist(), strict=True)]
-    index = sorted(range(len(order)), key=order.__getitem__)
-    return Events.concat(parts).take(np.array(index, dtype=np.intp)), [order[at] for at in index]
+        ranks += json.loads(blob[4 : 4 + size])
+        positions += at.tolist()
+    if all(isinstance(rank, int) for rank in ranks):
+        index = np.lexsort((positions, ranks)) if ranks else np.arange(0)
+    else:
+        whole = [(full_rank(rank), position) for rank, position in zip(ranks, positions, strict=True)]
+        index = np.array(sorted(range(len(whole)), key=whole.__getitem__))
+    return Events.concat(parts).take(index), [(ranks[at], positions[at]) for at in index.tolist()]
+
+
+def full_rank(rank: Any) -> Any:
+    """Return a rank that can be compared with all others of its operator: p stands for [0, p]."""
+    return [0, rank] if isinstance(rank, int) else rank
 
 
 def _relations(schema: Schema) -> Any:

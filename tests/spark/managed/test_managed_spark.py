@@ -2,73 +2,174 @@
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
+from managed_operators import FLIGHTS, Late, parts, same, stored, written
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from data.flights import SCHEMA, flights
+from data.flights import flights
 from sharedstate_lite import managed as m
+from sharedstate_lite.errors import StateError
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module
-FLIGHTS = m.source("flights", SCHEMA, key="plane", time="at", delay="10 minutes", late="drop")
+SENSOR = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
+START = pd.Timestamp("2024-01-01")
 
 
-class Late(m.Operator):
-    """A plane that leaves an hour late twice within a day."""
+class Mixed(m.Operator):
+    """Uses a state of each kind, and emits what they contain. The row -1 raises."""
 
-    out = "plane STRING, first TIMESTAMP, second TIMESTAMP"
-    last = m.Value("TIMESTAMP", ttl="24 hours")
+    out = "k STRING, t TIMESTAMP, parity INT, what STRING, seen LIST<INT>"
+    last = m.Value("STRUCT<x: INT, at: TIMESTAMP>", ttl="40 seconds")
+    tail = m.List("MAP<STRING, INT>")
+    byte = m.Map("INT", "LIST<ARRAY<STRING, 2>>")
+    hours = m.Array("DOUBLE", 3, default=0.5)
+    recent = m.Ordered("x INT", ttl="30 seconds")
     total = m.Reducing("BIGINT", "sum")
-    tail = m.List("STRUCT<dest: STRING, delay: INT>")
+    mean = m.Aggregating("DOUBLE", m.Mean)
     quiet = m.Timer()
 
     def row(self, key: Any, row: Any, out: Any) -> None:
-        """Emit the pair."""
-        self.total.add(1)
-        if row["delay"] < 60:
-            return
-        self.tail.append({"dest": row["dest"], "delay": row["delay"]})
-        if self.last.get() is not None:
-            out(key, self.last.get(), row["at"])
-        self.last.set(row["at"])
-        self.quiet.set(row["at"] + pd.Timedelta(hours=3))
+        """Change some states, by the value."""
+        x = row["x"]
+        if x == -1:
+            raise ValueError("this row is wrong")
+        before = self.last.get()
+        self.last.set({"x": x, "at": row["t"]})
+        self.total.add(x)
+        self.mean.add(float(x))
+        self.recent.add(x)
+        self.hours.set(x % 3, self.hours.get(x % 3) + 1.0)
+        if x % 2:
+            self.byte.put(x % 4, [*self.byte.get(x % 4, []), [key, str(x)]])
+            self.quiet.set(row["t"] + pd.Timedelta(seconds=7))
+        elif x % 3 == 0:
+            self.tail.append({"x": x, str(key): 1})
+        else:
+            self.byte.clear()
+        what = repr((before, self.total.get(), self.mean.get(), self.hours.get(), self.tail.get(), str(self.clock)))
+        out(key, row["t"], x % 2, what, [each["x"] for each in self.recent.range()])
 
     def on_quiet(self, key: Any, at: Any, out: Any) -> None:
-        """Emit the time of the timer."""
-        out(key, None, at)
+        """Say so, and come back once."""
+        if self.total.get() % 3 == 0:
+            self.total.add(1)
+            self.quiet.set(at + pd.Timedelta(seconds=3))
+        out(key, at, 2, "quiet", None)
 
 
-def parts(rows: pd.DataFrame, count: int) -> list[pd.DataFrame]:
-    """Cut rows into epochs."""
-    size = -(-len(rows) // count)
-    return [rows.iloc[at : at + size].reset_index(drop=True) for at in range(0, len(rows), size)]
+class Lengths(m.Operator):
+    """Columns at a time, by another key."""
+
+    key = "parity"
+    out = "parity INT, t TIMESTAMP, n BIGINT"
+    n = m.Reducing("BIGINT", "sum")
+
+    def rows(self, batch: Any, out: Any) -> None:
+        """Count, and emit the length of each text."""
+        length = batch["what"].str.len()
+        self.n.add(batch.keys, length)
+        out.add({"parity": batch["parity"], "t": batch["t"], "n": length})
 
 
-def written(folder: Path, epochs: Sequence[pd.DataFrame], first: int = 1) -> Path:
-    """Write a file per epoch."""
-    folder.mkdir(exist_ok=True)
-    for number, rows in enumerate(epochs, first):
-        pa.parquet.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"{number:04d}.parquet")
-    return folder
+class Gaps(m.Operator):
+    """Rows by event time."""
+
+    key = "n"
+    order = "event"
+    out = "n BIGINT, t TIMESTAMP, gap DOUBLE"
+    last = m.Value("TIMESTAMP", ttl="1 minutes")
+
+    def row(self, key: Any, row: Any, out: Any) -> None:
+        """Emit the time since the key's last row."""
+        before = self.last.get()
+        self.last.set(row["t"])
+        out(key, row["t"], None if before is None else (row["t"] - before).total_seconds())
 
 
-def same(job: Any, run: m.ManagedRun, frames: Sequence[pd.DataFrame]) -> None:
-    """Emitted rows in their order, and the rows of each relation, are those of the run."""
-    expected = pd.concat([each for each in frames if len(each)] or frames[:1], ignore_index=True)
-    pd.testing.assert_frame_equal(job.emitted(), expected)
-    there = job.state()
-    for relation in run.state()["relation"].unique():
-        mine, theirs = run.state(relation), job.state(relation)
-        pd.testing.assert_frame_equal(mine, theirs)
-        assert there.loc[there["relation"] == relation, "rows"].sum() >= len(theirs)
+def readings(seed: int, count: int) -> pd.DataFrame:
+    """Rows of one epoch, out of order by up to 20 seconds, so that some are late."""
+    draw = random.Random(seed)
+    rows = [
+        (draw.choice(["a", "b", "c", "d", "e", None]), START + pd.Timedelta(seconds=20 * seed + draw.uniform(-20, 20)),
+         draw.randrange(12)) for _ in range(count)
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["k", "t", "x"])
+    return frame.astype({"t": "datetime64[us]", "x": "Int32"})
+
+
+def test_rule_31_a_chain_on_spark_equals_one_process(spark: SparkSession, tmp_path: Path) -> None:
+    """One sequence: rows, a refused file, restarts, bins that move, and a tick at the end that empties the state."""
+    folder = written(tmp_path / "in", [])
+
+    def started(**options: Any) -> Any:
+        return m.spark.run(
+            [Mixed(), Lengths(), Gaps()], SENSOR, {"reading": folder}, tmp_path / "out", checkpoint=tmp_path / "state",
+            session=spark, **options,
+        )  # fmt: skip
+
+    def step(job: Any, number: int) -> None:
+        rows = readings(number, 25)
+        frames.append(run.step(rows, clock=number))
+        written(folder, [rows], number)
+        assert job.run_available(clock=number) == 1
+
+    with m.run([Mixed(), Lengths(), Gaps()], SENSOR, bins=4) as run:
+        frames: list[pd.DataFrame] = []
+        with started(bins=4, slots=2, workers=1) as job:
+            step(job, 1)
+            step(job, 2)
+            before = stored(run)
+            # File 3 is processed, and half of the bins that move are copied. File 4 is refused, so no bin has moved.
+            wrong = readings(4, 9)
+            wrong.loc[5, ["k", "x"]], wrong.loc[5, "t"] = ("a", -1), wrong["t"].max()
+            frames.append(run.step(readings(3, 25), clock=3))
+            with pytest.raises(StateError, match="key 'a'.*this row is wrong") as expected:
+                run.step(wrong, clock=3)
+            written(folder, [readings(3, 25), wrong], 3)
+            assert job.rescale(2, "fluid") == 2
+            with pytest.raises(StateError) as found:
+                job.run_available(clock=3)
+            assert str(found.value) == str(expected.value) and "0004.parquet" in found.value.__notes__[0]
+            assert job.owners == [0, 0, 0, 0]
+            with pytest.raises(StateError, match="moving already"):
+                job.rescale(1)
+            same(job, run, frames)
+        # The batch of file 3 ran, but the driver was killed before Spark had committed it and the next one.
+        for log in ("commits", "offsets"):
+            for number in (2, 3)[log == "offsets" :]:
+                (tmp_path / "state" / "query" / "spark" / log / str(number)).unlink()
+        (folder / "0004.parquet").unlink()
+        with started() as job:
+            step(job, 4)
+            assert sorted(job.owners) == [0, 0, 1, 1]
+            same(job, run, frames)
+            step(job, 5)
+            frames.append(run.advance(START + pd.Timedelta(hours=1)))
+            job.advance(START + pd.Timedelta(hours=1))
+            same(job, run, frames)
+            assert (job.epoch, job.late, job.watermark) == (run.epoch, run.late, run.watermark) and job.late
+            with job.snapshot(at=2) as past:
+                for relation, rows in before.items():
+                    pd.testing.assert_frame_equal(stored(past)[relation], rows)
+
+
+def test_task_state_is_refused_by_name(tmp_path: Path) -> None:
+    """Task state has no key, so it could not be on Spark."""
+
+    class Offsets(m.Operator):
+        offset = m.Task("MAP<STRING, BIGINT>", spread="split")
+
+        def row(self, key: Any, row: Any, out: Any) -> None: ...
+
+    with pytest.raises(StateError, match=r"Offsets\.offset is task state"):
+        m.spark.run(Offsets(), SENSOR, {"reading": tmp_path}, tmp_path / "out", checkpoint=tmp_path / "state")
 
 
 def test_late_planes(spark: SparkSession, tmp_path: Path) -> None:
