@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
 from .rules import shared
-from .split import ASK, CREATE, Block, Fork, Jump, Suspend, is_me
+from .split import ASK, CREATE, Block, Suspend, is_me
 
 S = TypeVar("S", bound=ast.stmt)
 Frame = dict[str, Any]
@@ -150,7 +150,7 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
         )
         inside = writer.inside(block)
         edges = [Edge(writer.order[to.number], "") for part in inside for to in writer.jumps(part)]
-        asks = [writer.asked(part.end, writer.travels(part)) for part in inside if isinstance(part.end, Suspend)]
+        asks = [writer.asked(part.asks, writer.travels(part)) for part in inside if part.asks]
         edges += [Edge(ask.then, ask.name) for ask in asks]
         edges += [Edge(h.to, f"except {ast.unparse(c.types)}") for h, c in zip(handlers, block.handlers, strict=True)]
         numbers = sorted({n for part in inside for n in _lines_of(part)})
@@ -168,10 +168,10 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
     groups = shared(names, (statement for block in blocks for statement in block.body))
     where = f"{names.shape.name}.{names.method.name}"
     for block in blocks:
-        if not isinstance(block.end, Suspend):
+        if not block.asks:
             continue
         travels = writer.travels(block)
-        at = _at(ast.Pass(), block.end.then.line)
+        at = _at(ast.Pass(), block.asks.then.line)
         for name in travels:
             if (kind := names.names.get(name)) and kind.form == "lazy":
                 text = f"{where} still needs {name} after this question, and {name} is no data; write list(...)"
@@ -196,23 +196,18 @@ def _reached(blocks: list[Block]) -> list[Block]:
     """The blocks that control can reach; an empty block that only goes on is left out."""
 
     def target(block: Block) -> Block:
-        while isinstance(block.end, Jump) and not block.body and block.end.to is not block:
-            block = block.end.to
+        while block.after and not block.test and not block.body and block.after != [block]:
+            (block,) = block.after
         return block
 
     found: dict[int, Block] = {}
     pending = [blocks[0]]
     while pending:
         block = pending.pop()
-        if block.number in found:
-            continue
-        found[block.number] = block
-        match block.end:
-            case Jump(to):
-                block.end = Jump(target(to))
-            case Fork(test, yes, no):
-                block.end = Fork(test, target(yes), target(no))
-        pending += block.next
+        if block.number not in found:
+            found[block.number] = block
+            block.after = [target(to) for to in block.after]
+            pending += block.next
     return [found[number] for number in sorted(found)]
 
 
@@ -264,8 +259,6 @@ def _flow(s: ast.stmt) -> Flow:
         case ast.For(target=target, iter=over, body=body, orelse=orelse):
             given = {name for n in ast.walk(target) for name in binds(n)}
             return _loads(over) | (_loads(target) | _body(body)[0] - given) | _body(orelse)[0], set()
-        case ast.While(test=test, body=body, orelse=orelse):
-            return _loads(test) | _body(body)[0] | _body(orelse)[0], set()
         case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
             ways = [_body([*body, *orelse])]
             for handler in handlers:
@@ -309,26 +302,15 @@ def _liveness(blocks: list[Block], bound: set[str]) -> None:
     flows = {}
     for block in blocks:
         uses, sets = _body(block.body)
-        match block.end:
-            case Fork(test=test):
-                uses |= _loads(test) - (sets or set())
-            case Suspend(who=who, args=args):
-                for part in [*([who] if who else []), *(args or [])]:
-                    uses |= _loads(part) - (sets or set())
-        flows[block.number] = uses, sets or set()
+        flows[block.number] = uses.union(*(_loads(part) - (sets or set()) for part in block.reads)), sets or set()
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
             uses, sets = flows[block.number]
-            needed = set(uses)
-            match block.end:
-                case Jump(to):
-                    needed |= set(to.live) - sets
-                case Fork(_, yes, no):
-                    needed |= (set(yes.live) | set(no.live)) - sets
-                case Suspend(name=name, then=then):
-                    needed |= set(then.live) - sets - {name}
+            needed = uses.union(*(set(to.live) - sets for to in block.after))
+            if block.asks:
+                needed |= set(block.asks.then.live) - sets - {block.asks.name}
             for handler in block.handlers:
                 needed |= set(handler.to.live) - {handler.name}
             live = tuple(sorted(n for n in needed if n in bound or not (n.isidentifier() or n.startswith("@"))))
@@ -342,12 +324,7 @@ def _first_use(method: ast.FunctionDef, name: str) -> ast.AST:
 
 
 def _lines_of(block: Block) -> set[int]:
-    nodes: list[ast.AST] = list(block.body)
-    match block.end:
-        case Fork(test=test):
-            nodes.append(test)
-        case Suspend(who=who, args=args):
-            nodes += [*([who] if who else []), *(args or [])]
+    nodes = [*block.body, *block.reads]
     return {n.lineno for node in nodes for n in ast.walk(node) if hasattr(n, "lineno") and n.lineno} or {block.line}
 
 
@@ -363,24 +340,15 @@ class _Writer:
     """Writes functions. A block that is reached from one place is written there, and is no function of its own."""
 
     def __init__(self, blocks: list[Block]) -> None:
-        ways = [to.number for block in blocks for to in self._after(block)]
+        ways = [to.number for block in blocks for to in block.after]
         entered = {0} | {c.to.number for block in blocks for c in block.handlers}
-        entered |= {block.end.then.number for block in blocks if isinstance(block.end, Suspend)}
+        entered |= {block.asks.then.number for block in blocks if block.asks}
         self._alone = {number for number in ways if ways.count(number) == 1} - entered
-        joined = {to.number for block in blocks for to in self._after(block) if self._inlined(block, to)}
+        joined = {to.number for block in blocks for to in block.after if self._inlined(block, to)}
         self.heads = [block for block in blocks if block.number not in joined]
         """The blocks that become functions, in the order of the source."""
         self.heads.sort(key=lambda block: (block.number != 0, block.line, block.number))
         self.order = {block.number: at for at, block in enumerate(self.heads)}
-
-    @staticmethod
-    def _after(block: Block) -> list[Block]:
-        match block.end:
-            case Jump(to):
-                return [to]
-            case Fork(_, yes, no):
-                return [yes, no]
-        return []
 
     def _inlined(self, at: Block, to: Block) -> bool:
         """Whether the code of a block is written where it is reached from."""
@@ -390,17 +358,17 @@ class _Writer:
         """The blocks whose code is in the function of a block."""
         found = [block]
         for each in found:
-            found += [to for to in self._after(each) if self._inlined(each, to)]
+            found += [to for to in each.after if self._inlined(each, to)]
         return found
 
     def jumps(self, block: Block) -> list[Block]:
         """The functions that a block goes to."""
-        return [to for to in self._after(block) if not self._inlined(block, to)]
+        return [to for to in block.after if not self._inlined(block, to)]
 
     def travels(self, block: Block) -> tuple[str, ...]:
         """The names in the frame of a block's question: those that its answer's block and its handlers need."""
-        assert isinstance(block.end, Suspend)
-        needed = set(block.end.then.live) - {block.end.name}
+        assert block.asks
+        needed = set(block.asks.then.live) - {block.asks.name}
         for handler in block.handlers:
             needed |= set(handler.to.live) - {handler.name}
         return tuple(sorted(needed))
@@ -430,21 +398,17 @@ class _Writer:
     def _code(self, block: Block) -> list[ast.stmt]:
         """Write the statements of a block, and its end."""
         body = list(block.body)
-        match block.end:
-            case Jump(to):
-                body += self._jump(block, to)
-            case Fork(test, yes, no):
-                body.append(ast.copy_location(ast.If(test, self._jump(block, yes), []), test))
-                body += self._jump(block, no)
-            case Suspend(who, cls, what, args, name, then):
-                given: ast.expr = ast.Constant(None) if args is None else ast.Tuple(args, ast.Load())
-                number, answer = ast.Constant(self.order[then.number]), ast.Constant(name)
-                rest: list[ast.expr] = [given, number, answer, _frame({n: n for n in self.travels(block)})]
-                if who is None:
-                    call = ast.Call(_name(CREATE), [_name(f"{CREATE} {cls}"), ast.Constant(cls), *rest], [])
-                else:
-                    call = ast.Call(_name(ASK), [who, ast.Constant(what), *rest], [])
-                body.append(_at(ast.Return(call), then.line))
+        if block.test:
+            body.append(ast.copy_location(ast.If(block.test, self._jump(block, block.after[0]), []), block.test))
+        if block.after:
+            body += self._jump(block, block.after[-1])
+        if block.asks:
+            who, cls, what, args, name, then = block.asks
+            given: ast.expr = ast.Constant(None) if args is None else ast.Tuple(args, ast.Load())
+            number, answer = ast.Constant(self.order[then.number]), ast.Constant(name)
+            rest: list[ast.expr] = [given, number, answer, _frame({n: n for n in self.travels(block)})]
+            asked = [who, ast.Constant(what)] if who else [_name(f"{CREATE} {cls}"), ast.Constant(cls)]
+            body.append(_at(ast.Return(ast.Call(_name(ASK if who else CREATE), asked + rest, [])), then.line))
         return body
 
     def _jump(self, block: Block, to: Block) -> list[ast.stmt]:

@@ -79,20 +79,14 @@ def annotated(node: ast.expr | None, classes: Mapping[str, object]) -> Kind | No
             return Kind(form)
         case ast.Name(id=name) if name in classes:
             return Kind("reference", name)
-        case ast.Subscript(value=ast.Name(id="list"), slice=part):
-            return Kind("list", "", (annotated(part, classes),))
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, part])):
-            return Kind("dict", "", (annotated(part, classes),))
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[part, ast.Constant(value=value)])) if (
-            value is ...
-        ):
-            return Kind("list", "", (annotated(part, classes),))
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
-            return Kind("tuple", "", tuple([annotated(part, classes) for part in parts]))
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=part):
-            return Kind("tuple", "", (annotated(part, classes),))
-        case ast.Subscript(value=ast.Name(id="Optional"), slice=part):
-            return annotated(part, classes)
+        case ast.Subscript(value=ast.Name(id=form), slice=inner):
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            kinds = tuple([annotated(part, classes) for part in parts])
+            if form == "Optional":
+                return kinds[0]
+            if form == "tuple" and not isinstance(parts[-1], ast.Constant):  # not tuple[int, ...]
+                return Kind("tuple", "", kinds)
+            return Kind("dict", "", kinds[-1:]) if form == "dict" else Kind("list", "", kinds[:1])
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             parts = [side for side in (left, right) if not (isinstance(side, ast.Constant) and side.value is None)]
             return annotated(parts[0], classes) if len(parts) == 1 else None

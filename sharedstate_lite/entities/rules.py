@@ -61,11 +61,13 @@ class Rules:
         self.names, self.method, self.shape, self.strict = names, names.method, names.shape, strict
         self.declared = names.shape.declared
         self.where = f"{self.shape.name}.{self.method.name}"
+        self._cut: Collection[str] = ()
         self._usual: set[int] = set()
         """Nodes that are where they may be: ``Item`` in ``Item[key]``, ``self`` in ``self.x`` and ``item.m(self)``."""
 
     def check(self, cut: Collection[str]) -> None:
         """Check every node. ``cut`` are the own methods that ask, or loop with while, or call themselves."""
+        self._cut = cut
         if self.method.name in ("__init__", "__key__") and self.method.name in cut:
             raise self._refuse("Form", self.method, "asks an entity or loops with while; do it in another method")
         annotations = [a.annotation for a in self.method.args.args] + [self.method.returns]
@@ -95,7 +97,7 @@ class Rules:
                 raise self._refuse("Form", node, text)
             case ast.Delete(targets=targets) if any(isinstance(t, ast.Name) for t in targets):
                 raise self._refuse("Form", node, "deletes a name; set it to None")
-            case ast.ExceptHandler(name=str(name)) if self._reads(self.method, name) - self._reads(node, name):
+            case ast.ExceptHandler(name=str(name)) if self._reads_after(node, name):
                 raise self._refuse("Unset", node, f"uses {name} after its except clause, where Python deletes it")
             case ast.ExceptHandler(type=None):
                 raise self._refuse("Form", node, "catches everything; write except Exception")
@@ -132,12 +134,11 @@ class Rules:
                         )
                         raise self._refuse("NotPlain", node, text)
 
-    @staticmethod
-    def _reads(node: ast.AST, name: str) -> set[int]:
-        clauses = [n for n in ast.walk(node) if isinstance(n, ast.ExceptHandler) and n.name == name]
-        inside = {id(n) for clause in clauses for n in ast.walk(clause)}
-        reads = {id(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name}
-        return reads - inside if isinstance(node, ast.FunctionDef) else reads
+    def _reads_after(self, clause: ast.ExceptHandler, name: str) -> bool:
+        clauses = [n for n in ast.walk(self.method) if isinstance(n, ast.ExceptHandler) and n.name == name]
+        inside = {id(n) for each in clauses for n in ast.walk(each)}
+        reads = [n for n in ast.walk(self.method) if isinstance(n, ast.Name) and n.id == name and id(n) not in inside]
+        return any(isinstance(n.ctx, ast.Load) and n.lineno > clause.lineno for n in reads)
 
     def _global(self, node: ast.Name) -> None:
         name = node.id
@@ -175,7 +176,7 @@ class Rules:
         match node.func:
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 self._usual.add(id(node.func))
-                self._usual |= {id(argument) for argument in node.args}
+                self._usual |= {id(argument) for argument in node.args if name in self._cut}
                 self._count(node, self.shape, name)
             case ast.Attribute(value=value, attr=name) if name in MUTATORS:
                 self._reach(node, value)
@@ -245,11 +246,7 @@ class Rules:
         declared = self.method.returns
         if declared is None or any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(declared)):
             return
-        if (
-            isinstance(declared, ast.Subscript)
-            and isinstance(declared.value, ast.Name)
-            and declared.value.id == "Optional"
-        ):
+        if "Optional" in ast.unparse(declared):
             return
         ends: list[ast.AST] = [n for n in ast.walk(self.method) if isinstance(n, ast.Return) and n.value is None]
         if falls(self.method.body):

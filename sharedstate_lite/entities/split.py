@@ -14,7 +14,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .kinds import Kind, Names, immutable
 
@@ -22,22 +22,8 @@ REFERENCE, ASK, CREATE, RETURN, LIST = "@reference", "@ask", "@create", "@return
 """Names of the runtime in the code of a block. No name of a program can be one of these."""
 
 
-class Jump(NamedTuple):
-    """The end of a block: go to another."""
-
-    to: Block
-
-
-class Fork(NamedTuple):
-    """The end of a block: go to one of two."""
-
-    test: ast.expr
-    yes: Block
-    no: Block
-
-
 class Suspend(NamedTuple):
-    """The end of a block: ask ``who`` for ``what``; the answer is ``name`` in the block ``then``.
+    """Ask ``who`` for ``what``; the answer is ``name`` in the block ``then``.
 
     ``args`` is None for an attribute. For a creation ``who`` is None, and ``what`` is ``__init__``.
     """
@@ -50,13 +36,6 @@ class Suspend(NamedTuple):
     then: Block
 
 
-class Done(NamedTuple):
-    """The end of a block: its body has returned or raised."""
-
-
-End = Jump | Fork | Suspend | Done
-
-
 class Caught(NamedTuple):
     """A handler of a block: the expression of its classes, the name of the exception, and where it goes."""
 
@@ -67,29 +46,37 @@ class Caught(NamedTuple):
 
 @dataclass(eq=False)
 class Block:
-    """A part of a method: statements that ask nobody, and an end."""
+    """A part of a method: statements that ask nobody, and where control goes after them.
+
+    With a ``test`` it goes to the first or to the second of ``after``, else to the only one. With ``asks`` it waits for
+    an answer. With none of these, the body has returned or raised.
+    """
 
     number: int
     handlers: tuple[Caught, ...]
     line: int
     body: list[ast.stmt] = field(default_factory=list)
-    end: End | None = None
+    test: ast.expr | None = None
+    after: list[Block] = field(default_factory=list)
+    asks: Suspend | None = None
+    ended: bool = False
     live: tuple[str, ...] = ()
     """The names that the block needs: its frame has these."""
 
     @property
     def next(self) -> list[Block]:
         """Where control can go from here, handlers included."""
-        match self.end:
-            case Jump(to):
-                found = [to]
-            case Fork(_, yes, no):
-                found = [yes, no]
-            case Suspend(then=then):
-                found = [then]
-            case _:
-                found = []
-        return found + [handler.to for handler in self.handlers]
+        return self.after + ([self.asks.then] if self.asks else []) + [handler.to for handler in self.handlers]
+
+    @property
+    def reads(self) -> list[ast.expr]:
+        """The expressions at the end: the test, or who is asked with which arguments."""
+        asked = [self.asks.who, *(self.asks.args or [])] if self.asks else []
+        return [part for part in (self.test, *asked) if part]
+
+    def end(self, *after: Block, test: ast.expr | None = None, asks: Suspend | None = None) -> None:
+        """Say where control goes."""
+        self.after, self.test, self.asks, self.ended = list(after), test, asks, True
 
 
 class Splitter:
@@ -108,7 +95,7 @@ class Splitter:
         method = _NoAnnotations().visit(copy.deepcopy(names.method))
         self._here = self._block(method)
         self._statements(method.body)
-        if self._here.end is None:
+        if not self._here.ended:
             self._return(self._nothing())
 
     # Who is asked
@@ -150,10 +137,6 @@ class Splitter:
         self.blocks.append(block)
         return block
 
-    def _go(self, end: End, to: Block) -> None:
-        self._here.end = end
-        self._here = to
-
     def _fresh(self, name: str) -> str:
         """A name that no program can have: ``item.price``, and ``item.price 2`` for the next one."""
         self._used[name] = self._used.get(name, 0) + 1
@@ -163,9 +146,12 @@ class Splitter:
     def _keep(self, name: str, value: ast.expr) -> ast.expr:
         """Evaluate an expression now, under a name."""
         self._here.body.append(_assign(name, value))
-        kind = self.names.kind(value)
-        self.names.names[name] = kind
-        return ast.copy_location(_load(name), value)
+        return self._named(name, value)
+
+    def _named(self, name: str, node: ast.expr) -> ast.expr:
+        """The name that has the value of an expression."""
+        self.names.names[name] = self.names.kind(node)
+        return ast.copy_location(_load(name), node)
 
     # Expressions: what comes back asks nobody
 
@@ -174,46 +160,33 @@ class Splitter:
             return node
         if found := self.question(node):
             who, cls, what, args = found
+            name = self._fresh(f"new {cls}" if who is None else f"{'self' if is_me(who) else ast.unparse(who)}.{what}")
             parts = self._in_order([*([who] if who else []), *(args or [])])
-            text = f"{ast.unparse(who)}.{what}" if who is not None and not is_me(who) else what
-            if who is None:
-                text = f"new {cls}"
-            elif is_me(who):
-                text = f"self.{what}"
-            name = self._fresh(text)
-            self.names.names[name] = self.names.kind(node)
-            then = self._block(node)
-            asked = parts[1:] if who else parts
-            self._go(Suspend(parts[0] if who else None, cls, what, None if args is None else asked, name, then), then)
-            return ast.copy_location(_load(name), node)
+            asked = None if args is None else parts[1:] if who else parts
+            here, self._here = self._here, self._block(node)
+            here.end(asks=Suspend(parts[0] if who else None, cls, what, asked, name, self._here))
+            return self._named(name, node)
         match node:
             case ast.BoolOp(op=op, values=values):
-                word = "and" if isinstance(op, ast.And) else "or"
-                name, end = self._fresh(word), None
-                here: list[tuple[Block, Block]] = []
-                for value in values[:-1]:
+                name = self._fresh("and" if isinstance(op, ast.And) else "or")
+                ways = []
+                for value in values:
                     self._keep(name, self._value(value))
-                    then = self._block(value)
-                    here.append((self._here, then))
-                    self._here = then
-                self._keep(name, self._value(values[-1]))
-                end = self._block(node)
-                self._go(Jump(end), end)
-                for block, then in here:
-                    yes, no = (then, end) if word == "and" else (end, then)
-                    block.end = Fork(_load(name), yes, no)
-                self.names.names[name] = self.names.kind(node)
-                return ast.copy_location(_load(name), node)
+                    ways.append((self._here, self._block(value)))
+                    self._here = ways[-1][1]
+                for here, then in ways[:-1]:
+                    here.end(*((then, self._here) if isinstance(op, ast.And) else (self._here, then)), test=_load(name))
+                ways[-1][0].end(self._here)
+                return self._named(name, node)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 name, test = self._fresh("if"), self._value(test)
-                yes, no, end = self._block(body), self._block(orelse), self._block(node)
-                self._go(Fork(test, yes, no), yes)
-                self._keep(name, self._value(body))
-                self._go(Jump(end), no)
-                self._keep(name, self._value(orelse))
-                self._go(Jump(end), end)
-                self.names.names[name] = self.names.kind(node)
-                return ast.copy_location(_load(name), node)
+                yes, no, after = self._block(body), self._block(orelse), self._block(node)
+                self._here.end(yes, no, test=test)
+                for self._here, value in ((yes, body), (no, orelse)):
+                    self._keep(name, self._value(value))
+                    self._here.end(after)
+                self._here = after
+                return self._named(name, node)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
                 raise self._refuse("Inside", node, "a comprehension or a lambda asks no entity; write a for loop")
             case ast.Compare(ops=[_, _, *_]):
@@ -246,14 +219,14 @@ class Splitter:
 
     def _return(self, value: ast.expr) -> None:
         self._here.body.append(ast.copy_location(ast.Return(_call(RETURN, value)), value))
-        self._here.end = Done()
+        self._here.end()
 
     def _statement(self, s: ast.stmt) -> None:
         if not self._cuts(s):
             whole = _Whole(self._caught, self._nothing()).visit(s)
             self._here.body.append(whole)
             if not falls([s]):
-                self._here.end = Done()
+                self._here.end()
             return
         match s:
             case ast.Return(value=value):
@@ -261,19 +234,20 @@ class Splitter:
             case ast.Raise(exc=exc, cause=cause):
                 parts = self._in_order([part for part in (exc, cause) if part])
                 self._here.body.append(ast.copy_location(ast.Raise(*parts), s))
-                self._here.end = Done()
+                self._here.end()
             case ast.Break():
-                self._here.end = Jump(self._loops[-1][1])
+                self._here.end(self._loops[-1][1])
             case ast.Continue():
-                self._here.end = Jump(self._loops[-1][0])
+                self._here.end(self._loops[-1][0])
             case ast.If(test=test, body=body, orelse=orelse):
                 test = self._value(test)
                 yes, no = self._block(body[0]), self._block(orelse[0] if orelse else s)
-                self._go(Fork(test, yes, no), yes)
-                self._statements(body)
-                one, self._here = self._here, no
-                self._statements(orelse)
-                self._join([one, self._here], s)
+                self._here.end(yes, no, test=test)
+                ends = []
+                for self._here, part in ((yes, body), (no, orelse)):
+                    self._statements(part)
+                    ends.append(self._here)
+                self._join(ends, s)
             case ast.While(test=test, body=body, orelse=[]):
                 self._loop(s, test, [], body)
             case ast.For(target=target, iter=over, body=body, orelse=[]):
@@ -342,30 +316,29 @@ class Splitter:
 
     def _join(self, ends: list[Block], node: ast.AST) -> None:
         """Go on after a statement in one block, if any of its ends goes on."""
-        if going := [block for block in ends if block.end is None]:
-            after = self._block(node)
+        if going := [block for block in ends if not block.ended]:
+            self._here = self._block(node)
             for block in going:
-                block.end = Jump(after)
-            self._here = after
-        else:
-            self._here = ends[0]
+                block.end(self._here)
 
     def _loop(self, s: ast.stmt, test: ast.expr, head: list[ast.stmt], body: list[ast.stmt]) -> None:
         top = self._block(s)
-        self._go(Jump(top), top)
+        self._here.end(top)
+        self._here = top
         test = self._value(test)
         inner, after = self._block(body[0]), self._block(s)
         always = isinstance(test, ast.Constant) and bool(test.value)
-        self._go(Jump(inner) if always else Fork(test, inner, after), inner)
-        self._here.body += head
+        self._here.end(*([inner] if always else [inner, after]), test=None if always else test)
+        inner.body += head
+        self._here = inner
         self._loops.append((top, after))
         self._statements(body)
         self._loops.pop()
-        if self._here.end is None:
-            self._here.end = Jump(top)
+        if not self._here.ended:
+            self._here.end(top)
         self._here = after
-        if always and not any(_leaves(body)):
-            after.end = Done()
+        if always and not any(isinstance(leaf, ast.Break) for leaf in _leaves(body)):
+            after.end()
 
     def _try(self, s: ast.stmt, body: list[ast.stmt], handlers: list[ast.ExceptHandler]) -> None:
         outer, caught = self._handlers, self._caught
@@ -375,7 +348,8 @@ class Splitter:
             found.append((handler, Caught(handler.type or _load("Exception"), name, self._block(handler))))
         self._handlers = tuple(c for _, c in found) + outer
         start = self._block(body[0])
-        self._go(Jump(start), start)
+        self._here.end(start)
+        self._here = start
         self._statements(body)
         self._handlers = outer
         ends = [self._here]
@@ -472,42 +446,23 @@ def _leaves(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 Slot = tuple[ast.AST, str, int | None]
+_PARTS = ast.Starred | ast.keyword | ast.Slice | ast.FormattedValue
+"""What is no value by itself: its own operands are."""
 
 
-def _slots(node: ast.expr) -> Iterator[Slot]:
+def _slots(node: ast.AST) -> Iterator[Slot]:
     """Yield where the operands of an expression stand, in the order in which Python evaluates them."""
-    match node:
-        case ast.Call(func=func, args=args, keywords=keywords):
-            if isinstance(func, ast.Attribute):
-                yield func, "value", None
-            elif not isinstance(func, ast.Name):
-                yield node, "func", None
-            for i, argument in enumerate(args):
-                yield (argument, "value", None) if isinstance(argument, ast.Starred) else (node, "args", i)
-            yield from ((keyword, "value", None) for keyword in keywords)
-        case ast.Dict(keys=keys):
-            for i, key in enumerate(keys):
-                if key is not None:
-                    yield node, "keys", i
-                yield node, "values", i
-        case ast.Subscript(slice=ast.Slice() as index):
-            yield node, "value", None
-            yield from ((index, name, None) for name in ("lower", "upper", "step") if getattr(index, name))
-        case ast.JoinedStr(values=values):
-            for value in values:
-                if isinstance(value, ast.FormattedValue):
-                    yield value, "value", None
-                    if isinstance(value.format_spec, ast.JoinedStr):
-                        yield from _slots(value.format_spec)
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            for i, part in enumerate(parts):
-                yield (part, "value", None) if isinstance(part, ast.Starred) else (node, "elts", i)
-        case _:
-            for name, value in ast.iter_fields(node):
-                if isinstance(value, ast.expr):
-                    yield node, name, None
-                elif isinstance(value, list):
-                    yield from ((node, name, i) for i, part in enumerate(value) if isinstance(part, ast.expr))
+    slots: list[Slot] = []
+    for name, value in ast.iter_fields(node):
+        slots += [(node, name, i) for i in range(len(value))] if isinstance(value, list) else [(node, name, None)]
+    if isinstance(node, ast.Dict):
+        slots.sort(key=lambda slot: slot[2] or 0)  # key, value, key, value
+    for slot in slots:
+        part: Any = _get(*slot)
+        if isinstance(part, _PARTS) or slot[1] in ("func", "format_spec") and not isinstance(part, ast.Name):
+            yield from _slots(part) if part else ()
+        elif isinstance(part, ast.expr) and slot[1] != "func":
+            yield slot
 
 
 def _get(holder: ast.AST, name: str, index: int | None) -> ast.expr:

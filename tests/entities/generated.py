@@ -81,7 +81,7 @@ class Writer:
                 f"sum(q + {name} for q in self.xs)", f"({x} + {item}.n + {y})",
                 f"{item}.n", f"{item}.put({x})", f"{item}.back(self, {x})", f"len({item}.many({x}))",
                 f"{item}.key.count('i')", f"int({item} == {other})", f"Item('m' + str({x}), {y}).n",
-                f"{item}.total(xs)", f"len(xs + [{x}])", f"sum(a for a in xs) + (lambda b: b + {name})(a)",
+                f"{item}.total(xs)", f"len(xs + [{x}])", f"sum(a for a in xs) + int((lambda b: b + {name})(a))",
                 f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)",
             ]
         )  # fmt: skip
