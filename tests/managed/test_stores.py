@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
+from sharedstate_lite import managed as m
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import CheckpointError, StateError
 from sharedstate_lite.managed.stores import KINDS, create
@@ -519,3 +520,67 @@ def test_what_the_server_cannot_reduce_is_refused() -> None:
     """A state that is no Reducing with sum, min or max is refused by name, before anything is created."""
     with pytest.raises(StateError, match="late.routes: store 'inside' computes Reducing states"):
         InsideStore().open("late", [SUM, ROUTES], Dictionary(), BINS)
+
+
+class Total(m.Operator):
+    """Adds columns, and reads nothing."""
+
+    total = m.Reducing("STRUCT<n: BIGINT, most: INT>", {"n": "sum", "most": "max"})
+    least = m.Reducing("DOUBLE", "min")
+
+    def rows(self, batch: Any, out: Any) -> None:
+        """Add all rows."""
+        self.total.add(batch.keys, {"n": batch["n"], "most": batch["n"]})
+        self.least.add(batch.keys, batch["x"])
+
+
+class Reads(Total):
+    """Reads what it has added."""
+
+    def rows(self, batch: Any, out: Any) -> None:
+        """Add, then read."""
+        super().rows(batch, out)
+        self.least.get(batch.keys)
+
+
+VISITS = m.source("visits", "plane STRING, n INT, x DOUBLE", key="plane")
+
+
+def test_a_run_lets_the_store_reduce(server: postgres.Server) -> None:
+    """An epoch is one exchange without a read, and the state is that of a run that reduces itself."""
+    inside, plain = m.run(Total(), VISITS, store="inside", snapshot_every=0), m.run(Total(), VISITS)
+    store = inside.instances[0][0].store
+    assert isinstance(store, InsideStore)
+    random = np.random.default_rng(5)
+    for epoch in range(1, 5):
+        rows = [
+            (random.choice(PLANES), random.choice([None, 1, 5, -3]), random.choice([None, 0.5, -2.0])) for _ in range(9)
+        ]
+        inside.step(rows)
+        plain.step(rows)
+        assert store.exchanges == epoch
+        for name in ("total", "least"):
+            assert inside.read(name).equals(plain.read(name)), name
+    inside.rescale(2)
+    assert inside.read("total").equals(plain.read("total"))
+    inside.close()
+
+
+def test_a_run_cannot_read_what_the_store_has_not_reduced_yet(server: postgres.Server) -> None:
+    """Reading after add() in one epoch is refused by name, and the epoch is undone."""
+    run = m.run(Reads(), VISITS, store="inside", snapshot_every=0)
+    with pytest.raises(StateError, match="Reads.least: the store reduces the added values when the epoch ends"):
+        run.step([("N1", 1, 0.5)])
+    assert run.read("least").empty
+    run.close()
+    with pytest.raises(StateError, match="Seen-0.seen: store 'inside' computes Reducing states"):
+        m.run(Seen(), VISITS, store="inside")
+
+
+class Seen(m.Operator):
+    """Has a state that the store cannot compute."""
+
+    seen = m.Value("INT")
+
+    def row(self, key: Any, row: Any, out: Any) -> None:
+        """Do nothing."""

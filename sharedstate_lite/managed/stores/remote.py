@@ -34,7 +34,7 @@ from ..bins import word_range
 from .base import RowStore
 from .protocol import Found, Relation
 
-SQL_TYPES = {Type.STRING: "text", Type.DOUBLE: "double precision"}
+SQL_TYPES = {Type.STRING: "text", Type.DOUBLE: "double precision", Type.INT: "integer"}
 """The column types of PostgreSQL. All other types are a bigint, which has the value's word."""
 
 _WORD = "@hash"
@@ -85,6 +85,8 @@ class RemoteStore(RowStore):
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
         parts = [(name, *part) for name, delta in changes.items() for part in self._split(name, delta)]
+        if not any(_size(gone, new) for _, gone, new in parts):
+            return
         if self.per_record:
             parts = [
                 (n, gone[:, i : i + 1], new[:, i : i + 1]) for n, gone, new in parts for i in range(_size(gone, new))
