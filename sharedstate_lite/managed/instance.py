@@ -134,7 +134,7 @@ class Instance:
     def read(self, relation: Relation, keys: Words, sub: Words | None = None) -> Found:
         """Read distinct keys: the rows of the store, with the changes of this epoch."""
         if relation.name in self._pushed:
-            raise StateError(f"{self.operator}.{relation.name}: the store reduces the added values when the epoch ends, "
+            raise StateError(f"{self.operator}.{relation.name}: the store reduces added values when the epoch ends, "
                              "so the state cannot be read after add() in the same epoch; read it before")  # fmt: skip
         owner, rows = self.store.read(relation.name, keys, sub)
         if relation.name not in self._changes:

@@ -569,7 +569,7 @@ def test_a_run_lets_the_store_reduce(server: postgres.Server) -> None:
 def test_a_run_cannot_read_what_the_store_has_not_reduced_yet(server: postgres.Server) -> None:
     """Reading after add() in one epoch is refused by name, and the epoch is undone."""
     run = m.run(Reads(), VISITS, store="inside", snapshot_every=0)
-    with pytest.raises(StateError, match="Reads.least: the store reduces the added values when the epoch ends"):
+    with pytest.raises(StateError, match="Reads.least: the store reduces added values when the epoch ends"):
         run.step([("N1", 1, 0.5)])
     assert run.read("least").empty
     run.close()

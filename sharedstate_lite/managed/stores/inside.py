@@ -6,8 +6,8 @@
 The state is not read first, and only the values of the epoch and the new state of its keys travel. The transaction also
 writes the number of the epoch, which is the offset of the input. An epoch that is sent again therefore changes nothing.
 
-A run sends what ``add(keys, values)`` received in an epoch when the epoch ends. The state cannot be read in between. Only
-a Reducing state with sum, min or max can be computed this way. `InsideStore.open` refuses everything else.
+A run sends what ``add(keys, values)`` received in an epoch when the epoch ends. The state cannot be read in between.
+Only a Reducing state with sum, min or max can be computed this way. `InsideStore.open` refuses everything else.
 
 Source: Meehan et al., S-Store: Streaming meets transaction processing, VLDB 2015.
 """
