@@ -44,7 +44,7 @@ def count(edges: set[tuple[int, int]]) -> int:
 
 
 @given(edges=st.lists(st.tuples(VERTEX, VERTEX), max_size=12), cut=st.integers(0, 12), times=st.integers(1, 2))
-def test_summaries_merge_in_any_order_and_any_number_of_times(
+def test_rule_34_summaries_merge_in_any_order_and_any_number_of_times(
     edges: list[tuple[int, int]], cut: int, times: int
 ) -> None:
     """Rule 34: merging is associative, commutative and idempotent."""

@@ -92,7 +92,7 @@ def matches(pattern: Automaton, events: Sequence[str]) -> Iterator[Binding]:
 @pytest.mark.parametrize("by", CONTIGUITIES)
 @pytest.mark.parametrize("text", TEXTS)
 @given(events=EVENTS, within=st.integers(0, 7))
-def test_matches_equal_brute_force(text: str, by: str, events: list[str], within: int) -> None:
+def test_rule_33_matches_equal_brute_force(text: str, by: str, events: list[str], within: int) -> None:
     """Rule 33: the same bindings as the definition, each once."""
     pattern = automaton(text, by, within)
     assert sorted(run(pattern, events)) == sorted(matches(pattern, events))

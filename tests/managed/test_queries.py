@@ -87,7 +87,7 @@ def test_live_is_now_and_snapshot_is_the_epoch_that_was_named() -> None:
         st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from("xy"), st.integers(0, 9)), max_size=3), max_size=5
     )
 )
-def test_a_snapshot_is_read_twice_alike_and_joined_at_one_id(epochs: list[list[tuple[str, str, int]]]) -> None:
+def test_rule_27_a_snapshot_is_read_twice_alike_and_joined_at_one_id(epochs: list[list[tuple[str, str, int]]]) -> None:
     """Rule 27, against pandas: each kept snapshot has the rows up to its epoch, at its creation and at the end."""
     run = started()
     seen: dict[int, list[list[object]]] = {}
@@ -108,7 +108,7 @@ def test_tables_at_ids_of_their_own_tear_the_join() -> None:
     assert run.sql(BALANCED).n.tolist() == [0]
 
 
-def test_a_live_read_can_show_what_a_crash_undoes(tmp_path: Path) -> None:
+def test_rule_28_a_live_read_can_show_what_a_crash_undoes(tmp_path: Path) -> None:
     """Rule 28: the live row is gone after the recovery, and what a snapshot in the checkpoint showed is not."""
     run = started()
     run.step(EPOCHS[0])
