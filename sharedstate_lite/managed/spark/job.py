@@ -12,6 +12,7 @@ log, and has no other state.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -45,6 +46,7 @@ from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
 from ..events import Events, read_rows, words_of
 from ..run import ManagedRun, chained
+from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
 from ..stores.base import link
 from ..stores.protocol import bins_of
@@ -74,6 +76,7 @@ class ManagedJob:
         session: SparkSession,
         options: dict[str, Any],
         order: str | None,
+        begin: ManagedRun | None,
     ) -> None:
         self.chain, self.source, self.location, self._order = list(chain), source, location, order
         self._folder, self._out = folder, out
@@ -93,6 +96,8 @@ class ManagedJob:
             self._numbers = {label: number for number, label in enumerate(self._labels)}
             self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
             self._query.start()
+            if found["restore"] and not self._query.inbox.entries:
+                self._begin(begin)
             self._steps: list[list[list[int]]] = self._last["steps"]
             entry = self._query.inbox.entries[-1] if self._query.inbox.entries else None
             if entry is not None and not entry.void:
@@ -136,11 +141,27 @@ class ManagedJob:
         if max(owners) >= slots:
             raise StateError(f"workers={wanted['workers']}: there are {slots} slots; pass at most this number")
         options = {"format": FORMAT, **mine, "operators": [each.describe() for each in self.chain], "bins": bins,
-                   "slots": slots, "owners": owners, "owner": f"m-{secrets.token_hex(6)}"}  # fmt: skip
+                   "slots": slots, "owners": owners, "owner": f"m-{secrets.token_hex(6)}",
+                   "restore": wanted["restore"]}  # fmt: skip
         unfinished = file.with_name(f".{FILE}")
         unfinished.write_text(json.dumps(options))
         unfinished.replace(file)
         return options
+
+    def _begin(self, run: ManagedRun | None) -> None:
+        """Give the state of a run in one process to the bins, in a micro-batch without rows."""
+        if run is None:
+            raise CheckpointError(f"{self.location}: the first start was interrupted; pass the same restore= again")
+        size, messages = run.bins // self.bins, []
+        if not size:
+            raise StateError(f"bins={self.bins}: the checkpoint has {run.bins}; pass at most this number")
+        for bin, slot in enumerate(self._start):
+            name = self._moved(0, bin)
+            for stage, each in enumerate(run.instances[0], 1):
+                Path(f"{name}-{stage}").write_bytes(each.store.take(range(size * bin, size * (bin + 1))))
+            messages += self._to(bin, slot, GIVE, name)
+        about = {**self._last, "file": None, "after": run.micros, "first": run.counts[0], "late": run.late}
+        self._query.run(messages, "move", run.epoch, {**about, "epoch": run.epoch})
 
     # --- the log ----------------------------------------------------------------
 
@@ -249,6 +270,9 @@ class ManagedJob:
             if int(old.name[:8]) < number - 1:
                 old.unlink()
         self._query.raise_interrupt()
+
+    def _moved(self, number: int, bin: int) -> str:
+        return str(self.location / "moved" / f"{number:08d}-{bin}")
 
     def _list(self, name: str) -> list[Path]:
         return list((self.location / name).glob("[0-9]*"))
@@ -414,6 +438,7 @@ def run(
     bins: int | None = None,
     workers: int | None = None,
     order: str | None = None,
+    restore: str | os.PathLike[str] | None = None,
     session: SparkSession | None = None,
 ) -> ManagedJob:
     """Start operators on Spark, or continue them if ``checkpoint`` exists.
@@ -421,8 +446,9 @@ def run(
     ``inputs`` maps the name of the source to a folder of Parquet files, of which each is one epoch. ``out`` is the
     folder for what the last operator emits: ``out/Late/batch-00000001.parquet`` for epoch 1. ``bins`` (16) is a power
     of 2. ``slots`` (Spark's ``spark.sql.shuffle.partitions``) is the number of partitions, and the largest number of
-    ``workers``, which own the bins at the start. ``order`` replaces the operators' own. Raises StateError for task
-    state, which has no key, and CheckpointError if the checkpoint belongs to other operators.
+    ``workers``, which own the bins at the start. ``order`` replaces the operators' own. A new job continues the run
+    whose checkpoint in one process is in ``restore``. Raises StateError for task state, which has no key, and
+    CheckpointError if a checkpoint belongs to other operators.
     """
     chain = chained(operators, source, order)
     for each in chain:
@@ -439,9 +465,14 @@ def run(
 
         session = running()
     usable(session, "an operator on Spark")
-    wanted = {"bins": bins, "slots": slots, "workers": workers}
+    wanted = {"bins": bins, "slots": slots, "workers": workers, "restore": restore is not None}
     target = absolute(out, "out", StateError)
-    return ManagedJob(chain, source, folder, target, absolute(checkpoint), session, wanted, order)
+    location = absolute(checkpoint)
+    with contextlib.ExitStack() as stack:
+        begin = None
+        if restore is not None and not (location / "query" / "log.jsonl").exists():
+            begin = stack.enter_context(restored(absolute(restore, "restore"), operators, workers=1, store="columns"))
+        return ManagedJob(chain, source, folder, target, location, session, wanted, order, begin)
 
 
 __all__ = ["ManagedJob", "run"]

@@ -76,7 +76,7 @@ def same(job: Any, run: m.ManagedRun, frames: Sequence[pd.DataFrame]) -> None:
 
 
 def stored(run: m.ManagedRun) -> dict[str, pd.DataFrame]:
-    """The rows of each relation. The numbers that order waiting rows are left out."""
+    """The rows of each relation, without their bins, and without the numbers that order waiting rows."""
     found = run.state()[["operator", "relation"]].drop_duplicates()
     names = [f"{operator}.{relation}" for operator, relation in found.itertuples(index=False)]
-    return {name: run.state(name).drop(columns="@number", errors="ignore") for name in names}
+    return {name: run.state(name).drop(columns=["@number", "bin"], errors="ignore") for name in names}

@@ -172,17 +172,23 @@ def test_task_state_is_refused_by_name(tmp_path: Path) -> None:
         m.spark.run(Offsets(), SENSOR, {"reading": tmp_path}, tmp_path / "out", checkpoint=tmp_path / "state")
 
 
-def test_late_planes(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows, state, watermark and dropped rows equal those of one process."""
-    epochs = parts(flights(3_000), 3)
-    with m.run(Late(), FLIGHTS, bins=16) as run:
-        frames = [run.step(each) for each in epochs]
+def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
+    """A checkpoint of one process continues on Spark, and Spark's state in one process."""
+    epochs = parts(flights(4_000), 4)
+    with m.run(Late(), FLIGHTS) as run:
+        frames = [run.step(epochs[0])]
+        run.checkpoint(tmp_path / "first")
+        frames += [run.step(each) for each in epochs[1:3]]
         with m.spark.run(
-            Late(), FLIGHTS, {"flights": written(tmp_path / "in", epochs)}, tmp_path / "out",
-            checkpoint=tmp_path / "state", session=spark,
+            Late(), FLIGHTS, {"flights": written(tmp_path / "in", epochs[1:3])}, tmp_path / "out",
+            checkpoint=tmp_path / "state", restore=tmp_path / "first", session=spark,
         ) as job:  # fmt: skip
-            assert job.run_available() == 3
+            assert job.run_available() == 2
             assert (job.epoch, job.watermark, job.late) == (run.epoch, run.watermark, run.late)
-            same(job, run, frames)
+            same(job, run, frames[1:])
             key = frames[-1]["plane"][0]
-            assert job.read("tail", key) == run.read("tail", key)
+            assert job.read("tail", key) == run.read("tail", key) and job.read("tail", "nobody") is None
+            assert job.state()["worker"].nunique() == job.slots
+            job.snapshot().checkpoint(tmp_path / "second")
+        with m.restore(tmp_path / "second", Late(), workers=3) as back:
+            pd.testing.assert_frame_equal(back.step(epochs[3]), run.step(epochs[3]))
