@@ -456,6 +456,29 @@ def test_a_failing_epoch_stays_in_the_server_record_by_record(server: postgres.S
     assert kept == [[], [1, 2]]
 
 
+class LastNote(m.Operator):
+    """Keeps the last text of a key."""
+
+    note = m.Value("STRING")
+
+    def row(self, key: Any, row: Any, out: Any) -> None:
+        """Replace the text."""
+        self.note.set(row["note"])
+
+
+def test_a_run_whose_epoch_fails_is_as_before_but_the_server_may_not_be(server: postgres.Server) -> None:
+    """Per epoch, nothing is left of it. Per record, some of its rows are, and the next epochs build on them."""
+    source, left = m.source("notes", "plane INT, note STRING", key="plane"), []
+    for per_record in (False, True):
+        with m.run(LastNote(), source, store=lambda kind=per_record: RemoteStore(server, kind)) as run:
+            with pytest.raises(StateError, match="epoch 1 failed"):
+                run.step([(1, "a"), (2, "b"), (3, "\0"), (4, "d")])
+            left.append((run.epoch, len(run.read("note"))))
+            run.step([(5, "e")])
+            assert run.epoch == 1 and len(run.read("note")) == left[-1][1] + 1
+    assert left == [(0, 0), (0, 2)]
+
+
 def test_a_lost_connection_says_what_the_server_kept(server: postgres.Server) -> None:
     """The store connects again, and asks the server which version it has."""
     store = opened(RemoteStore(server), COUNT)
