@@ -174,25 +174,23 @@ class Names:
     def _bind(self, target: ast.expr, kind: Kind | None) -> None:
         match target:
             case ast.Name(id=name):
-                try:
-                    self.names[name] = joined(self.names.get(name), kind, strict=True)
-                except Conflict:
-                    text = f"{name} is a reference, and is given something else too; use another name"
-                    raise self.shape.declared.refuse("Retyped", target, text) from None
+                self._join(self.names, name, kind, target)
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if name not in self.shape.fixed:
-                try:
-                    self.shape.attributes[name] = joined(self.shape.attributes.get(name), kind, strict=True)
-                except Conflict:
-                    text = f"self.{name} is a reference, and is given something else too; use another attribute"
-                    raise self.shape.declared.refuse("Retyped", target, text) from None
+                self._join(self.shape.attributes, name, kind, target)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                parts: tuple[Kind | None, ...] = (kind.part if kind else None,) * len(targets)
-                if kind and kind.form == "tuple" and len(kind.parts) == len(targets):
-                    parts = kind.parts
+                whole = kind is not None and kind.form == "tuple" and len(kind.parts) == len(targets)
+                parts = kind.parts if kind and whole else (kind.part if kind else None,) * len(targets)
                 for each, part in zip(targets, parts, strict=True):
                     self._bind(each, part)
             case ast.Starred(value=value):
                 self._bind(value, Kind("list", "", (kind,)))
+
+    def _join(self, known: dict[str, Kind | None], name: str, kind: Kind | None, target: ast.expr) -> None:
+        try:
+            known[name] = joined(known.get(name), kind, strict=True)
+        except Conflict:
+            text = f"{ast.unparse(target)} is a reference, and is given something else too; use another name"
+            raise self.shape.declared.refuse("Retyped", target, text) from None
 
     def kind(self, node: ast.expr | None) -> Kind | None:
         """Return what an expression holds, or None if it is not known."""

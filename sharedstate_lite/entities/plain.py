@@ -111,14 +111,9 @@ class PlainStore:
             else:
                 self.tables[cls][key].__dict__ = state
 
-    def _touch(self, cls: str, key: str) -> Any:
-        me = self.tables[cls].get(key)
-        if me is None:
+    def _found(self, cls: str, key: str) -> Any:
+        if (me := self.tables[cls].get(key)) is None:
             raise Refused(f"{cls} {key} is unknown")
-        if (cls, key) not in self._undo:
-            self._undo[cls, key] = {
-                n: v if type(v) in ATOMS else copied(v, n, self._refer) for n, v in me.__dict__.items()
-            }
         return me
 
     def _refer(self, cls: str, key: str) -> Reference:
@@ -132,7 +127,10 @@ class PlainStore:
         if self._depth >= MOST_DEPTH:
             raise RecursionError(f"{MOST_DEPTH} questions wait for one another")
         given = self._arguments(args)
-        me = self._touch(cls, key)
+        me = self._found(cls, key)
+        if (cls, key) not in self._undo:
+            before = me.__dict__.items()
+            self._undo[cls, key] = {n: v if type(v) in ATOMS else copied(v, n, self._refer) for n, v in before}
         self._depth += 1
         try:
             value = getattr(me, f"@{method}" if method in self.program.cut[cls] else method)(*given)
@@ -145,7 +143,7 @@ class PlainStore:
         return value if type(value) in ATOMS else copied(value, f"the result of {method}", self._refer)
 
     def _look(self, cls: str, key: str, attribute: str) -> Any:
-        value = getattr(self._touch(cls, key), attribute)
+        value = getattr(self._found(cls, key), attribute)
         return value if type(value) in ATOMS else copied(value, attribute, self._refer)
 
     def _made(self, cls: str, args: Sequence[Any]) -> Any:

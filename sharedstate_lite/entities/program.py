@@ -25,7 +25,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import contextlib
 import copy
 import hashlib
 import linecache
@@ -215,6 +214,5 @@ def _constants(declared: Declaration, names: Mapping[tuple[str, str], Names]) ->
     for method, node in declared.methods.items():
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and inner.id not in names[declared.name, method].bound:
-                with contextlib.suppress(KeyError):
-                    found[inner.id] = value_of(declared, method, inner.id)
+                found[inner.id] = value_of(declared, method, inner.id)
     return {name: value for name, value in found.items() if constant(value)}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import difflib
-import types
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -29,16 +29,16 @@ _ASYNC = ast.AsyncFor | ast.AsyncFunctionDef | ast.AsyncWith | ast.Await
 _NO_FORM = _ASYNC | ast.ClassDef | ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom
 
 
+MISSING = object()
+
+
 def value_of(declared: Declaration, method: str, name: str) -> Any:
-    """Return the value of a global or enclosing name of a method. Raises KeyError if it has none."""
+    """Return the value of a name that a method does not set: enclosing, global or builtin; else MISSING."""
     function = vars(declared.cls)[method]
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    if name in cells:
-        try:
-            return cells[name].cell_contents
-        except ValueError:
-            raise KeyError(name) from None
-    return function.__globals__[name]
+    with contextlib.suppress(ValueError):  # an enclosing name without a value
+        if name in function.__code__.co_freevars:
+            return function.__closure__[function.__code__.co_freevars.index(name)].cell_contents
+    return function.__globals__.get(name, getattr(builtins, name, MISSING))
 
 
 def constant(value: Any) -> bool:
@@ -146,20 +146,14 @@ class Rules:
             if id(node) not in self._usual:
                 raise self._refuse("Draws", node, f"uses the class {name} as a value; write {name}[key] or {name}(...)")
             return
-        try:
-            value = value_of(self.declared, self.method.name, name)
-        except KeyError:
-            builtin = getattr(builtins, name, None)
-            if name in BUILTINS or isinstance(builtin, type) and issubclass(builtin, Exception):
-                return
-            why = "a replay could see another value; pass it in as an argument" if builtin else "it has no value"
+        value = value_of(self.declared, self.method.name, name)
+        if value is MISSING:
             known = {*BUILTINS, *self.names.bound, *self.names.shapes}
-            raise self._refuse("Draws", node, f"uses {name}: {why}{'' if builtin else nearest(name, known)}") from None
+            raise self._refuse("Draws", node, f"uses {name}, which has no value{nearest(name, known)}")
         if hasattr(value, "__entity__"):
             raise self._refuse("Draws", node, f"uses {name}, which is not in the program; add it to Program(...)")
-        if not constant(value):
-            what = f"a {type(value).__name__}" if not isinstance(value, types.ModuleType) else "a module"
-            text = f"uses {name}, {what}: a replay could see another value; pass it in as an argument"
+        if not constant(value) and not (name in BUILTINS and value is getattr(builtins, name)):
+            text = f"uses {name} ({type(value).__name__}): a replay could see another value; pass it in as an argument"
             raise self._refuse("Draws", node, text)
 
     def _call(self, node: ast.Call) -> None:
@@ -269,11 +263,8 @@ class Rules:
                 ):
                     raise self._refuse("NotPlain", node, f"declares a dict with keys of {key}; keys are str")
                 case ast.Name(id=name) if name not in self.names.shapes and name not in _ANNOTATIONS:
-                    try:
-                        value = value_of(self.declared, self.method.name, name)
-                    except KeyError:
-                        value = getattr(builtins, name, None)
-                    if value is None:
+                    value = value_of(self.declared, self.method.name, name)
+                    if value is MISSING:
                         text = f"declares {name}, which is no class of the program{nearest(name, self.names.shapes)}"
                         raise self._refuse("Untyped", node, text)
                     if hasattr(value, "__entity__"):
@@ -331,8 +322,6 @@ def shared(names: Names, statements: Iterable[ast.stmt]) -> dict[str, set[str]]:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part in parts:
                     store(part, holds)
-            case ast.Starred(value=value):
-                store(value, holds)
             case _ if not (isinstance(target, ast.Name) and immutable(names.kind(target))):
                 if holds and not isinstance(target, ast.Name) and _root(target) == "self" and "self" in holds:
                     text = f"{names.shape.name}.{names.method.name} puts a list or dict of self into self a second time"
@@ -345,11 +334,6 @@ def shared(names: Names, statements: Iterable[ast.stmt]) -> dict[str, set[str]]:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
-                        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                            if len(target.elts) == len(value.elts):
-                                for one, other in zip(target.elts, value.elts, strict=True):
-                                    store(one, holding(names, other))
-                                continue
                         store(target, holding(names, value))
                 case ast.NamedExpr(target=target, value=value):
                     store(target, holding(names, value))

@@ -1,11 +1,11 @@
 """A method becomes blocks: its statements are cut where another entity is asked.
 
-A statement that asks nobody stays whole. A question becomes the end of a block: who is asked, what, and the name that
-the answer gets in the next block. What stands left of a question is evaluated before it, as in Python, and kept under a
-name of its own. Control flow around a question (if, while, for, try, and, or, conditional expressions) becomes edges
-between blocks.
+A statement that asks no entity stays whole. A question becomes the end of a block: who is asked, what, and the name
+that the answer gets in the next block. Operands to the left of a question are evaluated before it, as in Python, and
+kept under names of their own. Control flow around a question (if, while, for, try, and, or, conditional expressions)
+becomes edges between blocks.
 
-Source: StateFlow (Psarakis et al., CIDR 2024) splits functions in the same places; names and rules here are our own.
+Source: Psarakis et al., Stateful Entities, EDBT 2024: StateFlow splits functions in the same places.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Caught(NamedTuple):
 
 @dataclass(eq=False)
 class Block:
-    """A part of a method: statements that ask nobody, and where control goes after them.
+    """A part of a method: statements that ask no entity, and where control goes after them.
 
     With a ``test`` it goes to the first or to the second of ``after``, else to the only one. With ``asks`` it waits for
     an answer. With none of these, the body has returned or raised.
@@ -153,7 +153,7 @@ class Splitter:
         self.names.names[name] = self.names.kind(node)
         return ast.copy_location(_load(name), node)
 
-    # Expressions: what comes back asks nobody
+    # Expressions: the result asks no entity
 
     def _value(self, node: ast.expr) -> ast.expr:
         if not self.asks(node):

@@ -124,7 +124,7 @@ CASES = [
     Case(
         "Retyped",
         "def sees(self, item: Item):\n    self.last = item\n    self.last = 0  # here",
-        "self.last is a reference, and is given something else too; use another attribute",
+        "self.last is a reference, and is given something else too; use another name",
         "def sees(self, item: Item):\n    self.last = item\n    self.last = None",
     ),
     Case(
@@ -325,37 +325,37 @@ CASES = [
     Case(
         "Draws",
         "def sees(self):\n    return random.random()  # here",
-        "User.sees uses random, a module: a replay could see another value; pass it in as an argument",
+        "User.sees uses random (module): a replay could see another value; pass it in as an argument",
         "def sees(self, drawn: float):\n    return drawn",
     ),
     Case(
         "Draws",
         "def sees(self):\n    return open('x')  # here",
-        "User.sees uses open: a replay could see another value; pass it in as an argument",
+        "User.sees uses open (builtin_function_or_method): a replay could see another value; pass it in as an argument",
         "def sees(self):\n    return len('x')",
     ),
     Case(
         "Draws",
         "def sees(self):\n    return hash(self.name)  # here",
-        "User.sees uses hash: a replay could see another value",
+        "User.sees uses hash (builtin_function_or_method): a replay could see another value",
         "def sees(self):\n    return len(self.name)",
     ),
     Case(
         "Draws",
         "def sees(self):\n    return id(self.notes)  # here",
-        "User.sees uses id: a replay could see another value",
+        "User.sees uses id (builtin_function_or_method): a replay could see another value",
         "def sees(self):\n    return str(self.notes)",
     ),
     Case(
         "Draws",
         "def sees(self):\n    SEEN.append(1)  # here",
-        "User.sees uses SEEN, a list: a replay could see another value; pass it in as an argument",
+        "User.sees uses SEEN (list): a replay could see another value; pass it in as an argument",
         "def sees(self):\n    return LIMIT",
     ),
     Case(
         "Draws",
         "def sees(self):\n    return totel  # here",
-        "User.sees uses totel: it has no value",
+        "User.sees uses totel, which has no value",
         "def sees(self, totel: int):\n    return totel",
     ),
     Case(
