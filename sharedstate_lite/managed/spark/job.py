@@ -45,6 +45,7 @@ from ...system.scratch import lock_folder
 from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
 from ..events import Events, read_rows, words_of
+from ..queries import At, query
 from ..run import ManagedRun, chained
 from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
@@ -383,6 +384,18 @@ class ManagedJob:
         """Return what is stored; see `ManagedRun.state`. A slot is a worker."""
         with self.snapshot(at) as found:
             return found.state(relation)
+
+    def contents(self, name: str, at: int | None = None) -> Events:
+        """Return a state's keys and values, sorted by key; see `ManagedRun.contents`."""
+        with self.snapshot(at) as found:
+            return found.contents(name)
+
+    def sql(self, text: str, at: At = None) -> pd.DataFrame:
+        """Return the result of a SELECT over state; see `ManagedRun.sql`.
+
+        ``live.NAME`` is the state after the last micro-batch. A crash does not undo it, because Spark has committed it.
+        """
+        return query(self, text, at)
 
     # --- moving -----------------------------------------------------------------
 

@@ -189,6 +189,11 @@ def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_
             key = frames[-1]["plane"][0]
             assert job.read("tail", key) == run.read("tail", key) and job.read("tail", "nobody") is None
             assert job.state()["worker"].nunique() == job.slots
+            late = "SELECT plane, total, last FROM {}.total JOIN {}.last USING (plane) ORDER BY plane"
+            live, past = late.format("live", "live"), late.format("snapshot", "snapshot")
+            pd.testing.assert_frame_equal(job.sql(live), run.sql(live))
+            for at in job.snapshots[-2:]:
+                pd.testing.assert_frame_equal(job.sql(past, at=at), run.sql(past, at=at))
             job.snapshot().checkpoint(tmp_path / "second")
         with m.restore(tmp_path / "second", Late(), workers=3) as back:
             pd.testing.assert_frame_equal(back.step(epochs[3]), run.step(epochs[3]))
