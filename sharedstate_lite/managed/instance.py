@@ -152,12 +152,13 @@ class Instance:
         lines = np.hstack([np.vstack([rows, np.ones(len(owner), dtype=np.int64)]), np.vstack([changed, diffs])])
         return net(np.concatenate([owner, more]), lines, relation, self.strings)
 
-    def push(self, relation: Relation, rows: Words) -> bool:
-        """Let the store reduce rows when the epoch ends. Returns whether it can; if not, nothing is done."""
-        able = hasattr(self.store, "reduce") and relation.name not in self._changes
-        if able:
-            self._pushed.setdefault(relation.name, []).append(rows)
-        return able
+    def pushes(self, relation: Relation) -> bool:
+        """Return whether the store reduces rows of this relation when the epoch ends."""
+        return hasattr(self.store, "reduce") and relation.name not in self._changes
+
+    def push(self, relation: Relation, rows: Words) -> None:
+        """Let the store reduce these rows when the epoch ends."""
+        self._pushed.setdefault(relation.name, []).append(rows)
 
     def change(self, relation: Relation, old: Words, new: Words, net: bool = False) -> None:
         """Replace rows in this epoch. ``net`` says that no row is both old and new."""

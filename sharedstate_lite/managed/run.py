@@ -321,32 +321,44 @@ class ManagedRun:
         tasks = self._spread(workers)
         self.instances += [self._instances(worker) for worker in range(self.workers, workers)]
         table = []
-        for moving in order:
-            rows, size = self._move(moving)
-            table.append([len(moving), rows, size])
-        for worker in self.instances[workers:]:
-            for each in worker:
-                each.store.close()
-        del self.instances[workers:]
+        try:
+            for moving in order:
+                rows, size = self._move(moving)
+                table.append([len(moving), rows, size])
+        finally:
+            # If a step has failed, the bins are where `owners` says.
+            for worker in self.instances[max(self.owners) + 1 :]:
+                for each in worker:
+                    each.store.close()
+            del self.instances[max(self.owners) + 1 :]
+            for each in (each for worker in self.instances for each in worker):
+                each.reindex()
         for number, worker in enumerate(self.instances):
             for each in worker:
-                each.reindex()
                 for name, task in each.tasks.items():
                     task.stored = tasks[each.operator, name][number]
                 each.discard()
         return pd.DataFrame(table, columns=["bins", "rows", "bytes"])
 
     def _move(self, moving: Sequence[placement.BinMove]) -> tuple[int, int]:
-        """Move bins between workers, and return the number of their rows and bytes."""
+        """Move bins between workers, and return the number of their rows and bytes. If that fails, they stay."""
         rows = size = 0
         pairs: dict[tuple[int, int], list[int]] = {}
         for move in moving:
             pairs.setdefault((move.source, move.target), []).append(move.bin)
         for (source, target), numbers in pairs.items():
-            for old, new in zip(self.instances[source], self.instances[target], strict=True):
-                blob = old.store.take(numbers)
-                new.store.give(blob)
-                rows, size = rows + packed_rows(blob), size + len(blob)
+            taken: list[tuple[Instance, Instance, bytes]] = []
+            try:
+                for old, new in zip(self.instances[source], self.instances[target], strict=True):
+                    taken.append((old, new, old.store.take(numbers)))
+                    new.store.give(taken[-1][2])
+            except BaseException:
+                for old, new, blob in taken:
+                    new.store.take(numbers)
+                    old.store.give(blob)
+                raise
+            rows += sum(packed_rows(blob) for _, _, blob in taken)
+            size += sum(len(blob) for _, _, blob in taken)
             for number in numbers:
                 self.owners[number] = target
         return rows, size

@@ -356,6 +356,28 @@ def test_a_store_that_fails_undoes_the_epoch_or_ends_the_run(worker: int, monkey
     assert run.epoch == 3 and run.read("n", key=7) == 3
 
 
+class RefusingStore(DictStore):
+    """Does not accept bins."""
+
+    def give(self, blob: bytes) -> None:
+        """Raise on worker 1."""
+        if self._name == "Sum-1":
+            raise OSError("the disk is full")
+        super().give(blob)
+
+
+def test_a_bin_stays_if_it_cannot_move() -> None:
+    """If the new owner cannot take a bin, the old one has it, and the run goes on."""
+    run = m.run(Sum(), m.source("visit", "x INT", key="x"), store=RefusingStore)
+    rows = [(n,) for n in range(20)]
+    run.step(rows)
+    with pytest.raises(OSError, match="the disk is full"):
+        run.rescale(2)
+    assert run.workers == 1 and set(run.owners) == {0}
+    run.step(rows)
+    assert seconds(run.read("n")) == [(n, 2) for n in range(20)]
+
+
 # --- tasks -------------------------------------------------------------------------
 
 
