@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
 from .rules import shared
-from .split import ASK, CREATE, Block, Suspend, is_me
+from .split import ASK, CREATE, Block, Suspend, is_me, takes_all
 
 S = TypeVar("S", bound=ast.stmt)
 Frame = dict[str, Any]
@@ -224,7 +224,13 @@ def _loads(node: ast.AST) -> set[str]:
             first = set() if isinstance(node, ast.Lambda) else _loads(node.generators[0].iter)
             return first | set().union(*map(_loads, ast.iter_child_nodes(node))) - own
         case _:
-            return set().union(*map(_loads, ast.iter_child_nodes(node)))
+            found = set().union(*map(_loads, ast.iter_child_nodes(node)))
+            return found - _walrus(node) if isinstance(node, ast.expr) else found
+
+
+def _walrus(node: ast.AST) -> set[str]:
+    """The names that := sets in an expression."""
+    return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
 
 
 Flow = tuple[set[str], set[str] | None]
@@ -255,7 +261,8 @@ def _flow(s: ast.stmt) -> Flow:
             return _loads(s), None
         case ast.If(test=test, body=body, orelse=orelse):
             uses, sets = _either(_body(body), _body(orelse))
-            return _loads(test) | uses, sets
+            given = _walrus(test)
+            return _loads(test) | uses - given, None if sets is None else sets | given
         case ast.For(target=target, iter=over, body=body, orelse=orelse):
             given = {name for n in ast.walk(target) for name in binds(n)}
             return _loads(over) | (_loads(target) | _body(body)[0] - given) | _body(orelse)[0], set()
@@ -272,7 +279,7 @@ def _flow(s: ast.stmt) -> Flow:
             given = {name for item in items for n in ast.walk(item) for name in binds(n)}
             return set().union(*map(_loads, items)) | uses - given, None if sets is None else sets | given
         case ast.Match(subject=subject, cases=cases):
-            ways = [(set(), set())]
+            ways = [] if takes_all(cases[-1]) else [(set(), set())]
             for case in cases:
                 given = {name for n in ast.walk(case.pattern) for name in binds(n)}
                 uses, sets = _body(case.body)
@@ -285,8 +292,7 @@ def _flow(s: ast.stmt) -> Flow:
         case ast.AugAssign(target=ast.Name(id=name)):
             return _loads(s) | {name}, {name}
     given = set() if isinstance(s, ast.Expr | ast.Assert) else {name for n in _own(s) for name in binds(n)}
-    walrus = {n.target.id for n in ast.walk(s) if isinstance(n, ast.NamedExpr)}
-    return _loads(s) - walrus, given | walrus
+    return _loads(s), given | _walrus(s)
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
@@ -302,7 +308,8 @@ def _liveness(blocks: list[Block], bound: set[str]) -> None:
     flows = {}
     for block in blocks:
         uses, sets = _body(block.body)
-        flows[block.number] = uses.union(*(_loads(part) - (sets or set()) for part in block.reads)), sets or set()
+        uses = uses.union(*(_loads(part) - (sets or set()) for part in block.reads))
+        flows[block.number] = uses, (sets or set()).union(*map(_walrus, block.reads))
     changed = True
     while changed:
         changed = False

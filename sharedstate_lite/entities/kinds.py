@@ -199,6 +199,8 @@ class Names:
                 return None if value is None else DATA
             case ast.JoinedStr() | ast.Compare() | ast.UnaryOp():
                 return DATA
+            case ast.Starred(value=value):
+                return self.element(value)
             case ast.Name(id=name):
                 return self.names.get(name)
             case ast.List(elts=parts):

@@ -421,11 +421,14 @@ def falls(body: list[ast.stmt]) -> bool:
             return (falls(inner) and falls(orelse)) or any(falls(h.body) for h in handlers)
         case ast.With(body=inner):
             return falls(inner)
-        case ast.Match(cases=cases):
-            match cases[-1]:
-                case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
-                    return any(falls(case.body) for case in cases)
+        case ast.Match(cases=cases) if takes_all(cases[-1]):
+            return any(falls(case.body) for case in cases)
     return True
+
+
+def takes_all(case: ast.match_case) -> bool:
+    """Whether a case matches whatever is left."""
+    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
 
 
 def _leaves(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -185,9 +185,9 @@ class World:
     """The oracle: objects of the undecorated classes. A question copies arguments and result, and loses an exception's
     class but for its name, and what it holds but for one string."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, names: dict[str, Any] | None = None) -> None:
         self.objects: dict[tuple[str, str], Any] = {}
-        self.scope: dict[str, Any] = {"Refused": Refused, "entity": lambda cls: cls}
+        self.scope: dict[str, Any] = {"Refused": Refused, "entity": lambda cls: cls, **(names or {})}
         exec(text, self.scope)
         self.classes = {name: self.scope[name] for name in ("Account", "Item")}
         for name in self.classes:
