@@ -1,4 +1,4 @@
-"""State in a hybrid log: an index from each row's key to its address in a log whose end is updated in place.
+"""State in a hybrid log: an index from each row's key to its address in a log, of which the tail is updated in place.
 
     address     0 ...... head ............ read-only ............ tail
     the log     on disk       in memory                in memory
