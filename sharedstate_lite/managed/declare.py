@@ -18,12 +18,12 @@ from ..changelog.convert import format_row
 from ..errors import RowError, StateError, shorten
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words
-from .events import Events, Schema, read_rows
+from .events import BatchKeys, Events, Schema, read_rows
 from .handles import KeyedState, StateScope, TimerState
 from .tasks import TaskState
 from .types import Scalar, Struct, duration, moment, parse_fields
 
-RESERVED = ("row", "rows", "out", "key", "order", "watermark", "now", "clock", "scope")
+RESERVED = ("row", "rows", "out", "key", "order", "watermark", "now", "clock", "each", "scope")
 """Names of an operator that cannot be names of states."""
 
 
@@ -60,6 +60,12 @@ class StatefulOperator:
     def clock(self) -> Any:
         """What was passed to ``step`` as ``clock``. It is part of the input, so a repeated epoch sees the same."""
         return getattr(self.scope, "clock", None)
+
+    def each(self, keys: BatchKeys) -> Iterator[int]:
+        """Yield the positions of ``keys`` in ``rows()``. Meanwhile, states are those of the key at this position."""
+        if self.scope is None:
+            raise StateError(f"{type(self).__name__}.each() was called outside rows(); use it in a running operator")
+        return self.scope.each(keys)
 
     def _moment(self, name: str) -> datetime.datetime | None:
         micros = getattr(self.scope, name, NULL)

@@ -482,7 +482,7 @@ class ReducingState(ValueState):
     def _add_each(self, keys: BatchKeys, values: Any) -> None:
         frame = pd.DataFrame(values).to_dict("records") if isinstance(self.kind, Struct) else list(values)
         for at in self._scope().each(keys):
-            self.add(None if frame[at] is pd.NA else frame[at])
+            self.add(frame[at])
 
     def _add_columns(self, keys: BatchKeys, values: Any) -> None:
         self._enter(keys)
@@ -628,7 +628,7 @@ class AggregatingState(KeyedState):
         if isinstance(value, BatchKeys):
             listed = list(values)
             for at in self._scope().each(value):
-                self.add(None if listed[at] is pd.NA else listed[at])
+                self.add(listed[at])
             return
         added = self._check(self.given, value)
         if added is not None:

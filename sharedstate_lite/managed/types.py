@@ -30,6 +30,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from ..changelog.convert import ARROW, CALENDAR, from_values, to_arrow
@@ -204,12 +205,12 @@ def duration(given: str | datetime.timedelta) -> int:
 
 
 def checked(kind: Kind, value: Any) -> Any:
-    """Return a copy of ``value`` as the type stores it, with NaN as None. Raises TypeError or ValueError.
+    """Return a copy of ``value`` as the type stores it, with NaN and NA as None. Raises TypeError or ValueError.
 
     >>> checked(parse_type("MAP<STRING, LIST<INT>>"), {"BOS": (5, None)})
     {'BOS': [5, None]}
     """
-    if value is None:
+    if value is None or value is pd.NA:
         return None
     if isinstance(kind, Scalar):
         return kind.check(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_state import ACTIONS, STATES, Everything, Model, epochs, second
 
@@ -139,9 +139,13 @@ class ByRow(m.Operator):
     seen = m.Map("STRING", "INT", ttl="6 seconds")
     mean = m.Aggregating("DOUBLE", m.Mean)
     quiet = m.Timer()
+    tail = m.List("STRUCT<x: INT>", ttl="5 seconds")
+    recent = m.Ordered("s STRING", ttl="4 seconds")
 
     def row(self, key: Any, row: Any, out: Any) -> None:
         """Each state once."""
+        self.tail.append((row["x"],))
+        self.recent.add(row["s"])
         self.total.add(row["x"])
         self.low.add(None if row["x"] is None else row["x"] / 2)
         self.pair.add((1, row["x"]))
@@ -173,6 +177,9 @@ class ByRows(ByRow):
         self.mean.add(keys, x)
         self.last.set(keys, x)
         self.quiet.set(keys, batch["t"] + pd.Timedelta(seconds=5))
+        for at in self.each(keys):
+            self.tail.append({"x": x[at]})
+            self.recent.add(batch["s"][at])
 
 
 VISITS = m.source("visit", "k STRING, t TIMESTAMP, x INT, s STRING", key="k", time="t", delay="3 seconds")
@@ -183,6 +190,7 @@ VISIT = st.tuples(
 
 
 @pytest.mark.parametrize("store", ["dict", "columns"])
+@example([[("a", 4, 5, "p"), ("a", 0, None, "p")], [], [("b", 4, 1, "p")] * 4, [("b", 4, 1, "p")] * 2], 2)
 @given(drawn=st.lists(st.lists(VISIT, max_size=8), max_size=6), workers=st.sampled_from([1, 2]))
 def test_rule_32_row_and_rows_do_the_same(store: str, drawn: list[list[tuple[Any, ...]]], workers: int) -> None:
     """An operator written for records and one written for columns emit and store the same."""
@@ -194,7 +202,7 @@ def test_rule_32_row_and_rows_do_the_same(store: str, drawn: list[list[tuple[Any
             rows.append((key, second(clock + ahead), x, text))
             clock += ahead / 4
         pd.testing.assert_frame_equal(slow.step(rows), fast.step(rows))
-        for state in ("total", "low", "pair", "last", "named", "seen", "mean", "quiet"):
+        for state in ("total", "low", "pair", "last", "named", "seen", "mean", "quiet", "tail", "recent"):
             a, b = slow.read(state), fast.read(state)
             pd.testing.assert_frame_equal(a, b)
 
