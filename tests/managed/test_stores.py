@@ -95,7 +95,8 @@ class World:
                     rows, diffs = [*rows, (*identity, *value)], [*diffs, 1]
                 if value is not None:
                     model[identity] = value
-            words, signs = self.words(relation, rows), np.array(diffs, dtype=np.int64)
+            # A delta is in no order, so the new row can come before the old one.
+            words, signs = self.words(relation, rows[::-1]), np.array(diffs[::-1], dtype=np.int64)
             owners = np.array(self.owner)[bins_of(relation, words, BINS, self.strings)]
             for number in set(owners.tolist()):
                 deltas[number][relation.name] = Delta(words, signs).take(owners == number)
