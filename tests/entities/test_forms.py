@@ -273,7 +273,7 @@ mangled:
     return self.__hidden + x.put(self.__hidden)
 """
 """Bodies of methods with an item x, items, and a number e."""
-FORMS = {name: body for name, body in re.findall(r"^(\w+):\n((?:    .*\n)+)", TEXT, re.MULTILINE)}
+FORMS: dict[str, str] = dict(re.findall(r"^(\w+):\n((?:    .*\n)+)", TEXT, re.MULTILINE))
 
 
 def written(name: str, parameters: str, body: str) -> str:

@@ -85,6 +85,12 @@ class User:
     def returns(self, item: Item):
         item.take(1)
         return {1, 2}
+    def offers(self, item: Item) -> str:
+        try:
+            item.grows({1})
+        except NotPlain as error:
+            return str(error)
+        return ""
     def opens(self, name: str):
         Item(name, 7)
         self.balance = Item[name].stock + self.balance
@@ -179,6 +185,12 @@ def test_state_and_results_are_data(store: PlainStore, method: str, says: str) -
     reply = store.call(ANN, method, PEAR)
     assert reply.status == 500 and isinstance(reply.error, NotPlain)
     assert str(reply.error).startswith(says) and left(store) == (10, 5)
+
+
+def test_an_argument_is_data() -> None:
+    """The asker can catch that its argument is no data, on every carrier."""
+    for name, run in carriers().items():
+        assert run(ANN, "offers", PEAR).startswith("an argument holds set; data are int, str"), name
 
 
 def test_keys(store: PlainStore) -> None:
