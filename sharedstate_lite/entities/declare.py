@@ -214,6 +214,8 @@ def _check_shape(declared: Declaration) -> None:
                     f"{name}: {type(part).__name__} in the body of an entity; it holds methods, annotations, constants"
                 )
                 raise declared.refuse("Form", part, text)
+    if "__init__" not in methods:
+        raise declared.refuse("NoKey", declared.node, f"{name} has no __init__; it sets what __key__ returns")
 
 
 def _check_parameters(declared: Declaration, method: ast.FunctionDef) -> None:

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from .declare import Declaration
 
-COPYING = ("list", "sorted", "tuple", "dict")
-"""Builtins whose result is a new container of the old one's parts."""
 LAZY = ("map", "filter", "zip", "enumerate", "reversed", "range", "set", "frozenset", "iter")
 """Builtins whose result is no data."""
 MUTATORS = frozenset("append extend insert remove pop clear sort reverse update setdefault popitem".split())

@@ -284,6 +284,12 @@ CASES = [
         "def keys(self):\n    return 1",
     ),
     Case(
+        "Form",
+        "@staticmethod\ndef sees():  # here\n    return 1",
+        "User.sees is not a plain method; the only decorator is @transactional",
+        "@transactional\ndef sees(self):\n    return 1",
+    ),
+    Case(
         "Keywords",
         "def sees(self, item: Item):\n    item.put(n=1)  # here",
         "put of an entity is asked with arguments by position",
@@ -427,6 +433,7 @@ def test_a_rule(case: Case) -> None:
     declared(case.right)
 
 
+CART = "@entity\nclass Cart:\n    def __init__(self): ...\n    def __key__(self): return 'x'\n"
 SEED = """
 def buy_item(self, amount: int, item: Item) -> bool:
     if self.total < amount:
@@ -452,6 +459,7 @@ def test_no_return() -> None:
 SHAPES = [
     ("NoKey", "class Item:  # here\n    def put(self): ...", "Item has no __key__; write 'def __key__(self): return"),
     ("NoKey", "class Item:\n    def __key__(self, n): ...  # here", "Item.__key__ takes only self"),
+    ("NoKey", "class Item:  # here\n    def __key__(self): return 'x'", "Item has no __init__; it sets what __key__"),
     ("Form", "class Item(dict):  # here\n    def __key__(self): ...", "Item inherits; an entity has no base class"),
     ("Form", "class Item:\n    def __key__(self): ...\n    def __eq__(self, o): ...  # here", "no special methods but"),
     (
@@ -487,14 +495,15 @@ def test_a_rule_of_the_class_alone(rule: str, source: str, says: str) -> None:
 
 def test_a_right_class() -> None:
     """A class with a key, annotations, constants, a docstring and defaults is an entity."""
-    source = 'class Item:\n    """Doc."""\n    MOST = 3\n    size: int\n    def __key__(self): return "x"\n'
+    source = 'class Item:\n    """Doc."""\n    MOST = 3\n    size: int\n    def __init__(self): ...\n'
+    source += '    def __key__(self): return "x"\n'
     scope = cell("@entity\n" + source + "    def x(self, n: int = 1, m: str = None): return n + self.MOST\n")
     assert Program(scope["Item"], strict=True).machine("x", "Item").defaults == (1, None)
 
 
 def test_no_source() -> None:
     """A class of exec has no source; one of a notebook's cell has."""
-    source = "@entity\nclass Item:\n    def __key__(self): return 'x'\n"
+    source = CART.replace("Cart", "Item")
     with pytest.raises(EntityError, match="NoSource: the source of Item is not known; write it in a file or in a note"):
         exec(source, {"entity": entity, "__name__": "x"})
     cell(source)
@@ -507,19 +516,36 @@ def test_a_program() -> None:
         Program(scope["Late"])
     with pytest.raises(EntityError, match="Form: two classes have the name Item; rename one"):
         Program(scope["Item"], scope["Item"])
-    other = cell("@entity\nclass Cart:\n    def __key__(self): return 'x'\n    def f(self, i: Item): ...\n", **scope)
+    other = cell(
+        CART + "    def f(self, i: Item): ...\n",
+        **scope,
+    )
     with pytest.raises(EntityError, match=r"Untyped: Cart.f declares Item, which is not in the program; add it to"):
         Program(other["Cart"])
     other = cell(
-        "@entity\nclass Cart:\n    def __key__(self): return 'x'\n    def f(self): return Item['x']\n", **scope
+        CART + "    def f(self): return Item['x']\n",
+        **scope,
     )
     with pytest.raises(EntityError, match=r"Draws: Cart.f uses Item, which is not in the program; add it to Program"):
         Program(other["Cart"])
 
 
+def test_creation_asks_no_entity() -> None:
+    """``__init__`` runs before the entity exists, so it asks no other, and does not loop with while."""
+    for line in ("self.n = Item['x'].price", "while True: pass"):
+        source = CART.replace("...", f" # here\n        {line}")
+        scope = cell(HEAD)
+        scope |= cell(source, **scope)
+        with pytest.raises(
+            EntityError, match="Form: Cart.__init__ asks an entity or loops with while; do it in"
+        ) as found:
+            Program(scope["Cart"], scope["Item"])
+        assert marked(found.value)
+
+
 def test_the_first_class_of_two_in_a_cell() -> None:
     """Each class is read where it stands, even if its name stands twice in a cell."""
-    source = "@entity\nclass Item:\n    def __key__(self): return 'x'\n    def f(self): return {}\nfirst = Item\n"
+    source = CART.replace("Cart", "Item") + "    def f(self): return {}\nfirst = Item\n"
     scope = cell(source.format(1) + source.format(2).replace("first", "second"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
