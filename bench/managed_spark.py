@@ -2,18 +2,18 @@
 
 Rows:
     rate    rows a second: the count, sum and maximum of each of 100,000 keys, in micro-batches of 20,000 rows and
-            of 100,000 rows
+            of 100,000 rows; and rows for each second of processor time, of Spark and of its Python processes
     move    half of the bins move to other slots while the job runs, all in one step or one a step: the longest
             micro-batch, beside one at rest
 
-Every side reads the same Parquet files, one a micro-batch, with the kit's session, and drops or writes a row for each
-key that changed. Rates are those of the median micro-batch, the first two left out. The kit's time is that of
-run_available() with one file: it includes reading the file's times in the driver, and writing what is emitted. The
-peers' is what Spark says of a micro-batch.
+Every side is given the same Parquet files, one after the other, with the kit's session, and drops or writes a row for
+each key that changed. A rate is that of the median file after the first two, from the moment when the file is there to
+the end of its micro-batch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import sys
@@ -21,17 +21,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+import psutil  # noqa: E402
 
 import sharedstate_lite as ss  # noqa: E402
 from bench import measure  # noqa: E402
-from bench.spark_shop import WARM, dropped, seconds_of  # noqa: E402
+from bench.spark_shop import WARM, dropped  # noqa: E402
 from sharedstate_lite import managed as m  # noqa: E402
 
 if TYPE_CHECKING:
@@ -60,6 +61,13 @@ class Totals(m.Operator):
         out.add({"key": batch["key"].take(last), **self.total.get(batch.keys[last])}, at=last)
 
 
+class Rates(NamedTuple):
+    """Rows a second, and rows for each second of processor time."""
+
+    wall: float
+    processor: float
+
+
 class Side:
     """The files of one size of batch, and the sides that read them."""
 
@@ -73,34 +81,35 @@ class Side:
         for n, file in enumerate(self.files):
             rows.append(pd.DataFrame({"key": draw.integers(0, KEYS, batch), "x": draw.integers(0, 100, batch)}))
             rows[-1].to_parquet(file, index=False)
-            os.utime(file, (1_700_000_000 + 2 * n,) * 2)
+            os.utime(file, (1_700_000_000 + 2 * n,) * 2)  # Spark reads files in the order of their times
         found = pd.concat(rows).groupby("key")["x"].agg(["count", "sum", "max"])
         self.answer = found.reset_index().to_numpy().tolist()
 
-    def rate(self, seconds: Sequence[float]) -> float:
-        """Rows a second of the median micro-batch."""
-        return self.batch / statistics.median(seconds)
+    def run(self, folder: Path, process: Callable[[], object]) -> Rates:
+        """Put one file after the other into a folder, and process each."""
+        wall, spent = [], []
+        for file in self.files:
+            os.link(file, folder / file.name)
+            before = processor()
+            wall.append(timed(process))
+            spent.append(processor() - before)
+        return Rates(*(self.batch / statistics.median(each[WARM:]) for each in (wall, spent)))
 
-    def ours(self) -> tuple[float, bool]:
-        """The kit's rate, and whether its state is the recomputed one."""
+    def ours(self) -> tuple[Rates, bool]:
+        """The kit's rates, and whether its state is the recomputed one."""
         given, out, state = (Path(tempfile.mkdtemp(dir=self.work)) for _ in range(3))
-        seconds = []
         with m.spark.run(Totals(), SOURCE, {"events": given}, out, checkpoint=state, session=self.session) as job:
-            for file in self.files:
-                os.link(file, given / file.name)
-                seconds.append(timed(job.run_available))
-            found = job.read("total")
-        rows = [[key, *total.values()] for key, total in zip(found["key"], found["total"], strict=True)]
-        return self.rate(seconds[WARM:]), rows == self.answer
+            rates = self.run(given, job.run_available)
+            return rates, totals(job) == self.answer
 
-    def peer(self, build: Callable[[DataFrame], DataFrame]) -> float:
-        """The rate of another query over the same files."""
+    def peer(self, build: Callable[[DataFrame], DataFrame]) -> Rates:
+        """The rates of another query over the same files."""
+        given = Path(tempfile.mkdtemp(dir=self.work))
         reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        writer = build(reader.parquet(str(self.folder))).writeStream.outputMode("update")
+        writer = build(reader.parquet(str(given))).writeStream.outputMode("update")
         query = writer.option("checkpointLocation", tempfile.mkdtemp(dir=self.work)).foreachBatch(dropped).start()
         try:
-            query.processAllAvailable()
-            return self.rate(seconds_of(query))
+            return self.run(given, query.processAllAvailable)
         finally:
             query.stop()
 
@@ -110,6 +119,22 @@ def timed(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def processor() -> float:
+    """Seconds of processor time that this process and all below it have taken so far, ended ones included."""
+    me = psutil.Process()
+    total = 0.0
+    for each in (me, *me.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            total += sum(each.cpu_times()[:4])
+    return total
+
+
+def totals(job: Any) -> list[list[int]]:
+    """The state of a job: key, count, sum and maximum."""
+    found = job.read("total")
+    return [[key, *total.values()] for key, total in zip(found["key"], found["total"], strict=True)]
 
 
 def by_row(rows: DataFrame) -> DataFrame:
@@ -142,15 +167,17 @@ def rates(session: SparkSession, work: Path, quick: bool, say: Callable[[str], N
         side = Side(session, work, batch, 5 if quick else 12)
         say(f"ours, {batch:,} rows a batch")
         value, equal = side.ours()
-        peers: dict[str, float | None] = {}
+        peers: dict[str, Rates] = {}
         for name, build in ((PASS, passed), (BUILT_IN, built_in), (BY_ROW, by_row)):
             if name != BY_ROW or batch == BATCHES[0]:
                 say(f"{name}, {batch:,} rows a batch")
                 peers[name] = side.peer(build)
         targets = {BATCHES[0]: ((BY_ROW, 6.0), (BUILT_IN, 1.0)), BATCHES[1]: ((PASS, 0.2), (BUILT_IN, None))}
         for against, target in targets[batch]:
-            what = f"{batch:,} rows a batch, to {against}"
-            out.append(measure.compared(what, value, "rows/s", peers, against=against, target=target, equal=equal))
+            for at, unit in enumerate(("rows/s", "rows a second of processor time")):
+                what, rates = f"{batch:,} rows a batch, to {against}", {name: each[at] for name, each in peers.items()}
+                out.append(measure.compared(f"{what}{', processor' * at}", value[at], unit, rates, against=against,
+                                            target=None if at else target, equal=equal))  # fmt: skip
     return out
 
 
@@ -173,10 +200,8 @@ def moves(session: SparkSession, work: Path, quick: bool, say: Callable[[str], N
                 os.link(file, given / file.name)
                 seconds = moving if job.moving else rest
                 seconds.append(timed(lambda job=job: job.run_available(moves=False)))  # type: ignore[misc]
-            found = job.read("total")
-            rows = [[key, *total.values()] for key, total in zip(found["key"], found["total"], strict=True)]
+            equal &= totals(job) == side.answer
             equal &= not job.moving and sorted(job.owners) == [slot for slot in range(4) for _ in range(4)]
-            equal &= rows == side.answer
         worst[plan] = max(moving)
     peers: dict[str, float | None] = {"all bins in one step": worst["all"], REST: statistics.median(rest[WARM:])}
     return [measure.compared("the longest micro-batch, a bin a step", worst["fluid"], "s", peers,

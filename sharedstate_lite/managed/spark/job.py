@@ -28,7 +28,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from ...errors import CheckpointError, Error, RowError, StateError, shorten
+from ...errors import CheckpointError, RowError, StateError, shorten
 from ...plan.nodes import Column, Type
 from ...spark.bins.bin_placement import grouping_keys
 from ...spark.bins.messages import BinMessage
@@ -83,16 +83,20 @@ class ManagedJob:
         self._folder, self._out = folder, out
         self._lock = lock_folder(made(location))
         try:
+            new = not (location / FILE).exists()
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             self._start = found["owners"]
-            sink.claim(out, self._owner, location)
+            sink.claim(out, self._owner, location, new)
             for name in ("rows", "moved"):
                 (location / name).mkdir(exist_ok=True)
             self._labels = grouping_keys(self.bins * self.slots)
             factory = ManagedBinFactory(self._owner, self.bins, lambda: (chain, source), slots=self.slots)
             # A session of its own has its own settings. The number of partitions is that of the slots.
             self.session = session.newSession()
+            for name, value in session.conf.getAll.items():
+                if name.startswith("spark.sql.streaming."):
+                    self.session.conf.set(name, value)
             self.session.conf.set("spark.sql.shuffle.partitions", self.slots)
             self._numbers = {label: number for number, label in enumerate(self._labels)}
             self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
@@ -104,6 +108,8 @@ class ManagedJob:
             if entry is not None and not entry.void:
                 self._write(entry.epoch, self._query.output(entry.number))
         except BaseException:
+            with contextlib.suppress(AttributeError):  # the query was not made
+                self._query.close()
             os.close(self._lock)
             raise
 
@@ -131,10 +137,9 @@ class ManagedJob:
         if any(not each.name.startswith(".") for each in self.location.iterdir()):
             raise CheckpointError(f"{self.location} is not empty and has no {FILE}; use a new folder")
         stateful(session, "an operator with managed state")
-        bins, slots = (
-            wanted["bins"] or 16,
-            wanted["slots"] or int(str(session.conf.get("spark.sql.shuffle.partitions"))),
-        )
+        bins, slots = wanted["bins"], wanted["slots"]
+        bins = BINS if bins is None else bins
+        slots = int(str(session.conf.get("spark.sql.shuffle.partitions"))) if slots is None else slots
         placement.word_range(0, bins)  # raises unless the number is a power of 2
         if not 1 <= slots <= bins:
             raise StateError(f"slots={slots}: pass a number from 1 to that of the bins, {bins}")
@@ -254,14 +259,12 @@ class ManagedJob:
             told = json.dumps({**about, "file": file and str(here), "clock": clock, "owners": owners})
             messages += [each for bin, slot in enumerate(owners) for each in self._to(bin, slot, TICK, told)]
         step, *rest = self._steps or [[]]
-        copied: list[Any] = [
-            [bin, target, str(self.location / "moved" / f"{number:08d}-{bin}")] for bin, target in step
-        ]
+        copied: list[Any] = [[bin, target, self._moved(number, bin)] for bin, target in step]
         messages += [each for bin, _, name in copied for each in self._to(bin, owners[bin], COPY, name)]
         about |= {"owners": owners, "copied": copied, "steps": rest}
         try:
             sent = self._query.run(messages, "epoch" if is_epoch else "move", about["epoch"], about)
-        except Error as error:
+        except (RowError, StateError) as error:
             if file is not None:
                 error.add_note(f"in {file}: {REMEDY}")
             raise

@@ -35,7 +35,7 @@ from ..driver import checkpoint_copy
 from ..driver.engine import BINS, checked_bins
 from ..query.errors import TRIES, refused
 from ..query.processor import run_stages
-from ..query.query import committed, progressed
+from ..query.query import committed, discard_state, progressed
 from ..session.checks import stateful, usable
 from ..session.paths import absolute, made
 from ..session.quiet import silence
@@ -167,6 +167,7 @@ class Job:
     def _launch(self) -> None:
         """Start the query. Raises Error if a file of the pending batch is lost, or if Spark rejects the query."""
         sources.PendingBatch(self._spark).check(sources.reported_files(self.location))
+        discard_state(self._spark, committed(self._spark))
         writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
         try:
             self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]

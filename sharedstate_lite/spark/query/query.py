@@ -5,6 +5,10 @@ that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames
 sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
 sink then does nothing, and Spark commits the batch.
 
+The state of a batch that is not committed is deleted before the query starts. Spark keeps the first file of each
+version of a store. When a batch runs again, the file of a killed attempt would remain, and differ from the state in
+memory.
+
 A batch that fails is tried again. If it failed because a kernel refused a message, Spark would run the same batch at
 every restart of the query. So before the restart, the file of the batch is voided, which makes the batch empty. The
 output of the failed attempt is deleted first. Otherwise, the stores that this attempt wrote would be committed with the
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -147,6 +152,8 @@ class Query:
             self.stop()
             if self._closed:
                 raise Error(CLOSED)
+            # If the output is there, the sink skips the batch, and the state of the attempt that wrote it is used.
+            discard_state(self.checkpoint, self.committed + self._file(self.committed).exists())
             self._running = self._started()
 
     def _started(self) -> StreamingQuery:
@@ -225,6 +232,15 @@ class Query:
 def committed(checkpoint: Path) -> int:
     """Return the number of committed micro-batches in Spark's checkpoint folder."""
     return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
+
+
+def discard_state(checkpoint: Path, version: int) -> None:
+    """Delete the files of the state stores that are later than ``version``, the number of batches that they include."""
+    for file in (checkpoint / "state").glob("*/*/**/*"):
+        found = re.match(r"\.?(\d+)[._]", file.name)
+        if found is not None and int(found[1]) > version and not {"_metadata", "_stateSchema"} & {*file.parts}:
+            if file.parent.name != "SSTs" and file.is_file():
+                file.unlink(missing_ok=True)
 
 
 def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
