@@ -134,10 +134,8 @@ def test_two_programs_have_one_hash_if_their_trees_are_equal() -> None:
 
 def test_too_many_arguments() -> None:
     """The first frame has the parameters, with their defaults."""
-    scope = cell(
-        source = "@entity\nclass A:\n    def __init__(self): ...\n    def __key__(self): return 'a'\n"
-        scope = cell(source + "    def f(self, n, m: int = 3): return n + m\n")
-    )
+    source = "@entity\nclass A:\n    def __init__(self): ...\n    def __key__(self): return 'a'\n"
+    scope = cell(source + "    def f(self, n, m: int = 3): return n + m\n")
     machine = Program(scope["A"]).machine("f", "A")
     assert machine.frame((1,)) == {"n": 1, "m": 3}
     for args in ((), (1, 2, 3)):
