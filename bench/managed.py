@@ -495,14 +495,15 @@ def checkpoints(bench: Bench) -> Iterator[measure.Row]:
 def past(bench: Bench) -> Iterator[measure.Row]:
     """A handle is opened, an epoch written, and the sum of the old version read; and what the handle costs an epoch."""
     ours, plain = bench.sides[f"the kit's {KIT[0]}"], bench.sides["a Python dict"]
-    assert isinstance(ours, Kit) and isinstance(plain, PlainDict)
+    assert isinstance(ours, Kit) and isinstance(ours.store, ColumnStore) and isinstance(plain, PlainDict)
+    arrangement = ours.store.arrangements["state"]
     times: dict[str, list[float]] = {"handle": [], "copy": [], "epoch": [], "epoch with a handle": []}
     equal = True
     for _ in range(2 * bench.size.rounds):
         rows = bench.keys[bench.random.integers(0, bench.size.keys, EPOCH)], bench.random.integers(0, 1_000, EPOCH)
         want = plain.scan()
         start = time.process_time()
-        handle, spent = ours.store.handle(), time.process_time() - start
+        handle, spent = arrangement.handle(), time.process_time() - start
         start = time.process_time()
         copied, copying = dict(plain.rows), time.process_time() - start
         start = time.process_time()
@@ -510,7 +511,8 @@ def past(bench: Bench) -> Iterator[measure.Row]:
         times["epoch with a handle"].append(time.process_time() - start)
         plain.epoch(*rows)
         start = time.process_time()
-        found = int(handle.scan("state")[2].sum())
+        version = arrangement.contents(handle.time)
+        found = int((version.rows[2] * version.diffs).sum())
         times["handle"].append(spent + time.process_time() - start)
         start = time.process_time()
         again = sum(row[1] for row in copied.values())
