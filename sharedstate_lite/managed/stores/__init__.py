@@ -1,6 +1,7 @@
 """Where an operator's state is stored. Every store holds the same rows; they differ in what each operation costs.
 
 >>> import numpy as np
+>>> from sharedstate_lite.managed.stores import Relation, create
 >>> from sharedstate_lite.plan import Column, Type
 >>> from sharedstate_lite.storage import Delta, Dictionary
 >>> total = Relation("total", (Column("plane", Type.INT), Column("value", Type.BIGINT)), key=1)
