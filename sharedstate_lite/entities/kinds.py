@@ -108,6 +108,13 @@ class Shape:
         self.attributes: dict[str, Kind | None] = {}
         self.fixed: set[str] = set()
         """Attributes whose kind is declared."""
+        self.replaced = set()
+        """Attributes that a method gives a new value, rather than changing it in place."""
+        for name, method in declared.methods.items():
+            grown = {id(node.target) for node in ast.walk(method) if isinstance(node, ast.AugAssign)}
+            for node in ast.walk(method) if name != "__init__" else ():
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and id(node) not in grown:
+                    self.replaced.add(node.attr)
         self.methods = {
             name: Signature(
                 len(m.args.args) - 1 - len(m.args.defaults), len(m.args.args) - 1, annotated(m.returns, classes)

@@ -37,7 +37,7 @@ from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
 from .rules import Rules, check_class, constant, value_of
-from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter, no_memory_error
+from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter, asks, no_memory_error
 
 Target = Callable[..., Any] | New | Many
 
@@ -78,7 +78,7 @@ class Program:
             Rules(each, strict).check(self.cut[name])
         self.exceptions: dict[str, type[BaseException]] = {"Refused": Refused, "NotPlain": NotPlain}
         """The program's own exception classes, by name."""
-        self._code = {name: _class_code(declared) for name, declared in self.declared.items()}
+        self._code = {name: _class_code(declared, names, self.cut[name]) for name, declared in self.declared.items()}
         self._known: dict[str, dict[str, Any]] = {}
         for name, declared in self.declared.items():
             self._known[name] = known = _constants(declared, names)
@@ -111,11 +111,11 @@ class Program:
     def classes(self, handles: Mapping[str, Any]) -> dict[str, type]:
         """Compile the classes again, unsplit, with ``handles`` for the names of entity classes.
 
-        The bodies are as declared, except that no handler catches MemoryError.
+        The bodies are as declared, but a loop that asks goes over a copy, and no handler catches MemoryError.
         """
         made = {}
         for name, code in self._code.items():
-            scope = {**self._known[name], **handles, "__name__": __name__}
+            scope = {**self._known[name], **handles, LIST: list, "__name__": __name__}
             exec(code, scope)
             made[name] = scope[name]
             made[name].__entity__ = self.declared[name]
@@ -191,20 +191,31 @@ def _code_text(code: types.CodeType) -> str:
     return f" {code.co_code.hex()} {code.co_names} {consts}"
 
 
-class _NoMemoryError(ast.NodeTransformer):
+class _AsSplit(ast.NodeTransformer):
+    """The class as its blocks run it: a loop that asks goes over a copy, and no handler catches MemoryError."""
+
+    def __init__(self, names: Names, cut: set[str]) -> None:
+        self.names, self.cut = names, cut
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        if asks(node, self.names, self.cut):
+            node.iter = ast.copy_location(ast.Call(ast.Name(LIST, ast.Load()), [node.iter], []), node.iter)
+        return self.generic_visit(node)
+
     def visit_Try(self, node: ast.Try) -> ast.AST:
         self.generic_visit(node)
         return no_memory_error(node)
 
 
-def _class_code(declared: Declaration) -> Any:
+def _class_code(declared: Declaration, names: Mapping[tuple[str, str], Names], cut: set[str]) -> Any:
     node = copy.deepcopy(declared.node)
     node.decorator_list = []
     node.body = [part for part in node.body if not (isinstance(part, ast.AnnAssign) and part.value is None)]
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
             part.decorator_list = []
-    module = ast.fix_missing_locations(ast.Module([_NoMemoryError().visit(node)], []))
+            _AsSplit(names[declared.name, part.name], cut).visit(part)
+    module = ast.fix_missing_locations(ast.Module([node], []))
     return compile(module, declared.file, "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
 
 

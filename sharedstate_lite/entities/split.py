@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .kinds import Kind, Names, immutable
+from .kinds import MUTATORS, Kind, Names, immutable
 
 REFERENCE, ASK, CREATE, RETURN, LIST = "@reference", "@ask", "@create", "@return", "@list"
 """Names of the runtime in the code of a block. No name of a program can be one of these."""
@@ -79,6 +79,17 @@ class Block:
         self.after, self.test, self.asks, self.ended = list(after), test, asks, True
 
 
+def asks(node: ast.AST, names: Names, cut: set[str]) -> bool:
+    """Whether a question is anywhere in a node."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)) if name in cut:
+                return True
+        if names.asked(inner) is not None:
+            return True
+    return False
+
+
 class Splitter:
     """Splits one method; ``blocks`` are the result, the first one first.
 
@@ -111,7 +122,7 @@ class Splitter:
 
     def asks(self, node: ast.AST) -> bool:
         """Whether a question is anywhere in a node."""
-        return any(self.question(inner) is not None for inner in ast.walk(node))
+        return asks(node, self.names, self.cut)
 
     def _me(self) -> ast.expr:
         return _call(REFERENCE, ast.Constant(self.declared.name), _call_method("self", "__key__"))
@@ -205,11 +216,24 @@ class Splitter:
         out = []
         for i, part in enumerate(parts):
             value = self._value(part)
-            steady = isinstance(value, ast.Constant | ast.Name) or is_me(value) or _is_place(value, self.names)
-            if i < last and (walrus or not steady):
+            steady = isinstance(value, ast.Constant | ast.Name) or is_me(value)
+            if i < last and (walrus or not (steady or self._late(value))):
                 value = self._keep(self._fresh("kept"), value)
             out.append(value)
         return out
+
+    def _late(self, node: ast.expr) -> bool:
+        """Whether a node is a list or dict of ``self``: it is looked up after the questions to its right."""
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                kind = self.names.kind(node)
+                if kind is None or immutable(kind):
+                    return False
+                if name in self.names.shape.replaced:
+                    text = f"self.{name} can be replaced while this statement asks; ask in a line before it"
+                    raise self._refuse("Alias", node, text)
+                return True
+        return False
 
     # Statements
 
@@ -251,6 +275,7 @@ class Splitter:
             case ast.While(test=test, body=body, orelse=[]):
                 self._loop(s, test, [], body)
             case ast.For(target=target, iter=over, body=body, orelse=[]):
+                self._unchanged(ast.unparse(over), body)
                 rest = self._fresh("rest of " + ast.unparse(over))
                 element = self.names.element(over)
                 self._keep(rest, _call(LIST, self._value(over)))
@@ -285,6 +310,9 @@ class Splitter:
                     value = ast.BinOp(self._keep(self._fresh("kept"), load), op, self._value(value))
                     self._here.body.append(ast.copy_location(ast.Assign([target], value), s))
                 else:
+                    if not isinstance(target, ast.Name) and not self._late(load):
+                        text = f"{ast.unparse(target)} can be a list or dict; declare it, or ask in a line before it"
+                        raise self._refuse("Alias", s, text)
                     s.value = self._value(value)
                     self._here.body.append(s)
             case ast.Expr(value=value):
@@ -299,6 +327,20 @@ class Splitter:
                 )
             case _:
                 raise self._refuse("Form", s, f"{type(s).__name__} asks no entity; ask in a line before it")
+
+    def _unchanged(self, over: str, body: list[ast.stmt]) -> None:
+        """Refuse a loop whose body changes the list: it goes over a copy."""
+        for node in (inner for s in body for inner in ast.walk(s)):
+            match node:
+                case ast.Call(func=ast.Attribute(value=place, attr=name)) if name in MUTATORS:
+                    pass
+                case ast.AugAssign(target=place) | ast.Subscript(value=place, ctx=ast.Store() | ast.Del()):
+                    pass
+                case _:
+                    continue
+            if ast.unparse(place) == over:
+                text = f"this changes {over} in a loop over it, which goes over a copy as it asks; write list({over})"
+                raise self._refuse("Alias", node, text)
 
     def _cuts(self, node: ast.stmt) -> bool:
         """Whether a statement has to be cut: it asks, it may run for ever, or it leaves a loop that is cut."""
@@ -502,13 +544,4 @@ def is_me(node: ast.expr) -> bool:
     match node:
         case ast.Call(func=ast.Name(id=name)):
             return name == REFERENCE
-    return False
-
-
-def _is_place(node: ast.expr, names: Names) -> bool:
-    """Whether a node is a list or dict of ``self``: it is looked up after the questions right of it."""
-    match node:
-        case ast.Attribute(value=ast.Name(id="self")):
-            kind = names.kind(node)
-            return kind is not None and kind.form in ("list", "dict")
     return False

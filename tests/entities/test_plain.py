@@ -38,15 +38,25 @@ class Item:
         xs.append(1)
         self.log.append(2)
         return self.log
+    def nudges(self, user: User):
+        user.mark()
     def touches(self, user: User):
         self.stock += 1
         user.pay(self.stock)
 @entity
 class User:
     def __init__(self, name: str, balance: int):
-        self.name, self.balance = name, balance
+        self.name, self.balance, self.marks = name, balance, [1, 2]
     def __key__(self):
         return self.name
+    def mark(self):
+        self.marks.append(9)
+    def walks(self, item: Item) -> list[int]:
+        seen = []
+        for mark in self.marks:
+            item.nudges(self)
+            seen.append(mark)
+        return seen + self.marks
     def pay(self, n: int) -> int:
         self.balance -= n
         return self.balance
@@ -191,6 +201,12 @@ def test_an_argument_is_data() -> None:
     """The asker can catch that its argument is no data, on every carrier."""
     for name, run in carriers().items():
         assert run(ANN, "offers", PEAR).startswith("an argument holds set; data are int, str"), name
+
+
+def test_a_loop_that_asks_goes_over_a_copy() -> None:
+    """Python would see what is appended meanwhile: for ever, here. The carriers agree on a copy."""
+    for name, run in carriers().items():
+        assert run(ANN, "walks", PEAR) == [1, 2, 1, 2, 9, 9], name
 
 
 def test_keys(store: PlainStore) -> None:

@@ -407,6 +407,33 @@ CASES = [
         "User.sees puts a list or dict of self into self a second time; copy it, as in list(self.x)",
         "def sees(self):\n    self.copies = list(self.notes)",
     ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    self.notes.append(str(item.price))  # here\n"
+        "def clears(self):\n    self.notes = []",
+        "self.notes can be replaced while this statement asks; ask in a line before it",
+        "def sees(self, item: Item):\n    p = item.price\n    self.notes.append(str(p))\n"
+        "def clears(self):\n    self.notes = []",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    self.notes += [str(item.price)]  # here\n"
+        "def clears(self):\n    self.notes = []",
+        "self.notes can be replaced while this statement asks",
+        "def sees(self, item: Item):\n    self.notes += [str(item.price)]\ndef clears(self):\n    self.notes.clear()",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    self.rows[0] += [item.price]  # here",
+        "self.rows[0] can be a list or dict; declare it, or ask in a line before it",
+        "def sees(self, item: Item):\n    p = item.price\n    self.rows[0] += [p]",
+    ),
+    Case(
+        "Alias",
+        "def sees(self):\n    for item in self.cart:\n        item.put(1)\n        self.cart.append(item)  # here",
+        "this changes self.cart in a loop over it, which goes over a copy as it asks; write list(self.cart)",
+        "def sees(self):\n    for item in list(self.cart):\n        item.put(1)\n        self.cart.append(item)",
+    ),
 ]
 
 
