@@ -29,8 +29,9 @@
 (True, 94)
 
 Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is data); ``kinds`` (which names are
-references); ``split`` (statements to blocks); ``blocks`` (blocks to functions); ``program``; ``plain`` (a store in one
-process). Everything here needs the standard library alone.
+references); ``split`` (statements to blocks); ``rules`` (what is refused); ``blocks`` (blocks to functions);
+``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them). They need only
+the standard library.
 
 Source: Psarakis et al., Stateful Entities, EDBT 2024 (StateFlow), where a class is an operator, an object's state the
 operator's state, a call an event, and its result the event's payload.

@@ -1,7 +1,8 @@
 """The plain carrier: a program's classes as they are written, one request after the other, each whole or not at all.
 
 Every request is a transaction here, whether its method is declared so or not. An exception that leaves the request
-undoes all that it has changed. One that a method catches undoes nothing.
+undoes all that it has changed. One that a method catches undoes nothing. Arguments and results are copied at every
+question, and a loop that asks goes over a copy of its list: as in blocks.
 """
 
 from __future__ import annotations
