@@ -153,7 +153,9 @@ class Query:
             if self._closed:
                 raise Error(CLOSED)
             # If the output is there, the sink skips the batch, and the state of the attempt that wrote it is used.
-            discard_state(self.checkpoint, self.committed + self._file(self.committed).exists())
+            version = self.committed + self._file(self.committed).exists()
+            discard_state(self.checkpoint, version)
+            self._file(version).unlink(missing_ok=True)
             self._running = self._started()
 
     def _started(self) -> StreamingQuery:
