@@ -188,6 +188,18 @@ def test_an_operator_in_event_order_waits_in_a_chain() -> None:
     assert seconds(run.advance(second(22))) == [("b", -1)]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_event_order_a_timer_comes_before_the_rows_of_its_time(workers: int) -> None:
+    """Rows of time t wait until the watermark has passed t; timers of t are called before them, for any workers."""
+    run = m.run(Echo(), VISIT, order="event", workers=workers)
+    assert seconds(run.step([("b", second(5), 1), ("a", second(0), 5)])) == []
+    assert seconds(run.advance(second(5))) == [("a", 5, 0), ("a", -1, 5), ("a", -2, 5)]
+    assert seconds(run.advance(second(6))) == [("b", 1, 5), ("b", -1, 6)]
+    again = m.run(Echo(), VISIT, order="event", workers=workers)
+    again.step([("b", second(5), 1), ("a", second(0), 5)])
+    assert seconds(again.advance(second(6)))[2:4] == [("a", -2, 5), ("b", 1, 5)]
+
+
 class Clock(m.Operator):
     """Emits what it sees of time."""
 
