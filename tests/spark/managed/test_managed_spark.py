@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from data.flights import flights
 from sharedstate_lite import managed as m
-from sharedstate_lite.errors import StateError
+from sharedstate_lite.errors import RowError, StateError
+from sharedstate_lite.managed.spark import ManagedJob
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module
 SENSOR = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
@@ -170,6 +171,28 @@ def test_task_state_is_refused_by_name(tmp_path: Path) -> None:
 
     with pytest.raises(StateError, match=r"Offsets\.offset is task state"):
         m.spark.run(Offsets(), SENSOR, {"reading": tmp_path}, tmp_path / "out", checkpoint=tmp_path / "state")
+
+
+def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
+    """A late row and a missing column raise the error of one process. A file that is no Parquet is refused, too."""
+    source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t")
+    job = ManagedJob.__new__(ManagedJob)  # without a query
+    job.source = source
+    with m.run(Mixed(), source) as run:
+        run.step(readings(3, 5))
+        before = {"before": run.micros, "late": 0}
+        late, broken = readings(1, 5), tmp_path / "broken.parquet"
+        for rows in (late, late.drop(columns="t")):
+            written(tmp_path / "in", [rows])
+            with pytest.raises(RowError) as expected:
+                run.step(rows)
+            file = tmp_path / "in" / "0001.parquet"
+            with pytest.raises(RowError) as found:
+                job._times(file, file, before)
+            assert str(found.value) == str(expected.value) and str(file) in found.value.__notes__[0]
+        broken.write_bytes(b"text")
+        with pytest.raises(RowError, match="broken.parquet cannot be read"):
+            job._times(broken, broken, before)
 
 
 def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
