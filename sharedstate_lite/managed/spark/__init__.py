@@ -12,6 +12,7 @@ the watermark with it. A micro-batch that is run again after a crash therefore h
 >>> from pathlib import Path
 >>> import pyarrow as pa
 >>> import pyarrow.parquet
+>>> import sharedstate_lite as ss
 >>> from sharedstate_lite import managed as m
 >>> class Longest(m.Operator):
 ...     out = "product STRING, was INT, now INT"
@@ -25,7 +26,9 @@ the watermark with it. A micro-batch that is run again after a crash therefore h
 ...     given, out, state = (Path(folder) / name for name in ("visits", "out", "state"))
 ...     given.mkdir()
 ...     pa.parquet.write_table(pa.table({"product": ["Potato", "Apple"], "length": [60, 20]}), given / "1.parquet")
-...     with m.spark.run(Longest(), visits, {"visit": given}, out, checkpoint=state, bins=2) as job:
+...     with m.spark.run(
+...         Longest(), visits, {"visit": given}, out, checkpoint=state, bins=2, session=ss.spark.session()
+...     ) as job:
 ...         print(job.run_available(), job.read("top", "Potato"), job.emitted().values.tolist())
 1 60 [['Potato', 0, 60], ['Apple', 0, 20]]
 
