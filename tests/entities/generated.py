@@ -106,7 +106,7 @@ class Writer:
             f"self.xs[{f}] = {e}", f"self.tags['k'] = {e}", f"self.tags['k'] += {e}", f"a, b = {e}, {f}",
             f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})",
             f"self.seen.append(({item}, {e}))", f"xs = [{e}, {f}]", f"xs.append({e})", "xs = list(self.xs)",
-            "self.xs[:] = list(xs)", "xs += self.xs", f"xs = {item}.many({e})",
+            "self.xs[:] = list(xs)", "xs += self.xs[:2]", f"xs = {item}.many({e})",
         ]  # fmt: skip
         if kind < 20:
             return [simple[kind]], True
