@@ -99,7 +99,7 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
         while server.running():
             if stopping():
                 raise Stop
-            time.sleep(0.5)
+            time.sleep(0.5)  # until Ctrl-C, a signal, or the end of the server
         server.check_status()
     except Stop:
         with contextlib.suppress(OSError):  # the terminal may be closed
