@@ -177,10 +177,11 @@ class Arrangement:
         """Find rows as `match` does, and yield those of each batch, the oldest first: their owners and their lines.
 
         With ``order``, int64[q], a row is found only if its ``layout.order`` column has this value or one with the same
-        code; the caller has to compare.
+        code; the caller has to compare. The layout must have such a column.
         """
         low = self.layout.key_words(keys, strings)
-        if order is not None and self.layout.order is not None:
+        if order is not None:
+            assert self.layout.order is not None
             low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
         # Searching in sorted order walks through the batch once. In any other order, most searches miss the cache.
         turn = low.argsort()
