@@ -51,8 +51,10 @@ async function runAll(page) {
   const failed = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]';
   const done = (failure) => {
     const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].map((e) => e.innerText);
-    return prompts.length && prompts.every((p) => !p.includes("*")) && prompts.some((p) => /\d/.test(p)) &&
-      (/\d/.test(prompts[prompts.length - 1]) || document.querySelector(failure));
+    const shown = prompts.filter((p) => p.trim()); // a folded cell has none, and may be the last one
+    return shown.length && shown.every((p) => !p.includes("*")) && shown.some((p) => /\d/.test(p)) &&
+      (/\d/.test(shown[shown.length - 1]) || document.querySelector(failure)) &&
+      document.querySelector('.jp-Notebook-ExecutionIndicator[data-status="idle"]');
   };
   await page.waitForFunction(done, failed, { timeout: told.seconds * 1000 });
   const errors = await page.$$eval(`${failed}, .jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]`,
