@@ -319,6 +319,18 @@ def counts(store: Any) -> dict[int, int]:
     return dict(store.scan("count").T.tolist())
 
 
+def test_columns_merge_the_same_batches_whether_versions_are_kept_or_not() -> None:
+    """Kept versions delay no merge of the column store, and each shows its own rows."""
+    kept, plain = opened(create("columns"), COUNT), opened(create("columns"), COUNT)
+    versions = []
+    for epoch in range(1, 31):
+        for store in (kept, plain):
+            put(store, dict.fromkeys(range(200 * (epoch % 4), 900), epoch), epoch)
+        assert kept.arrangements["count"].batches == plain.arrangements["count"].batches
+        versions.append((kept.handle(), counts(kept)))
+    assert all(counts(version) == rows for version, rows in versions)
+
+
 def test_rocksdb_names_the_folder_whose_lock_is_held(tmp_path: Path) -> None:
     """A second store in the same folder is refused, and the first one keeps working."""
     first = opened(RocksStore(tmp_path / "db"), COUNT)

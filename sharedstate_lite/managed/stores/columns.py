@@ -1,7 +1,8 @@
 """State in columns: an arrangement for each relation, with its rows sorted by the hash of the key.
 
 An update is the old row with diff -1 and the new row with diff +1, in a small new batch. The arrangement merges batches
-later. It is therefore a store with a main part and deltas, and a trace handle on it reads a past version.
+later. It is therefore a store with a main part and deltas. A handle costs no copy of the state: it lists the batches
+of its version, which stay in memory until it is closed.
 
 Source: Krueger et al., Fast updates on read-optimized databases using multi-core CPUs, VLDB 2011 (main and delta);
 McSherry et al., Shared Arrangements, VLDB 2020.
@@ -10,10 +11,11 @@ McSherry et al., Shared Arrangements, VLDB 2020.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
-from ...storage.arrangement import Arrangement, TraceHandle
+from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout
 from ...storage.encoding import Dictionary, Words
 from ..bins import word_range
@@ -61,31 +63,17 @@ class ColumnStore(RowStore):
             arrangement.commit(arrangement.upper + 1)
         return self._pack(rows)
 
-    def handle(self) -> _ColumnHandle:
-        return _ColumnHandle(self)
+    def handle(self) -> ColumnStore:
+        # Batches are immutable, so a second list of them is a past version, whatever is merged later.
+        out = copy(self)
+        out.arrangements = {}
+        for name, each in self.arrangements.items():
+            out.arrangements[name] = Arrangement(each.name, each.layout, each.upper)
+            out.arrangements[name].runs = list(each.runs)
+        return out
 
     def close(self) -> None:
         self.open(self._name, list(self._relations.values()), self._strings, self._bins)
-
-
-class _ColumnHandle:
-    """Reads a `ColumnStore` as it was when the handle was opened, through one trace handle for each relation."""
-
-    def __init__(self, store: ColumnStore) -> None:
-        self._store = store
-        self._handles: dict[str, TraceHandle] = {name: each.handle() for name, each in store.arrangements.items()}
-
-    def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        handle, store = self._handles[relation], self._store
-        return find(handle.arrangement, store._relations[relation], store._strings, keys, sub, handle.time)
-
-    def scan(self, relation: str) -> Words:
-        handle = self._handles[relation]
-        return handle.arrangement.contents(handle.time, self._store._strings).rows
-
-    def close(self) -> None:
-        for handle in self._handles.values():
-            handle.close()
 
 
 def layout(relation: Relation) -> Layout:
@@ -94,18 +82,13 @@ def layout(relation: Relation) -> Layout:
 
 
 def find(
-    arrangement: Arrangement,
-    relation: Relation,
-    strings: Dictionary,
-    keys: Words,
-    sub: Words | None = None,
-    at: int | None = None,
+    arrangement: Arrangement, relation: Relation, strings: Dictionary, keys: Words, sub: Words | None = None
 ) -> Found:
-    """Look up keys, and places if ``sub`` is given, in an arrangement as of epoch ``at``."""
+    """Look up keys, and places if ``sub`` is given, in an arrangement."""
     first, last = 1 + relation.key, 1 + relation.identity
     diff = 1 + len(relation.columns)
     owners, parts = [], []
-    for owner, part in arrangement.lookup(keys, strings, at, None if sub is None else sub[0]):
+    for owner, part in arrangement.lookup(keys, strings, None, None if sub is None else sub[0]):
         if sub is not None:
             same = (part[first:last] == sub.take(owner, axis=1)).all(axis=0)
             owner, part = owner.compress(same), part.compress(same, axis=1)
@@ -114,7 +97,7 @@ def find(
     if not parts:
         return np.empty(0, dtype=np.intp), empty(relation)
     owner, lines = np.concatenate(owners), np.concatenate(parts, axis=1)
-    if at is not None or (relation.sub and sub is None) or any(batch.timed for batch in arrangement.runs):
+    if (relation.sub and sub is None) or any(batch.timed for batch in arrangement.runs):
         return net(owner, lines, relation, strings)
     if len(parts) > 1:
         # A batch has at most one old and one new row of a place, so the newest batch that knows a place decides.
