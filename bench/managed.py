@@ -554,7 +554,7 @@ def keeping(bench: Bench) -> measure.Row:
             seconds[which] += time.process_time() - start
     with_handles, without = (each * 1e3 / rounds for each in seconds)
     return measure.compared(
-        "an epoch while two versions are kept", with_handles, "ms", {"without": without},
+        "an epoch while two past versions are kept", with_handles, "ms", {"without": without},
         against="without", target=0.9, less=True, equal=twins[0].scan() == twins[1].scan(),
     )  # fmt: skip
 
