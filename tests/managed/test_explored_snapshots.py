@@ -343,18 +343,18 @@ def test_a_recording_has_a_line_for_each_message() -> None:
     recorded = s.as_recording(protocol, trace)
     assert recorded["lanes"] == ["s1", "s2", "c", "k"]
     assert recorded["run"] == [
-        ("s2", "c", 1, 6, "10", ""),
-        ("s1", "c", 3, 4, s.BARRIER, ""),
-        ("c", "k", 4, 9, s.BARRIER, ""),
-        ("s2", "c", 5, 7, s.BARRIER, ""),
-        ("c", "k", 6, 10, "10", "dropped"),
-        ("s1", "c", 8, 10, "1", "dropped"),
-        ("s2", "c", 10, 11, "10", ""),
-        ("c", "k", 11, None, "10", ""),
+        ("s2", "c", 1, 5, "10", ""),
+        ("s1", "c", 2, 3, s.BARRIER, ""),
+        ("c", "k", 3, 8, s.BARRIER, ""),
+        ("s2", "c", 4, 6, s.BARRIER, ""),
+        ("c", "k", 5, 9, "10", "dropped"),
+        ("s1", "c", 7, 9, "1", "dropped"),
+        ("s2", "c", 9, 10, "10", "from the snapshot"),
+        ("c", "k", 10, None, "10", ""),
     ]
     notes = recorded["notes"]
-    assert notes["c", 4] == "saves 0" and notes["c", 6] == "logs 10" and notes["k", 9] == "saves nothing"
-    assert notes["s1", 10] == "crash" and notes["c", 10] == "crash, back to snapshot 1"
+    assert notes["c", 3] == "saves 0" and notes["c", 5] == "logs 10" and notes["k", 8] == "saves nothing"
+    assert notes["s1", 9] == "crash" and notes["c", 9] == "crash, back to snapshot 1"
     with pytest.raises(Error, match=r"action 2, 'k takes 10', is not possible here; choose one of"):
         s.as_recording(protocol, ["s2 sends 10", "k takes 10"])
 
@@ -370,9 +370,21 @@ def test_an_overtaking_barrier_overtakes_in_the_recording() -> None:
     ]
     trace += ["c takes s1's barrier, which overtakes 2", "k takes the barrier", "k takes 1", "c takes s1's 2"]
     lines = s.as_recording(s.Overtaking(), trace)["run"]
-    row, barrier = ("s1", "c", 3, 9, "2", ""), ("s1", "c", 5, 6, s.BARRIER, "")
+    row, barrier = ("s1", "c", 3, 8, "2", ""), ("s1", "c", 4, 5, s.BARRIER, "")
     assert row in lines and barrier in lines
-    assert ("c", "k", 2, 8, "1", "") in lines and ("c", "k", 6, 7, s.BARRIER, "") in lines
+    assert ("c", "k", 2, 7, "1", "") in lines and ("c", "k", 5, 6, s.BARRIER, "") in lines
+
+
+def test_the_recording_shows_repeats() -> None:
+    """A row that is sent again after a crash says so, and so does an output that k drops."""
+    trace = ["s2 sends 10", "c takes s2's 10", "k takes #1  10", "c crashes and continues from snapshot 0"]
+    lines = s.as_recording(s.CausalLogs(), [*trace, "c takes s2's 10", "k drops #1  10"])["run"]
+    assert [(*line[:2], line[-1]) for line in lines] == [
+        ("s2", "c", ""),
+        ("c", "k", ""),
+        ("s2", "c", "sent again"),
+        ("c", "k", "dropped"),
+    ]
 
 
 def test_more_rows_and_sources() -> None:

@@ -4,9 +4,11 @@
 >>> trace = ["s1 sends 1", "the coordinator asks for snapshot 1", "s1 sends the barrier", "c takes s1's 1"]
 >>> recorded = as_recording(Aligned(), trace)
 >>> recorded["run"]
-[('s1', 'c', 1, 4, '1', ''), ('s1', 'c', 3, None, '|', ''), ('c', 'k', 4, None, '1', '')]
+[('s1', 'c', 1, 3, '1', ''), ('s1', 'c', 2, None, '|', ''), ('c', 'k', 3, None, '1', '')]
 >>> recorded["lanes"], recorded["notes"]
-(['s1', 's2', 'c', 'k'], {('s1', 3): 'saves offset 1'})
+(['s1', 's2', 'c', 'k'], {('s1', 2): 'saves offset 1'})
+
+The coordinator is not drawn, so its action has no time.
 """
 
 from __future__ import annotations
@@ -19,11 +21,15 @@ from .explore import replay
 from .world import BARRIER, Channel, Protocol, W
 
 Line = tuple[str, str, int, int | None, str, str]
-"""Sender, receiver, the action that sent it, the action that took it or None, text, mark."""
+"""Sender, receiver, the time at which it was sent, the time at which it was taken or None, text, mark."""
 
 
 class Recorded(TypedDict):
-    """Keyword arguments for ``show.space_time``. Its lines end with mark ``dropped`` where a crash loses a message."""
+    """Keyword arguments for ``show.space_time``.
+
+    A line has mark ``dropped`` if a crash loses the message or its receiver drops it. After a crash, it has mark
+    ``from the snapshot`` if it was restored there, and ``sent again`` if its sender keeps running.
+    """
 
     run: list[Line]
     lanes: list[str]
@@ -32,7 +38,7 @@ class Recorded(TypedDict):
 
 
 def as_recording(protocol: Protocol[W], trace: Sequence[str]) -> Recorded:
-    """Return the messages of the run that takes the actions of ``trace``. Action n is time n.
+    """Return the messages of the run that takes the actions of ``trace``. Times count the actions that are drawn.
 
     Raises Error if an action is not possible; `replay` says what is.
     """
@@ -50,16 +56,18 @@ def as_recording(protocol: Protocol[W], trace: Sequence[str]) -> Recorded:
     for at, step in enumerate(run.steps, 1):
         actor = step.label.split()[0]
         crash = step.restored is not None
+        again = "from the snapshot" if protocol.what_crashes == "everything" else "sent again"
         for ends, new in protocol.channels(step.world).items():
             old, open_lines = before[ends], flight[ends]
             gone, kept, fresh = _change(old, new, crash)
+            lost = crash or " drops " in step.label
             for n in gone:
-                source, target, sent, _, text, _ = lines[open_lines[n]]
-                lines[open_lines[n]] = source, target, sent, at, text, "dropped" if crash else ""
+                source, target, sent, _, text, mark = lines[open_lines[n]]
+                lines[open_lines[n]] = source, target, sent, at, text, "dropped" if lost else mark
             numbers = [open_lines[n] for n in kept]
             for place in fresh:
                 numbers.insert(place, len(lines))
-                lines.append((*ends, at, None, str(new[place]), ""))
+                lines.append((*ends, at, None, str(new[place]), again if crash else ""))
             flight[ends] = numbers
         before = protocol.channels(step.world)
         if crash and protocol.what_crashes == "everything":
@@ -68,7 +76,14 @@ def as_recording(protocol: Protocol[W], trace: Sequence[str]) -> Recorded:
             notes["c", at] = "crash"
         if step.note and (lane := actor if actor in lanes else "c") in lanes:
             notes[lane, at] = ", ".join(filter(None, (notes.get((lane, at)), step.note)))
-    return {"run": lines, "lanes": lanes, "notes": notes, "unit": "action"}
+    drawn = {at for line in lines for at in line[2:4] if at} | {at for _, at in notes}
+    time = {at: n for n, at in enumerate(sorted(drawn), 1)}
+    return {
+        "run": [(*line[:2], time[line[2]], line[3] and time[line[3]], *line[4:]) for line in lines],
+        "lanes": lanes,
+        "notes": {(lane, time[at]): words for (lane, at), words in notes.items()},
+        "unit": "action",
+    }
 
 
 def _change(old: Channel, new: Channel, crash: bool) -> tuple[list[int], list[int], list[int]]:
