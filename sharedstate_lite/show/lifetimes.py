@@ -28,24 +28,36 @@ Entry = tuple[tuple[Any, ...], int, int]
 
 
 def lifetimes(
-    entries: Iterable[Entry], *, upper: int, since: int | None = None, at: int | None = None, title: str = ""
+    entries: Iterable[Entry],
+    *,
+    upper: int,
+    since: int | None = None,
+    at: int | None = None,
+    title: str = "",
+    across: str = "epoch",
 ) -> Picture:
     """Return a picture of entries, given as (row, time, diff).
 
     The axis ends at ``upper``. The epochs that can be read, from ``since`` to before ``upper``, are tinted. ``at``
-    marks the epoch of a read.
+    marks the epoch of a read. ``across`` names the axis if it counts something else than epochs.
     """
     rows: dict[str, list[tuple[int, int]]] = {}
     for row, time, diff in sorted(entries, key=lambda e: e[1]):
         rows.setdefault(" ".join(map(str, row)), []).append((time, diff))
     lines = [f"  {name}: " + ", ".join(f"{d:+d} at {t}" for t, d in found) for name, found in rows.items()]
-    frontiers = ([] if since is None else [f"since {since}"]) + [f"upper {upper}"]
-    words = "\n".join([title or "Entries by epoch", *lines, "  " + ", ".join(frontiers)])
-    return Picture(words, *(_draw(rows, upper, since, at, title, wide) for wide in ROOMS))
+    frontiers = ([] if since is None else [f"since {since}"]) + [f"upper {upper}" if across == "epoch" else across]
+    words = "\n".join([title or f"Entries by {across}", *lines, "  " + ", ".join(frontiers)])
+    return Picture(words, *(_draw(rows, upper, since, at, title, across, wide) for wide in ROOMS))
 
 
 def _draw(
-    rows: dict[str, list[tuple[int, int]]], upper: int, since: int | None, at: int | None, title: str, wide: float
+    rows: dict[str, list[tuple[int, int]]],
+    upper: int,
+    since: int | None,
+    at: int | None,
+    title: str,
+    across: str,
+    wide: float,
 ) -> Drawing:
     left = MARGIN + min(max(map(width, rows), default=0), LABEL) + 16
     top = MARGIN + (28 if title else 0) + (16 if since is not None or at is not None else 0)
@@ -73,8 +85,9 @@ def _draw(
     for epoch, place in x.items():
         out.append(line([(place, bottom), (place, bottom + 4)], "frame"))
         out.append(text((place, bottom + 17), str(epoch), kind="m", anchor="middle"))
-    out.append(text((x[upper], bottom + 33), f"upper {upper}", kind="b", anchor="middle"))
-    out.append(text((left - 16, bottom + 17), "epoch", kind="m", anchor="end"))
+    if across == "epoch":
+        out.append(text((x[upper], bottom + 33), f"upper {upper}", kind="b", anchor="middle"))
+    out.append(text((left - 16, bottom + 17), across, kind="m", anchor="end"))
     return Drawing(wide, bottom + 44, "".join(out))
 
 

@@ -39,3 +39,5 @@ def test_what_is_marked() -> None:
     assert {"since 9", "upper 11", "read at 10", "cannot be read"} <= set(re.findall(r">([^<>]+)</text>", svg))
     assert "since" not in show.lifetimes([], upper=3).drawing.body
     assert len(show.lifetimes(ENTRIES, upper=11).drawings) == 2
+    flights = show.lifetimes(ENTRIES, upper=11, across="flight").drawing.body
+    assert "flight" in flights and "upper" not in flights and "epoch" not in flights
