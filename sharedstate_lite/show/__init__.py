@@ -9,6 +9,7 @@ picture of the same numbers, for pages that cannot run plotly.
     rows_chart       how many rows are held, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
     curves           any lines on linear axes, such as a measurement and what a formula predicts
+    panels           such lines, each in a small chart of its own, with the same axes
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
     emitted          a view's changes as tuples
     predict, written    a question that the reader answers first, and a check of code that the reader writes
@@ -48,7 +49,7 @@ from .chart import Chart
 from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
-from .line_charts import curves, hits_chart, rows_chart, time_chart
+from .line_charts import curves, hits_chart, panels, rows_chart, time_chart
 from .outcome_tree import outcome_tree
 from .predict import emitted
 from .prediction import predict
@@ -68,6 +69,7 @@ __all__ = [
     "hits_chart",
     "lifetimes",
     "outcome_tree",
+    "panels",
     "predict",
     "process_map",
     "rows_chart",

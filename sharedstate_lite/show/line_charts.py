@@ -7,6 +7,7 @@ caller measures. If long series were thinned, a line below the chart says how.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from ..errors import Error
 from .axes import Axis, fitted, written
 from .chart import Chart, coloured, layout, mapped, nothing, scaled, values
-from .lines import Lines, Series, drawn, figure, thinned
+from .lines import Lines, Series, drawn, figure, thinned, tiled
+from .svg import Picture
 
 Numbers = Mapping[str, Iterable[float]]
+_Points = dict[str, tuple[tuple[float, ...], tuple[float, ...]]]
 
 
 def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int = 1) -> Chart:
@@ -103,6 +106,23 @@ def curves(points: Mapping[str, Mapping[float, float]], across: str, up: str, ti
     found = _points(points, up, across)
     if not found:
         return _empty(title, "There are no points.")
+    return _chart(_curves(found, across, up, title))
+
+
+def panels(points: Mapping[str, Mapping[float, float]], across: str, up: str, title: str) -> Picture:
+    """Return the curves of `curves` as a small chart each, all with the same axes.
+
+    Use it for curves that would cover each other in one chart. ``title`` begins the text of the picture; each chart has
+    the name of its curve. Raises Error if a value is not a valid number.
+    """
+    found = _points(points, up, across)
+    if not found:
+        return nothing(title, "There are no points.")
+    whole = _curves(found, across, up, title)
+    return tiled(whole.words, [replace(whole, title=s.name, series=(s,), words="", height=110.0) for s in whole.series])
+
+
+def _curves(found: _Points, across: str, up: str, title: str) -> Lines:
     looks = coloured(list(found))
     made = [Series(name, x, y, *looks[name]) for name, (x, y) in found.items()]
     x_axis = fitted(Axis(across, ""), [v for s in made for v in s.x], log=False)
@@ -111,10 +131,10 @@ def curves(points: Mapping[str, Mapping[float, float]], across: str, up: str, ti
         f"  {s.name}: " + ", ".join(f"{written(y)} at {written(x)}" for x, y in zip(s.x, s.y, strict=True))
         for s in made
     ]
-    return _chart(Lines(title, x_axis, y_axis, tuple(made), words="\n".join([f"{title} ({up} at {across})", *lines])))
+    return Lines(title, x_axis, y_axis, tuple(made), words="\n".join([f"{title} ({up} at {across})", *lines]))
 
 
-def _points(given: Any, what: str, across: str) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+def _points(given: Any, what: str, across: str) -> _Points:
     """Return the x (``across``) and the y (``what``) of each series that has points, in ascending order of x."""
     out = {}
     for name, points in mapped(given, f"{{{across}: {what}}}").items():

@@ -76,6 +76,8 @@ class Lines:
     words: str = ""
     beside: bool = True
     """Whether names can be placed at the ends of the lines."""
+    height: float = HEIGHT
+    """The height of the plot in the picture, in px."""
 
 
 def thinned(x: Any, y: Any, most: int = BUCKETS) -> tuple[list[float], list[float], list[float], int]:
@@ -148,6 +150,18 @@ def drawn(lines: Lines) -> Picture:
     return Picture(lines.words or lines.title, *(_draw(lines, room) for room in ROOMS))
 
 
+def tiled(words: str, charts: Sequence[Lines]) -> Picture:
+    """Return small charts as one picture: two in a row on wide pages, and one below the other on narrow pages."""
+    out = []
+    for room, row in zip(ROOMS, (2, 1), strict=True):
+        parts = [_draw(chart, room / row) for chart in charts]
+        high = max(part.height for part in parts)
+        at = [(n % row * room / row, n // row * high) for n in range(len(parts))]
+        moved = (f'<g transform="translate({px(x)} {px(y)})">{p.body}</g>' for (x, y), p in zip(at, parts, strict=True))
+        out.append(Drawing(room, at[-1][1] + high, "".join(moved)))
+    return Picture(words, *out)
+
+
 def spread(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
     """Return the heights closest to ``wanted`` that are between ``low`` and ``high`` and at least ``apart`` apart."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
@@ -169,7 +183,7 @@ def _draw(lines: Lines, room: float) -> Drawing:
         body.append(keys)
     body.append(text((MARGIN, y), fit(lines.y.label, room - 2 * MARGIN), kind="m"))
     top = y + 14
-    bottom = top + HEIGHT
+    bottom = top + lines.height
     heights = lines.y.ticks(7)
     left = MARGIN + max(width(written(v)) for v in heights) + 8
     right = room - MARGIN - (names + 26 if beside and len(lines.series) > 1 else 16)

@@ -24,14 +24,19 @@ KINDS = ["full", "shared", "partial"]
 
 
 def texts(svg: ET.Element) -> list[tuple[Rect, str]]:
-    """The box of each text, from its baseline, anchor, measured length and size."""
-    out = []
+    """The box of each text, from its baseline, anchor, measured length and size, moved as its group is."""
+    out, moved = [], {}
+    for group in svg.iter(SVG + "g"):
+        if found := re.fullmatch(r"translate\(([\d.]+) ([\d.]+)\)", group.get("transform", "")):
+            moved |= dict.fromkeys(group.iter(SVG + "text"), (float(found[1]), float(found[2])))
     for each in svg.iter(SVG + "text"):
         told = re.search(r"font-size:([\d.]+)", each.get("style", ""))
         size, long, x, y = (
             float(told[1]) if told else 12.0,
             *(float(each.get(k, "0")) for k in ("textLength", "x", "y")),
         )
+        right, down = moved.get(each, (0, 0))
+        x, y = x + right, y + down
         left = x - {"middle": long / 2, "end": long}.get(each.get("text-anchor", "start"), 0)
         out.append(((left, y - 0.75 * size, left + long, y + 0.2 * size), each.text or ""))
     return out
@@ -118,6 +123,18 @@ def test_curves_have_linear_axes_with_their_own_names() -> None:
     assert {"calls", "events", "predicted", "measured"} <= set(told)
     assert "measured: 33 at 1, 170 at 6" in repr(chart)
     assert "There are no points." in repr(show.curves({}, "calls", "events", "A knee"))
+
+
+def test_panels_show_each_curve_in_a_chart_of_its_own_with_the_same_axes() -> None:
+    """The largest value of all curves stands on the axis of each; two charts in a row, or one on a narrow page."""
+    points = {"calm": {0: 5, 1: 6}, "sudden": {0: 5, 1: 60}, "slow": {0: 5, 1: 16}}
+    picture = show.panels(points, "epoch", "ms", "Latency")
+    told = check(picture)
+    assert [told.count(words) for words in ("calm", "sudden", "slow", "60", "ms", "epoch")] == [1, 1, 1, 3, 3, 3]
+    wide, narrow = picture.drawings
+    assert (wide.width, narrow.width) == (800, 480) and wide.height / 2 == narrow.height / 3
+    assert "sudden: 5 at 0, 60 at 1" in repr(picture)
+    assert "There are no points." in repr(show.panels({}, "epoch", "ms", "Latency"))
 
 
 def test_many_times_apart_is_logarithmic() -> None:
