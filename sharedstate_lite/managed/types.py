@@ -83,7 +83,6 @@ class Collection:
 Kind = Scalar | Struct | Collection
 """A type, parsed."""
 
-_TOKEN = re.compile(r"\s*(?:(\w+)|([<>,:]))")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
@@ -92,95 +91,60 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def parse_type(text: str) -> Kind:
-    """Parse a type such as ``"MAP<STRING, LIST<INT>>"``. Raises StateError with the place of the first fault."""
-    parser = _TypeParser(text)
-    kind = parser.kind()
-    parser.end()
-    return kind
+    """Parse a type such as ``"MAP<STRING, LIST<INT>>"``. Raises StateError, which names the part that is wrong."""
+    if not isinstance(text, str):
+        raise StateError(f"a type is a text such as 'LIST<INT>', not {shorten(text)}")
+    name = " ".join(text.upper().split())
+    if name in TYPES:
+        return Scalar(TYPES[name])
+    nested = re.fullmatch(r"\s*(\w+)\s*<(.*)>\s*", text, re.DOTALL)
+    match (nested[1].upper(), _parts(nested[2])) if nested else ("", []):
+        case "STRUCT", [*fields]:
+            return _struct(fields, r"\s*:\s*", text)
+        case "LIST", [item]:
+            return Collection(parse_type(item))
+        case "MAP", [key, item]:
+            kind = parse_type(key)
+            if not isinstance(kind, Scalar):
+                raise _fault(text, "the key of a MAP is one of the seven scalar types")
+            return Collection(parse_type(item), kind.type)
+        case "ARRAY", [item, length]:
+            if not length.strip().isdecimal() or not int(length):
+                raise _fault(text, "the length of an ARRAY is a whole number from 1")
+            return Collection(parse_type(item), None, int(length))
+    raise _fault(text, f"{text.strip() or 'an empty text'} is not a type")
 
 
 def parse_fields(text: str) -> Struct:
     """Parse columns, such as ``"plane STRING, delays LIST<INT>"``."""
-    parser = _TypeParser(text)
-    fields = parser.fields("")
-    parser.end()
-    return fields
+    return _struct(_parts(text), r"\s+", text)
 
 
-class _TypeParser:
-    """A recursive descent over the tokens of a type."""
+def _struct(fields: Sequence[str], between: str, text: str) -> Struct:
+    """Parse fields, in which a name and a type have the pattern ``between`` them."""
+    found = [re.fullmatch(rf"\s*([^\W\d]\w*){between}(.*)", field, re.DOTALL) for field in fields]
+    kinds = {each[1]: parse_type(each[2]) for each in found if each is not None}
+    if len(set(map(str.lower, kinds))) < len(fields):
+        raise _fault(text, "each field has a name of its own and a type")
+    return Struct(tuple(kinds.items()))
 
-    def __init__(self, text: str) -> None:
-        if not isinstance(text, str):
-            raise StateError(f"a type is a text such as 'LIST<INT>', not {shorten(text)}")
-        self.text, self.at = text, 0
 
-    def peek(self) -> str:
-        found = _TOKEN.match(self.text, self.at)
-        return "" if found is None else found[1] or found[2]
+def _parts(text: str) -> list[str]:
+    """Split a text at the commas that are not inside < and >."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
-    def take(self, wanted: str = "") -> str:
-        token = self.peek()
-        if not token or (wanted and token != wanted):
-            raise self.fault(f"expected {wanted or 'a name'}")
-        self.at = _TOKEN.match(self.text, self.at).end()  # type: ignore[union-attr]
-        return token
 
-    def fault(self, what: str) -> StateError:
-        rest = self.text[self.at :].strip()
-        place = f"at {rest!r}" if rest else "at its end"
-        known = ", ".join(t.value for t in Type)
-        return StateError(f"type {self.text!r}: {what} {place}; a type is {known}, LIST<T>, ARRAY<T, n>, MAP<K, V> or "
-                          "STRUCT<name: T, ...>")  # fmt: skip
-
-    def end(self) -> None:
-        if self.text[self.at :].strip():
-            raise self.fault("expected nothing more")
-
-    def kind(self) -> Kind:
-        name = self.take().upper()
-        if name == "STRUCT":
-            self.take("<")
-            struct = self.fields(":")
-            self.take(">")
-            return struct
-        if name in ("LIST", "MAP", "ARRAY"):
-            self.take("<")
-            key, length = None, 0
-            item = self.kind()
-            if name == "MAP":
-                if not isinstance(item, Scalar):
-                    raise self.fault(f"the key of a MAP is one of the seven scalar types, not {item},")
-                self.take(",")
-                key, item = item.type, self.kind()
-            elif name == "ARRAY":
-                self.take(",")
-                digits = self.take()
-                if not digits.isdecimal() or not int(digits):
-                    raise self.fault(f"the length of an ARRAY is a whole number from 1, not {digits},")
-                length = int(digits)
-            self.take(">")
-            return Collection(item, key, length)
-        if name == "DOUBLE" and self.peek().upper() == "PRECISION":
-            self.take()
-        if name not in TYPES:
-            raise self.fault(f"{name} is not a type,")
-        return Scalar(TYPES[name])
-
-    def fields(self, between: str) -> Struct:
-        fields: dict[str, Kind] = {}
-        while True:
-            name = self.take()
-            if not name.isidentifier():
-                raise self.fault(f"expected the name of a field, not {name},")
-            if name.lower() in map(str.lower, fields):
-                raise self.fault(f"the field {name} is declared twice,")
-            if between:
-                self.take(between)
-            fields[name] = self.kind()
-            if self.peek() != ",":
-                return Struct(tuple(fields.items()))
-            self.take(",")
+def _fault(text: str, rule: str) -> StateError:
+    known = ", ".join(t.value for t in Type)
+    return StateError(f"type {text!r}: {rule}; a type is {known}, LIST<T>, ARRAY<T, n>, MAP<K, V> or "
+                      "STRUCT<name: T, ...>")  # fmt: skip
 
 
 def duration(given: str | datetime.timedelta) -> int:

@@ -100,22 +100,25 @@ def test_null_empty_and_absent_differ() -> None:
     ("text", "rule"),
     [
         ("FOO", "FOO is not a type"),
-        ("LIST<INT", "expected >"),
-        ("LIST<LIST>", "expected <"),
+        ("LIST<INT", "LIST<INT is not a type"),
+        ("LIST<LIST>", "LIST is not a type"),
+        ("LIST<INT, INT>", "LIST<INT, INT> is not a type"),
+        ("LIST<INT>>", "INT> is not a type"),
+        ("LIST<INT>, LIST<INT>", "is not a type"),
         ("MAP<LIST<INT>, INT>", "the key of a MAP is one of the seven scalar types"),
         ("ARRAY<INT, 0>", "the length of an ARRAY is a whole number from 1"),
-        ("ARRAY<INT>", "expected ,"),
-        ("STRUCT<>", "expected the name of a field"),
-        ("STRUCT<a: INT, A: INT>", "the field A is declared twice"),
-        ("INT INT", "expected nothing more"),
-        ("", "expected a name at its end"),
+        ("ARRAY<INT>", "ARRAY<INT> is not a type"),
+        ("STRUCT<>", "each field has a name of its own and a type"),
+        ("STRUCT<a INT>", "each field has a name of its own and a type"),
+        ("STRUCT<a: INT, A: INT>", "each field has a name of its own and a type"),
+        ("INT INT", "INT INT is not a type"),
+        ("", "an empty text is not a type"),
     ],
 )
 def test_a_wrong_type_is_refused(text: str, rule: str) -> None:
-    """The error has the type's text, the rule and the place."""
-    with pytest.raises(StateError, match=rule) as caught:
+    """The error has the part of the type that is wrong, and the rule."""
+    with pytest.raises(StateError, match=rule):
         parse_type(text)
-    assert repr(text) in str(caught.value)
 
 
 def test_columns_may_be_nested() -> None:
