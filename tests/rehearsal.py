@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sharedstate_lite.spark.bins import engine_spec, tables, worker_cache
-from sharedstate_lite.spark.bins.bin import BinFactory
+from sharedstate_lite.spark.bins.bin import BinFactory, new_salt
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.messages import BinMessage, init_globals
 from sharedstate_lite.spark.bins.route import Route
@@ -78,6 +78,9 @@ class Workers:
         worker_cache._cached, before = self.processes[which], worker_cache._cached
         try:
             return worker_cache.run_bin(self.work, stage, number, mine, store)
+        except Exception:
+            self.work.salt = new_salt()  # a query is started again
+            raise
         finally:
             self.processes[which], worker_cache._cached = worker_cache._cached, before
 

@@ -311,6 +311,10 @@ class Arrangement:
         if fresh:
             spine.merge_some(self, fresh)
 
+    def finish_merges(self) -> None:
+        """Finish all merges in progress. The work is not bounded by the rows of an epoch."""
+        spine.finish_merges(self)
+
     def compact(self) -> None:
         """Merge all batches into one. Epochs from ``since`` on stay readable."""
         spine.compact(self)

@@ -116,6 +116,8 @@ class ManagedBin(StoredBin):
         for message in by.get(COPY, ()):
             self._copy(Path(message.what))
         self.changed, self.time = self._uppers() != before, max(self._uppers(), default=1) - 1
+        for arrangement in self.table.arrangements.values():
+            arrangement.upper = self.time + 1  # as after `load`
         return out
 
     def load(self, head: dict[str, Any], store: Store) -> None:

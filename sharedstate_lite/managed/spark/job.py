@@ -30,6 +30,7 @@ import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError, shorten
 from ...plan.nodes import Column, Type
+from ...spark.bins.bin import new_salt
 from ...spark.bins.bin_placement import grouping_keys
 from ...spark.bins.messages import BinMessage
 from ...spark.driver.store import StateReader, retained
@@ -91,7 +92,10 @@ class ManagedJob:
             for name in ("rows", "moved"):
                 (location / name).mkdir(exist_ok=True)
             self._labels = grouping_keys(self.bins * self.slots)
-            factory = ManagedBinFactory(self._owner, self.bins, lambda: (chain, source), slots=self.slots)
+            # A worker may have bins of an earlier start in memory, with the operators that were passed then.
+            factory = ManagedBinFactory(
+                f"{self._owner} {new_salt()}", self.bins, lambda: (chain, source), slots=self.slots
+            )
             # A session of its own has its own settings. The number of partitions is that of the slots.
             self.session = session.newSession()
             for name, value in session.conf.getAll.items():

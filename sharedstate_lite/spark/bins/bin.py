@@ -7,6 +7,7 @@ messages are blobs, and the runs of its arrangements are also in a state store (
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,11 @@ from .messages import ASK, COMPACT, INIT_GLOBAL, OUT, BinMessage
 from .route import Channel, Port, Route
 from .stored_bin import StoredBin
 from .strings import worker_strings
+
+
+def new_salt() -> str:
+    """Return a random text that no other start of a query has."""
+    return secrets.token_hex(16)
 
 
 @dataclass
@@ -37,6 +43,9 @@ class BinFactory:
     checked: bool = True
     use_rpc: bool = True
     """Whether a worker calls the worker that has a bin in memory. Otherwise, it reads the bin from the store."""
+    salt: str = field(default_factory=new_salt)
+    """A random text of which tokens are made (:mod:`.stored_bin`). Each start of the query has another one, because the
+    batch in progress can have other rows then."""
 
     def bin(self, stage: int, number: int) -> StoredBin:
         """Return a new bin without state."""

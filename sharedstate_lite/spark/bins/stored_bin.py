@@ -6,18 +6,22 @@ The runs of the bin's arrangements are stored as blobs. Each run is written once
             that wrote the head, and the port on which other workers can reach this process
     runs    (arrangement, run) -> blob
 
-Each write stores a new random token. A bin in memory is therefore up to date if its token equals the one in the store
-(:mod:`.worker_cache`). Merges in progress are not stored. A process that has the bin in memory continues those merges
-whose inputs are still in the store, and any other process starts them again.
+Each write stores a new token. A bin in memory is therefore up to date if its token equals the one in the store
+(:mod:`.worker_cache`).
+
+Spark runs a task again if it loses the executor on which the task has finished. The state on disk is then from the
+first attempt, and the state in memory from the second one, so both must write the same. For this reason, the token is a
+hash of the token before and of a salt that all tasks of a running query share, the name of a run is the token and a
+number, and merges are finished before the bin is written: a process that reads the bin could not continue them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from socket import gethostname
 from typing import Any
 
@@ -61,12 +65,13 @@ class StoredBin:
 
     def save(self, store: Store) -> None:
         """Write new runs to the store, remove runs that were merged, and write the head with a new token."""
-        self.token = secrets.token_hex(8)
+        self.token = sha256(f"{self.plan.salt} {self.token}".encode()).hexdigest()[:16]
         head: dict[str, list[list[Any]]] = {}
         added: list[tuple[str, str, bytes]] = []
         removed: list[tuple[str, str]] = []
         for part, held in self.parts.items():
             arrangement = held.arrangement
+            arrangement.finish_merges()
             known = {id(batch): (name, size) for batch, name, size in self.stored[part]}
             stored = []
             for batch in arrangement.runs:
@@ -95,7 +100,7 @@ class StoredBin:
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Load the state from the store.
 
-        Runs that are already in memory under the same name are kept, and so are merges whose inputs are all kept.
+        Runs that are already in memory under the same name are kept.
         """
         self.token, self.time = head["token"], head["time"]
         for part, runs in head["runs"].items():
@@ -106,8 +111,7 @@ class StoredBin:
             ]
             arrangement.runs[:] = [batch for batch, _, _ in self.stored[part]]
             arrangement.upper = self.time + 1
-            there = {id(batch) for batch in arrangement.runs}
-            arrangement.merges[:] = [m for m in arrangement.merges if all(id(b) in there for b in m.inputs)]
+            arrangement.merges.clear()
 
     def _decode(self, part: str, blob: bytes, lower: int) -> Batch:
         layout = self.parts[part].arrangement.layout

@@ -6,9 +6,9 @@ that it does not have sends them to that port, together with the token from the 
 its token is the same, and returns the resulting messages and the writes. The caller performs the writes, because only
 its task has the store open.
 
-The token is random and stored only in the state store, so it also authenticates the caller. The payload is JSON and
-blobs, and is never executed as code. If a call fails for any reason, for example because the process has exited or runs
-on another host, the caller reads the bin from the store.
+The token cannot be guessed and is stored only in the state store, so it also authenticates the caller. The payload is
+JSON and blobs, and is never executed as code. If a call fails for any reason, for example because the process has
+exited or runs on another host, the caller reads the bin from the store.
 
 A frame starts with the size of its head, in 8 bytes. The head follows as JSON. It contains the sizes of the blobs,
 which are last in the frame.

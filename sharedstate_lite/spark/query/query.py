@@ -32,7 +32,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 from ...errors import CheckpointError, Error
-from ..bins.bin import BinFactory
+from ..bins.bin import BinFactory, new_salt
 from ..bins.messages import BinMessage
 from ..session.paths import readable
 from ..session.quiet import silence
@@ -156,6 +156,7 @@ class Query:
             version = self.committed + self._file(self.committed).exists()
             discard_state(self.checkpoint, version)
             self._file(version).unlink(missing_ok=True)
+            self.plan.salt = new_salt()
             self._running = self._started()
 
     def _started(self) -> StreamingQuery:
