@@ -68,22 +68,34 @@ class PlainStore:
         """Run a method as a request. MemoryError and what is no Exception are raised, with everything undone."""
         return self._request(lambda: self._ask(who.cls, who.key, method, args))
 
+    def read(self, who: Reference, method: str, *args: Any) -> Reply:
+        """Run a method that only reads. If it changes anything, that is undone, and the answer is 500."""
+        return self._request(lambda: self._ask(who.cls, who.key, method, args), keep=False)
+
     def create(self, cls: str, *args: Any) -> Reply:
         """Create an entity as a request; the value is its reference."""
         return self._request(lambda: self._create(cls, args))
 
     def many(self, cls: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Create an entity from each row of arguments, and replace those that exist."""
+        """Create an entity from each row of arguments, and replace those that exist. If one fails, none is."""
+        made = {}
         for row in rows:
             me = self._made(cls, row)
             check_state(cls, me.__dict__)
-            self.tables[cls][key_of(me)] = me
+            made[key_of(me)] = me
+        self.tables[cls] |= made
 
     def state(self, who: Reference) -> dict[str, Any]:
         """Return a copy of an entity's state. Raises KeyError for an unknown one."""
         return {name: copied(value) for name, value in self.tables[who.cls][who.key].__dict__.items()}
 
-    def _request(self, run: Any) -> Reply:
+    def put(self, who: Reference, state: dict[str, Any]) -> None:
+        """Set an entity's state to a copy of what `state` has returned."""
+        me: Any = object.__new__(self._classes[who.cls])
+        me.__dict__ = {name: copied(value, name, self._refer) for name, value in state.items()}
+        self.tables[who.cls][who.key] = me
+
+    def _request(self, run: Any, keep: bool = True) -> Reply:
         self._undo = {}
         self._depth = 0
         limit = sys.getrecursionlimit()
@@ -92,6 +104,13 @@ class PlainStore:
             value = copied(run(), "the result")
             for cls, key in self._undo:
                 check_state(cls, self.tables[cls][key].__dict__)
+            if not keep:
+                changed = [
+                    f"{cls} {key}" for (cls, key), old in self._undo.items() if old != vars(self.tables[cls][key])
+                ]
+                self._take_back()
+                if changed:
+                    raise TypeError(f"a read changes {changed[0]}; send a request that may change it")
             return Reply(200, value)
         except MemoryError:
             self._take_back()

@@ -1,0 +1,65 @@
+"""Serve or export an entity program.
+
+python -m sharedstate_lite.entities serve shop.py --port 8000 --data data     # on 127.0.0.1; port 0: a free one
+python -m sharedstate_lite.entities snapshot shop.py --data data              # before the program is changed
+python -m sharedstate_lite.entities export shop.py FOLDER                     # a folder that needs only Python
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from .errors import EntityError
+from .export import export
+from .log import LogError
+from .serve import Service, load, serve
+
+
+def fixed_hashes() -> None:
+    """Start this process again with PYTHONHASHSEED=0, or a replay could visit a set in another order."""
+    if sys.flags.hash_randomization:
+        words = [word for word in sys.orig_argv[1:] if word not in ("-I", "-E")]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        if sys.flags.isolated:  # which would ignore the variable
+            words = ["-s", "-P", *words]
+        elif not sys.flags.ignore_environment:
+            kept = dict(os.environ)
+        os.execve(sys.executable, [sys.executable, *words], {**kept, "PYTHONHASHSEED": "0"})
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run one command. Exits with 1 and a sentence if the program or the folder is refused."""
+    parser = argparse.ArgumentParser(prog="python -m sharedstate_lite.entities", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("serve", "snapshot", "export"):
+        command = commands.add_parser(name)
+        command.add_argument("program", type=Path, help="the file with the classes and the Program")
+        command.add_argument(*(["folder"] if name == "export" else ["--data"]), type=Path, metavar="FOLDER")
+        if name == "serve":
+            command.add_argument("--port", type=int, required=True)
+            command.add_argument("--migrate", action="store_true", help="run the requests of another program")
+        if name == "snapshot":
+            command.add_argument("--until", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args(words)
+    try:
+        if given.command == "export":
+            return export(given.program, given.folder)
+        fixed_hashes()
+        program = load(given.program)
+        if given.command == "snapshot":
+            service = Service(program, given.data, until=given.until)
+            service.log.save(given.until or service.log.rotate(), service.rows())
+        else:
+            asyncio.run(serve(Service(program, given.data, given.program, migrate=given.migrate), given.port))
+    except (EntityError, LogError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Export: a program and the runtime as one folder that needs only Python, and that the grader takes as a submission."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import sys
+from pathlib import Path
+
+from .log import LogError
+from .routes import Routes
+from .serve import load
+
+_MARK = "# Written by 'export'; it replaces this folder when it is run again.\n"
+_TOML = """name = "{name}"
+base_url = "http://127.0.0.1:{{port:{name}}}"
+
+[[process]]
+name = "{name}"
+role = "other"
+command = ["python3", "-I", ".", "serve", "{file}", "--port", "{{port}}", "--data", "{{data}}"]
+ready = {{ tcp = "{{port}}" }}
+"""
+_MAIN = '''"""The commands of the program in this folder: python3 -I . serve {file} --port 8000 --data data"""
+
+from {package}.__main__ import main
+
+main()
+'''
+
+
+def export(source: Path, folder: Path) -> None:
+    """Copy a program and the runtime into a folder, with a checkout.toml.
+
+    Raises LogError if the folder has anything that `export` has not written, or if the program imports more than the
+    standard library and this room.
+    """
+    package = __package__ or ""
+    for node in ast.walk(ast.parse(source.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if name.partition(".")[0] not in sys.stdlib_module_names and not f"{name}.".startswith(f"{package}."):
+                text = f"imports {name}; an exported program is one file with the standard library and {package}"
+                raise LogError(f"{source}: {text}")
+    Routes(load(source))
+    toml = folder / "checkout.toml"
+    if folder.exists() and any(folder.iterdir()) and not (toml.is_file() and toml.read_text().startswith(_MARK)):
+        raise LogError(f"{folder} is not empty, and 'export' has not written it; choose another folder")
+    here, *above = Path(__file__).parent, *package.split(".")[:-1]
+    runtime = folder.joinpath(*package.split("."))
+    shutil.rmtree(runtime, ignore_errors=True)
+    shutil.copytree(here, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
+    for at in range(len(above)):
+        (folder.joinpath(*above[: at + 1]) / "__init__.py").write_text("")
+    shutil.copy(source, folder / source.name)
+    (folder / "__main__.py").write_text(_MAIN.format(file=source.name, package=package))
+    toml.write_text(_MARK + _TOML.format(name=source.stem, file=source.name))

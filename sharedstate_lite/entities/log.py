@@ -1,0 +1,268 @@
+"""The log of a program: its requests, one line an epoch, and snapshots of its state.
+
+The log has requests and not their effects: a start runs them again. A line is its length, its CRC-32, the number of
+the epoch, and JSON. It is synced before any request of the epoch is answered, so only the last line of the last file
+can be torn, and nothing in it was answered.
+
+The folder has ``log.1``, ``log.2``, ... and ``snapshot.2``, ...: a snapshot has the state before the log of its number.
+The two newest snapshots are kept with the logs after them, so a damaged one costs only time. Each file begins with
+a head: the version of this format, Python's version, and hashes of the runtime and of the program. A replay is equal
+to the first run only if all these are equal.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     log = RequestLog(Path(folder), {"program": "p"})
+...     before = list(log.read())
+...     log.open()
+...     log.append([["POST /put/{item}", ["apple"]]])
+...     log.append([["POST /put/{item}", ["pear"]], ["POST /join", [], "a1"]])
+...     log.close()
+...     print(before)
+...     for each in RequestLog(Path(folder), {"program": "p"}).read():
+...         print(each)
+[]
+('epoch', [['POST /put/{item}', ['apple']]])
+('epoch', [['POST /put/{item}', ['pear']], ['POST /join', [], 'a1']])
+
+Source: group commit as in DeWitt et al., Implementation techniques for main memory database systems, SIGMOD 1984;
+a log of requests instead of effects as in Malviya et al., Rethinking main memory OLTP recovery, ICDE 2014.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .declare import ATOMS, Reference
+
+FORMAT = 1
+"""The version of the files."""
+_sync = getattr(os, "fdatasync", os.fsync)
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class LogError(Exception):
+    """A folder that no program can start from: which file, what is wrong with it, and what to do."""
+
+
+def line(epoch: int, value: Any) -> bytes:
+    """Return one line of a file.
+
+    >>> line(7, ["apple", 5])
+    b'11 d43b2b0e 7 ["apple",5]\\n'
+    """
+    text = _encode(value).encode()
+    return b"%d %08x %d %b\n" % (len(text), zlib.crc32(b"%d %b" % (epoch, text)), epoch, text)
+
+
+def parse(raw: bytes) -> tuple[int, Any] | None:
+    """Return the epoch and the value of a line, or None if it is torn or damaged."""
+    parts = raw.split(b" ", 3)
+    try:
+        size, crc, epoch, text = int(parts[0]), int(parts[1], 16), parts[2], parts[3]
+        if size == len(text) - 1 and text.endswith(b"\n") and crc == zlib.crc32(epoch + b" " + text[:-1]):
+            return int(epoch), json.loads(text)
+    except (IndexError, ValueError):
+        pass
+    return None
+
+
+def to_json(value: Any) -> Any:
+    """Return data as JSON can hold it; `from_json` gives it back, tuples and references included."""
+    if type(value) in ATOMS or type(value) is float:
+        return value
+    if isinstance(value, list):
+        return [to_json(part) for part in value]
+    if isinstance(value, tuple):
+        return {"tuple": [to_json(part) for part in value]}
+    if isinstance(value, Reference):
+        return {"reference": [value.cls, value.key]}
+    return {"dict": {key: to_json(part) for key, part in value.items()}}
+
+
+def from_json(value: Any) -> Any:
+    """Return what `to_json` was given."""
+    if isinstance(value, list):
+        return [from_json(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "reference":
+        return Reference(*inner)
+    return tuple(map(from_json, inner)) if kind == "tuple" else {key: from_json(part) for key, part in inner.items()}
+
+
+def lock(folder: Path) -> int:
+    """Make the folder, and take it for this process until it ends or closes what is returned. Raises LogError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(file, 32).decode()
+        os.close(file)
+        raise LogError(f"{folder} is in use by process {owner}; stop it, or choose another folder") from None
+    os.truncate(file, 0)
+    os.write(file, b"%d" % os.getpid())
+    return file
+
+
+class RequestLog:
+    """The files of one folder. `read` first, then `open`, then `append`.
+
+    ``head`` is what must be equal for a replay. ``until``: read only what is before the log of this number, and change
+    nothing. ``migrate``: read the requests of another program too.
+    """
+
+    def __init__(self, folder: Path, head: dict[str, Any], until: int | None = None, migrate: bool = False) -> None:
+        self.folder, self.until, self.migrate = folder, until, migrate
+        self.head = {"format": FORMAT, **head}
+        self.number = self.epoch = self.size = 0
+        """Of the last log: its number, its last epoch, its bytes."""
+        self.snapshot = self.snapshot_size = 0
+        """The number of the last snapshot, and its bytes."""
+        self.foreign = False
+        """Whether requests of another program were read."""
+        self.complaints: list[str] = []
+        self._file = -1
+
+    def _numbers(self, kind: str) -> list[int]:
+        found = sorted(int(path.suffix[1:]) for path in self.folder.glob(f"{kind}.*") if path.suffix[1:].isdigit())
+        return [number for number in found if self.until is None or number < self.until]
+
+    def read(self) -> Iterator[tuple[str, Any]]:
+        """Yield the rows of the newest whole snapshot as ("state", row), then each line of the logs as ("epoch", line).
+
+        Cuts a torn last line. Raises LogError: a damaged line before it, a file that is missing, another program.
+        """
+        for number in reversed(self._numbers("snapshot")):
+            if rows := self._snapshot(self.folder / f"snapshot.{number}"):
+                self.snapshot = number
+                yield from (("state", row) for row in rows[:-1])
+                break
+        numbers = [number for number in self._numbers("log") if number >= self.snapshot]
+        wanted = (
+            list(range(self.snapshot or 1, numbers[-1] + 1)) if numbers else [self.snapshot] if self.snapshot else []
+        )
+        if missing := [number for number in wanted if number not in numbers]:
+            raise LogError(f"{self.folder}/log.{missing[0]} is missing; put it back, or start in an empty folder")
+        for number in numbers:
+            yield from self._log(number, last=number == numbers[-1] and self.until is None)
+
+    def _snapshot(self, path: Path) -> list[Any]:
+        """The rows and the end of a snapshot, or nothing if it cannot be used."""
+        with path.open("rb") as file:
+            lines = [parse(raw) for raw in file]
+        whole = [value for found in lines if found for value in found[1:]]
+        if len(whole) < len(lines) or whole[-1:] != [{"rows": len(whole) - 2}]:
+            self.complaints.append(f"{path} is damaged, so an earlier one and more of the log are read")
+        elif whole[0]["format"] > FORMAT:
+            self.complaints.append(f"{path} has format {whole[0]['format']}, and this runtime reads up to {FORMAT}")
+        else:
+            self.snapshot_size, self.epoch = path.stat().st_size, whole[0]["epoch"]
+            return whole[1:]
+        return []
+
+    def _log(self, number: int, last: bool) -> Iterator[tuple[str, Any]]:
+        path, at, head = self.folder / f"log.{number}", 0, self.head
+        with path.open("rb") as file:
+            for raw in file:
+                found = parse(raw)
+                if found is None and last and at and not file.read(1):
+                    os.truncate(path, at)
+                    break
+                if found is None or found[0] != self.epoch + bool(at):
+                    why = "is damaged" if found is None else f"has epoch {found[0]} after epoch {self.epoch}"
+                    raise LogError(
+                        f"{path}: the line at byte {at} {why}; put back a copy of the file, nothing is started"
+                    )
+                if at == 0:
+                    head = found[1]
+                else:
+                    self._same(path, head)
+                    self.epoch = found[0]
+                    yield "epoch", found[1]
+                at += len(raw)
+        self.number, self.size = number if head == self.head else -number, at
+
+    def _same(self, path: Path, head: dict[str, Any]) -> None:
+        other = [f"{name} {head.get(name)}, now {now}" for name, now in self.head.items() if head.get(name) != now]
+        self.foreign |= bool(other)
+        if other and not self.migrate:
+            raise LogError(
+                f"{path} has requests of another program ({'; '.join(other)}), which may answer them differently now. "
+                "Run 'snapshot' with the old program first, or 'serve --migrate' to run its requests in this one."
+            )
+
+    def open(self) -> None:
+        """Begin to append: to the last log if it has this head, else to a new one."""
+        for path in self.folder.glob("*.new"):  # left by a process that was killed
+            path.unlink()
+        if self.number <= 0:
+            self.number = -self.number
+            self.rotate()
+        else:
+            self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)
+
+    def append(self, value: Any) -> None:
+        """Write the line of the next epoch, and sync it. After an error, the file may have a part of it."""
+        data = line(self.epoch + 1, value)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._file, left) :]
+        _sync(self._file)
+        self.epoch += 1
+        self.size += len(data)
+
+    def rotate(self) -> int:
+        """Begin the next log, and return its number."""
+        self.close()
+        self.number += 1
+        self.size = self._create(f"log.{self.number}", [line(self.epoch, self.head)])
+        self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)
+        return self.number
+
+    def save(self, number: int, rows: Iterable[Any]) -> int:
+        """Write the snapshot before the log of this number, and return its bytes."""
+
+        def lines() -> Iterator[bytes]:
+            yield line(self.epoch, {**self.head, "epoch": self.epoch})
+            count = 0
+            for count, row in enumerate(rows, 1):  # noqa: B007
+                yield line(self.epoch, row)
+            yield line(self.epoch, {"rows": count})
+
+        return self._create(f"snapshot.{number}", lines())
+
+    def forget(self, number: int) -> None:
+        """Remove what is older than the snapshot before this one."""
+        keep = max([old for old in self._numbers("snapshot") if old < number], default=0)
+        for kind in ("snapshot", "log"):
+            for old in self._numbers(kind):
+                if old < keep:
+                    (self.folder / f"{kind}.{old}").unlink()
+
+    def _create(self, name: str, lines: Iterable[bytes]) -> int:
+        """Write a file that is whole or is not there, and return its bytes."""
+        new = self.folder / f"{name}.{os.getpid()}.new"
+        with new.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        new.rename(self.folder / name)
+        folder = os.open(self.folder, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        return size
+
+    def close(self) -> None:
+        """Close the file that `append` writes to."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
