@@ -34,7 +34,7 @@ from ..changelog.convert import from_values, to_series
 from ..errors import StateError, shorten
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
-from .events import BatchKeys, Groups, grouped, words_of
+from .events import BatchKeys, grouped, words_of
 from .stores.protocol import Found, Relation
 from .types import (
     Collection,
@@ -64,6 +64,7 @@ _ARITHMETIC = (Type.INT, Type.BIGINT, Type.DOUBLE)
 _ORDERED = (*_ARITHMETIC, Type.DATE, Type.TIMESTAMP)
 REDUCERS: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda a, b: a + b, "min": min, "max": max}
 """The reducers with a name."""
+_UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
 class StateScope(Protocol):
@@ -84,8 +85,6 @@ class StateScope(Protocol):
     def register(self, words: Words) -> list[int]: ...
     def read(self, relation: Relation, keys: Words, sub: Words | None = None) -> Found: ...
     def change(self, relation: Relation, old: Words, new: Words, net: bool = False) -> None: ...
-    def pushes(self, relation: Relation) -> bool: ...
-    def push(self, relation: Relation, rows: Words) -> None: ...
     def own(self, keys: BatchKeys) -> None: ...
     def each(self, keys: BatchKeys) -> Iterator[int]: ...
     def arm(self, timer: str, key: int, at: int) -> None: ...
@@ -291,6 +290,22 @@ class KeyedState:
 
     # --- many keys at once ----------------------------------------------------
 
+    def _for_each(self, keys: BatchKeys, values: Any, put: Callable[[Any], None]) -> None:
+        """Pass the value of each row to a method of the current key. Columns of a struct become dicts."""
+        rows = pd.DataFrame(values).to_dict("records") if isinstance(values, Mapping | pd.DataFrame) else list(values)
+        for at in self._scope().each(keys):
+            put(rows[at])
+
+    def _put_columns(self, keys: BatchKeys, values: Any, *places: Words) -> None:
+        """Write one entry for each row. If rows have the same key and place, the last one counts."""
+        lines = self._columns(values, len(keys))
+        identity = np.vstack([keys.words, *places])
+        last = (grouped(identity) if places else keys.groups).last
+        identity = identity.take(last, axis=1)
+        count = len(keys.words)
+        found = self._scope().read(self.relations[0], identity[:count], identity[count:] if places else None)
+        self._replace(identity, found, [line.take(last) for line in lines], keys.times.take(last))
+
     def _enter(self, keys: BatchKeys) -> None:
         """Prepare for reading and writing rows without the cells: hand over what they have changed."""
         self._scope().own(keys)
@@ -323,21 +338,15 @@ class KeyedState:
         fields = [kind for _, kind in self.kind.fields] if isinstance(self.kind, Struct) else [self.kind]
         return all(isinstance(kind, Scalar) for kind in fields)
 
-    def _replace(
-        self, identity: Words, owner: npt.NDArray[np.intp], old: Words, lines: Sequence[Words], times: Words
-    ) -> None:
+    def _replace(self, identity: Words, found: Found, lines: Sequence[Words], times: Words) -> None:
         """Write one row for each of the distinct identities, int64[k, m], in place of the rows that were found."""
+        owner, old = found
         last = [times + self.ttl] if self.ttl is not None else []
         new = np.vstack([identity, *lines, *last])
-        full = np.full_like(new, 0)
-        full[:, owner] = old
-        same = (full == new).all(axis=0)
-        there = np.zeros(len(same), dtype=bool)
-        there[owner] = True
-        same &= there
+        same = np.zeros(len(times), dtype=bool)
+        same[owner] = (new.take(owner, axis=1) == old).all(axis=0)
         if same.any():
-            old = old.compress(~same.take(owner), axis=1)
-            new = new.compress(~same, axis=1)
+            old, new = old.compress(~same.take(owner), axis=1), new.compress(~same, axis=1)
         self._scope().change(self.relations[0], old, new, net=True)
 
 
@@ -382,14 +391,9 @@ class ValueState(KeyedState):
             self._put((), value)
         elif self.flat:
             self._enter(value)
-            scope, keys = self._scope(), value
-            lines = [line.take(keys.groups.last) for line in self._columns(values, len(keys))]
-            owner, old = scope.read(self.relations[0], keys.unique)
-            self._replace(keys.unique, owner, old, lines, keys.last)
+            self._put_columns(value, values)
         else:
-            listed = list(values)
-            for at in self._scope().each(value):
-                self._put((), listed[at])
+            self._for_each(value, values, self.set)
 
     def _column(self, keys: BatchKeys, default: Any) -> Any:
         """Return the value of each key's row as a column."""
@@ -448,16 +452,11 @@ class ReducingState(ValueState):
         """Add the reducer: its name or, for a function, the name of the function."""
         return {**super().describe(), "reducer": function_name(self.reducer)}
 
-    def layout(self, key: Sequence[Column]) -> list[Relation]:
-        """Add the reducers' names, so that a store may apply them itself."""
-        root, *rest = super().layout(key)
-        return [root._replace(reducers=tuple(self._names)), *rest]
-
     def add(self, value: Any, values: Any = None) -> None:
         """Apply the reducer to the state and ``value``; or, with ``add(keys, values)``, to each key and its values."""
         if isinstance(value, BatchKeys):
             fast = self.flat and self._names and all(column.type in _ORDERED for column in self._leaves)
-            self._add_columns(value, values) if fast else self._add_each(value, values)
+            self._add_columns(value, values) if fast else self._for_each(value, values, self.add)
             return
         added = self._check(self.kind, value)
         if added is not None:
@@ -479,32 +478,23 @@ class ReducingState(ValueState):
         root, wide = self.relations[0], isinstance(self.kind, Struct)
         return list(root.columns[root.key + wide : len(root.columns) - (self.ttl is not None)])
 
-    def _add_each(self, keys: BatchKeys, values: Any) -> None:
-        frame = pd.DataFrame(values).to_dict("records") if isinstance(self.kind, Struct) else list(values)
-        for at in self._scope().each(keys):
-            self.add(frame[at])
-
     def _add_columns(self, keys: BatchKeys, values: Any) -> None:
         self._enter(keys)
         lines, wide = self._columns(values, len(keys)), isinstance(self.kind, Struct)
-        some = np.ones(len(keys), dtype=bool) if wide else lines[0] != NULL
-        if not some.all():
-            keys, lines = keys[some], [lines[0].compress(some)]
-        if self._scope().pushes(self.relations[0]):
-            self._scope().push(self.relations[0], np.vstack([keys.words, *lines]))
-            return
-        groups, first = keys.groups, self.relations[0].key + wide
-        owner, old = self._scope().read(self.relations[0], keys.unique)
-        out = [np.ones(len(groups.starts), dtype=np.int64)] if wide else []
+        if not wide:
+            real = lines[0] != NULL
+            keys, lines = keys[real], [lines[0].compress(real)]
+        member, first = keys.groups.member, self.relations[0].key + wide
+        owner, old = found = self._scope().read(self.relations[0], keys.unique)
+        out = [np.ones(keys.unique.shape[1], dtype=np.int64)] if wide else []
         for at, (column, reducer) in enumerate(zip(self._leaves, self._names, strict=True)):
-            before = np.full(len(groups.starts), NULL)
+            before = np.full(keys.unique.shape[1], NULL)
             before[owner] = old[first + at]
             try:
-                added = reduce_groups(lines[wide + at], groups, reducer, column.type)
-                out.append(combine(before, added, reducer, column.type))
+                out.append(reduce_words(before, lines[wide + at], member, reducer, column.type))
             except OverflowError as error:
                 raise self._fault(error) from error
-        self._replace(keys.unique, owner, old, out, keys.last)
+        self._replace(keys.unique, found, out, keys.last)
 
 
 def function_name(function: Any) -> Any:
@@ -512,48 +502,30 @@ def function_name(function: Any) -> Any:
     return f"{function.__module__}.{function.__qualname__}" if callable(function) else function
 
 
-def reduce_groups(words: Words, groups: Groups, reducer: str, kind: Type) -> Words:
-    """Reduce the values of each group, int64[m]. NULL is left out; a group without values becomes NULL."""
-    values = words.take(groups.order)
-    if not len(values):
-        return values
-    null = values == NULL
-    if kind is Type.DOUBLE:
-        floats = doubles(values)
-        if reducer == "sum":
-            sums = np.add.reduceat(np.where(null, 0.0, floats), groups.starts)
-            return from_doubles(np.where(np.logical_and.reduceat(null, groups.starts), np.nan, sums))
-        function = np.fmin if reducer == "min" else np.fmax
-        return from_doubles(function.reduceat(floats, groups.starts))
-    if reducer == "max":
-        return np.maximum.reduceat(values, groups.starts)
-    if reducer == "min":
-        least = np.minimum.reduceat(np.where(null, np.int64(2**63 - 1), values), groups.starts)
-    else:
+def reduce_words(before: Words, added: Words, member: npt.NDArray[np.intp], reducer: str, kind: Type) -> Words:
+    """Apply a reducer to m values and, one after the other, to n added ones, and return the new m values.
+
+    ``member``, int[n], are the positions of the values that the added ones belong to. NULL is left out. Raises
+    OverflowError.
+    """
+    real = np.flatnonzero(added != NULL)
+    member, added = member.take(real), added.take(real)
+    none = before == NULL
+    missing = none.copy()
+    missing[member] = False
+    double = kind is Type.DOUBLE
+    old, new = (doubles(before), doubles(added)) if double else (before, added)
+    least, most = (-np.inf, np.inf) if double else (NULL, 2**63 - 1)
+    out = np.where(none, {"sum": 0, "min": most, "max": least}[reducer], old)
+    _UFUNCS[reducer].at(out, member, new)
+    if reducer == "sum":
         # A float64 sum is not exact, but it does not wrap around.
-        if float(np.abs(np.where(null, 0, values).astype(np.float64)).sum()) >= 2.0**63:
-            raise OverflowError("a sum is out of the range of BIGINT")
-        least = np.add.reduceat(np.where(null, 0, values), groups.starts)
-    return np.where(np.logical_and.reduceat(null, groups.starts), NULL, least) if null.any() else least
-
-
-def combine(a: Words, b: Words, reducer: str, kind: Type) -> Words:
-    """Apply a reducer to two columns of words. Where one is NULL, the result is the other."""
-    if reducer == "max" and kind is not Type.DOUBLE:
-        return np.maximum(a, b)
-    if kind is Type.DOUBLE:
-        x, y = doubles(a), doubles(b)
-        both = from_doubles(x + y if reducer == "sum" else np.fmin(x, y) if reducer == "min" else np.fmax(x, y))
-    elif reducer == "min":
-        both = np.minimum(a, b)
-    else:
-        both = a + b
-        limit = 2**31 if kind is Type.INT else 2**63
-        wide = a.astype(np.float64) + b
-        real = (a != NULL) & (b != NULL)
-        if (((wide >= limit) | (wide < -limit)) & real).any():
+        wide = np.where(none, 0.0, old)
+        np.add.at(wide, member, new.astype(np.float64))
+        limit = {Type.INT: 2.0**31, Type.DOUBLE: np.inf}.get(kind, 2.0**63)
+        if (np.abs(wide + 0.5) >= limit).any():
             raise OverflowError(f"a sum is out of the range of {kind.value}")
-    return np.where(a == NULL, b, np.where(b == NULL, a, both))
+    return np.where(missing, NULL, from_doubles(out) if double else out)
 
 
 class Mean:
@@ -626,9 +598,7 @@ class AggregatingState(KeyedState):
     def add(self, value: Any, values: Any = None) -> None:
         """Add a value, or with ``add(keys, values)`` one for each key. None is not added."""
         if isinstance(value, BatchKeys):
-            listed = list(values)
-            for at in self._scope().each(value):
-                self.add(listed[at])
+            self._for_each(value, values, self.add)
             return
         added = self._check(self.given, value)
         if added is not None:
@@ -740,20 +710,14 @@ class MapState(KeyedState):
             self._put((self._key(key),), value)
             return
         if not self.flat:
-            listed = list(zip(value, values, strict=True))
-            for at in self._scope().each(key):
-                self.put(*listed[at])
+            self._for_each(key, zip(value, values, strict=True), lambda entry: self.put(*entry))
             return
         self._enter(key)
-        scope = self._scope()
-        whole = f"{scope.operator}.{self.name}"
-        entry = np.vstack([key.words, words_of(value, Column("the map's key", self.key), whole, scope.strings)])
-        if (entry[-1] == NULL).any():
+        name = f"{self._scope().operator}.{self.name}"
+        places = words_of(value, Column("the map's key", self.key), name, self._scope().strings)
+        if (places == NULL).any():
             raise self._fault("the key of a MAP cannot be NULL")
-        groups, lines = grouped(entry), self._columns(values, len(key))
-        some = entry.take(groups.last, axis=1)
-        owner, old = scope.read(self.relations[0], some[:-1], some[-1:])
-        self._replace(some, owner, old, [line.take(groups.last) for line in lines], key.times.take(groups.last))
+        self._put_columns(key, values, places)
 
     def table(self, keys: BatchKeys) -> pd.DataFrame:
         """Return all entries of the ``keys`` in ``rows()``, for values of a scalar type.

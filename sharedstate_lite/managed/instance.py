@@ -101,7 +101,6 @@ class Instance:
         self._words: list[Words] = [np.empty((len(self.declared.key), 0), dtype=np.int64)]
         self._changes: dict[str, list[Delta]] = {}
         self._gross: set[str] = set()
-        self._pushed: dict[str, list[Words]] = {}
         self._merged: dict[str, tuple[int, Arrangement]] = {}
         self._heap: list[tuple[int, Any, str, int]] = []
         self._batch: object = None
@@ -133,9 +132,6 @@ class Instance:
 
     def read(self, relation: Relation, keys: Words, sub: Words | None = None) -> Found:
         """Read distinct keys: the rows of the store, with the changes of this epoch."""
-        if relation.name in self._pushed:
-            raise StateError(f"{self.operator}.{relation.name}: the store reduces added values when the epoch ends, "
-                             "so the state cannot be read after add() in the same epoch; read it before")  # fmt: skip
         owner, rows = self.store.read(relation.name, keys, sub)
         if relation.name not in self._changes:
             return owner, rows
@@ -151,14 +147,6 @@ class Instance:
             more, changed, diffs = more.compress(same), changed.compress(same, axis=1), diffs.compress(same, axis=1)
         lines = np.hstack([np.vstack([rows, np.ones(len(owner), dtype=np.int64)]), np.vstack([changed, diffs])])
         return net(np.concatenate([owner, more]), lines, relation, self.strings)
-
-    def pushes(self, relation: Relation) -> bool:
-        """Return whether the store reduces rows of this relation when the epoch ends."""
-        return hasattr(self.store, "reduce") and relation.name not in self._changes
-
-    def push(self, relation: Relation, rows: Words) -> None:
-        """Let the store reduce these rows when the epoch ends."""
-        self._pushed.setdefault(relation.name, []).append(rows)
 
     def change(self, relation: Relation, old: Words, new: Words, net: bool = False) -> None:
         """Replace rows in this epoch. ``net`` says that no row is both old and new."""
@@ -371,9 +359,6 @@ class Instance:
                 delta = shape.delta(shape.body(*delta, self.strings))
             if len(delta.diffs):
                 changes[relation.name] = delta
-        if self._pushed:
-            store: Any = self.store
-            store.reduce({name: np.concatenate(parts, axis=1) for name, parts in self._pushed.items()}, epoch)
         self.store.write(changes, epoch)
         for relation in self.relations:
             index = self._index.get(relation.name)

@@ -31,7 +31,7 @@ from .stores.protocol import Relation, pack, unpack
 from .tasks import TaskState, spread
 from .types import assemble, parse_type, relations, shred
 
-FORMAT = 1
+FORMAT = 2
 _WORKER = (Column("@worker", Type.BIGINT),)
 
 
@@ -114,7 +114,7 @@ def _describe(run: CheckpointedRun) -> dict[str, Any]:
         "source": [source.name, str(source.columns), source.key, source.time, source.delay, source.late],
         "operators": [each.describe() for each in run.chain],
         "relations": [
-            [[r.name, [[c.name, c.type.value] for c in r.columns], r.key, r.sub, r.reducers] for r in each.relations]
+            [[r.name, [[c.name, c.type.value] for c in r.columns], r.key, r.sub] for r in each.relations]
             for each in run.instances[0]
         ],
     }
@@ -179,8 +179,8 @@ class SavedRun:
         )
         try:
             for stage, each in enumerate(run.chain):
-                stored = [Relation(n, tuple(Column(c, Type(t)) for c, t in columns), key, sub, tuple(reducers))
-                          for n, columns, key, sub, reducers in about["relations"][stage]]  # fmt: skip
+                stored = [Relation(n, tuple(Column(c, Type(t)) for c, t in columns), key, sub)
+                          for n, columns, key, sub in about["relations"][stage]]  # fmt: skip
                 for number in range(self.workers):
                     self._load(run, stage, stored, self._folder / f"{number}-{each.name}", number)
             self._fill_tasks(run)

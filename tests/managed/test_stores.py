@@ -39,7 +39,6 @@ ROUTES = Relation(
 )
 SEEN = Relation("seen", (Column("plane", Type.STRING), Column("@position", Type.INT)), 1, 1)
 RELATIONS = [TOTAL, ROUTES, SEEN]
-SUM = Relation("sum", (Column("plane", Type.STRING), Column("n", Type.BIGINT)), 1, reducers=("sum",))
 
 Row = tuple[Any, ...]
 Rows = dict[str, dict[Row, Row]]
@@ -254,7 +253,7 @@ SEQUENCE: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "inside"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_fixed_sequence_in_every_store_with_a_checkpoint(kind: str, server: postgres.Server, tmp_path: Path) -> None:
     """Every store holds the same rows after the same calls, and after its checkpoint has been loaded."""
     world = World(create(kind), create("columns"))
@@ -537,7 +536,7 @@ def test_the_server_reduces_and_does_an_epoch_once(server: postgres.Server) -> N
 
 def test_reducing_by_min_and_max_ignores_null(server: postgres.Server) -> None:
     """NULL is no value for a reducer, as in SQL."""
-    values = (Column("?", Type.BOOLEAN), Column("least", Type.DOUBLE), Column("most", Type.STRING))
+    values = (Column("least", Type.DOUBLE), Column("most", Type.STRING))
     store, strings = InsideStore(server), Dictionary()
     store.open(
         "late", [Relation("range", (Column("plane", Type.STRING), *values), 1, reducers=("min", "max"))], strings, BINS
@@ -545,78 +544,16 @@ def test_reducing_by_min_and_max_ignores_null(server: postgres.Server) -> None:
     words = np.array([2.5, -1.0]).view(np.int64)
     for epoch, line in enumerate([[words[0], NULL], [words[1], words[0]], [NULL, NULL]]):
         texts = strings.codes(["b", None] if epoch else ["a", "c"])
-        store.reduce({"range": np.array([strings.codes(["N1", None]), [1, 1], line, texts])}, epoch + 1)
+        store.reduce({"range": np.array([strings.codes(["N1", None]), line, texts])}, epoch + 1)
     rows = store.scan("range")
-    found = zip(strings.to_list(rows[0]), rows[2].view(np.float64).tolist(), strings.to_list(rows[3]), strict=True)
+    found = zip(strings.to_list(rows[0]), rows[1].view(np.float64).tolist(), strings.to_list(rows[2]), strict=True)
     assert set(found) == {("N1", -1.0, "b"), (None, 2.5, "c")}
     store.close()
 
 
-def test_what_the_server_cannot_reduce_is_refused() -> None:
-    """A state that is no Reducing with sum, min or max is refused by name, before anything is created."""
-    with pytest.raises(StateError, match="late.routes: store 'inside' computes Reducing states"):
-        InsideStore().open("late", [SUM, ROUTES], Dictionary(), BINS)
-
-
-class Total(m.Operator):
-    """Adds columns, and reads nothing."""
-
-    total = m.Reducing("STRUCT<n: BIGINT, most: INT>", {"n": "sum", "most": "max"})
-    least = m.Reducing("DOUBLE", "min")
-
-    def rows(self, batch: Any, out: Any) -> None:
-        """Add all rows."""
-        self.total.add(batch.keys, {"n": batch["n"], "most": batch["n"]})
-        self.least.add(batch.keys, batch["x"])
-
-
-class Reads(Total):
-    """Reads what it has added."""
-
-    def rows(self, batch: Any, out: Any) -> None:
-        """Add, then read."""
-        super().rows(batch, out)
-        self.least.get(batch.keys)
-
-
-VISITS = m.source("visits", "plane STRING, n INT, x DOUBLE", key="plane")
-
-
-def test_a_run_lets_the_store_reduce(server: postgres.Server) -> None:
-    """An epoch is one exchange without a read, and the state is that of a run that reduces itself."""
-    inside, plain = m.run(Total(), VISITS, store="inside", snapshot_every=0), m.run(Total(), VISITS)
-    store = inside.instances[0][0].store
-    assert isinstance(store, InsideStore)
-    random = np.random.default_rng(5)
-    for epoch in range(1, 5):
-        rows = [
-            (random.choice(PLANES), random.choice([None, 1, 5, -3]), random.choice([None, 0.5, -2.0])) for _ in range(9)
-        ]
-        inside.step(rows)
-        plain.step(rows)
-        assert store.exchanges == epoch
-        for name in ("total", "least"):
-            assert inside.read(name).equals(plain.read(name)), name
-    inside.rescale(2)
-    assert inside.read("total").equals(plain.read("total"))
-    inside.close()
-
-
-def test_a_run_cannot_read_what_the_store_has_not_reduced_yet(server: postgres.Server) -> None:
-    """Reading after add() in one epoch is refused by name, and the epoch is undone."""
-    run = m.run(Reads(), VISITS, store="inside", snapshot_every=0)
-    with pytest.raises(StateError, match="Reads.least: the store reduces added values when the epoch ends"):
-        run.step([("N1", 1, 0.5)])
-    assert run.read("least").empty
-    run.close()
-    with pytest.raises(StateError, match="Seen-0.seen: store 'inside' computes Reducing states"):
-        m.run(Seen(), VISITS, store="inside")
-
-
-class Seen(m.Operator):
-    """Has a state that the store cannot compute."""
-
-    seen = m.Value("INT")
-
-    def row(self, key: Any, row: Any, out: Any) -> None:
-        """Do nothing."""
+def test_a_relation_without_reducers_is_refused(server: postgres.Server) -> None:
+    """The server reduces only what has a reducer for each value column."""
+    store = opened(InsideStore(server), SEEN)
+    with pytest.raises(StateError, match="seen has no reducers"):
+        store.reduce({"seen": np.array([[0], [0]])}, 1)
+    store.close()

@@ -22,7 +22,7 @@ columns [[8], [20]]
     files      dictionaries, a delta file for each version and a snapshot of every tenth (Spark)
     log        dictionaries that are computed from a changelog (Kafka Streams, Samza)
     postgres   a database server (MillWheel's external state)
-    inside     a database server that also reduces the values (S-Store)
+    inside     a database server that can reduce the values itself (S-Store)
 """
 
 from __future__ import annotations

@@ -6,22 +6,22 @@
 The state is not read first, and only the values of the epoch and the new state of its keys travel. The transaction also
 writes the number of the epoch, which is the offset of the input. An epoch that is sent again therefore changes nothing.
 
-A run sends what ``add(keys, values)`` received in an epoch when the epoch ends. The state cannot be read in between.
-Only a Reducing state with sum, min or max can be computed this way. `InsideStore.open` refuses everything else.
+`InsideStore.reduce` needs a relation with a reducer (sum, min or max) for each value column. A run does not call it: it
+uses this store like `RemoteStore`, because its operators read the state that they change.
 
 Source: Meehan et al., S-Store: Streaming meets transaction processing, VLDB 2015.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import psycopg
 from psycopg import sql
 
 from ...errors import StateError
-from ...storage.encoding import NULL, Dictionary, Words
+from ...storage.encoding import Words
 from .protocol import Relation
 from .remote import RemoteStore, StateTable
 
@@ -48,32 +48,20 @@ class InsideStore(RemoteStore):
 
     kind = "inside"
 
-    def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
-        for relation in relations:
-            if (
-                relation.sub
-                or not relation.reducers
-                or len(_reducers(relation)) != len(relation.columns) - relation.key
-            ):
-                raise StateError(
-                    f"{name}.{relation.name}: store 'inside' computes Reducing states with sum, min or max only, "
-                    f"without ttl; choose store='postgres', which stores any state"
-                )
-        super().open(name, relations, strings, bins)
-
     def reduce(self, values: Mapping[str, Words], epoch: int) -> dict[str, Words]:
         """Reduce the rows of an epoch, int64[k, n], into each relation. Return the new rows of their keys.
 
-        An epoch that the server has done before is not done again.
+        An epoch that the server has done before is not done again. Raises StateError for a relation without reducers.
         """
         out = {}
+        for name in values:
+            if not self._relations[name].reducers:
+                raise StateError(f"{name} has no reducers; declare one of sum, min and max for each value column")
         try:
             with self._db.transaction():
                 done = self._db.execute(self._at_version("SELECT epoch FROM {} FOR UPDATE")).fetchall()[0][0]
                 for name, rows in values.items():
                     relation = self._relations[name]
-                    # As in SQL, NULL is not added. For a struct, this is the column that says that it is there.
-                    rows = rows.compress(rows[relation.key] != NULL, axis=1)
                     if done >= epoch:
                         out[name] = self.read(name, np.unique(rows[: relation.key], axis=1))[1]
                     else:
@@ -91,7 +79,7 @@ class InsideStore(RemoteStore):
 
 def reducing(table: StateTable, relation: Relation) -> sql.Composed:
     """Return the statement that reduces rows into a table. Rows of the same key are reduced first."""
-    names, count, reducers = table.columns, relation.key + 1, _reducers(relation)
+    names, count, reducers = table.columns, relation.key + 1, relation.reducers
     old, new = sql.SQL("t.{}"), sql.SQL("excluded.{}")
     first = [
         sql.SQL("{}({})::{}").format(sql.SQL(how), name, kind)
@@ -111,8 +99,3 @@ def reducing(table: StateTable, relation: Relation) -> sql.Composed:
         table.name, keys, sql.SQL(", ").join(first), table._given(len(names)), columns, keys,
         keys, sql.SQL(", ").join(change), rows,
     )  # fmt: skip
-
-
-def _reducers(relation: Relation) -> tuple[str, ...]:
-    """Return the reducer of each value column. A struct has one more, which is 1 if the struct is not NULL."""
-    return ("max",) * relation.columns[relation.key].name.startswith("?") + relation.reducers

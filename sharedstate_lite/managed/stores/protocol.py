@@ -45,7 +45,7 @@ class Relation(NamedTuple):
     key: int
     sub: int = 0
     reducers: tuple[str, ...] = ()
-    """sum, min or max for each value column, if a store may compute the relation itself; otherwise empty."""
+    """sum, min or max for each value column, if a server is to reduce the relation (`inside`); otherwise empty."""
 
     @property
     def types(self) -> tuple[Type, ...]:
