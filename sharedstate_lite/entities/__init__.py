@@ -30,16 +30,19 @@
 
 Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is data); ``kinds`` (which names are
 references); ``split`` (statements to blocks); ``rules`` (what is refused); ``blocks`` (blocks to functions);
-``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them). They need only
-the standard library.
+``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them); ``epochs``
+(transactions over bins) and ``locks`` (their peer). They need only the standard library.
 
 Source: Psarakis et al., Stateful Entities, EDBT 2024 (StateFlow), where a class is an operator, an object's state the
 operator's state, a call an event, and its result the event's payload.
 """
 
+from .bins import AskMessage, EntityBin, rounds
 from .blocks import Ask, Machine, Return
 from .declare import Reference, entity, many, new, transactional
+from .epochs import Epochs
 from .errors import EntityError, EntityWarning, NotPlain, Refused
+from .locks import Locks
 from .plain import PlainStore, Reply
 from .program import Program
 
@@ -48,9 +51,13 @@ Entity = entity
 
 __all__ = [
     "Ask",
+    "AskMessage",
     "Entity",
+    "EntityBin",
     "EntityError",
     "EntityWarning",
+    "Epochs",
+    "Locks",
     "Machine",
     "NotPlain",
     "PlainStore",
@@ -62,5 +69,6 @@ __all__ = [
     "entity",
     "many",
     "new",
+    "rounds",
     "transactional",
 ]

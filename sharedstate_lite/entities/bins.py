@@ -28,8 +28,9 @@ Source: Psarakis et al., Stateful Entities, EDBT 2024.
 
 from __future__ import annotations
 
+import traceback
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 from .blocks import Ask, Frame, Return, copied_frame
@@ -55,25 +56,36 @@ class Waiting(NamedTuple):
 
 
 class AskMessage(NamedTuple):
-    """A question of a request; ``args`` is None for an attribute. ``back`` is None for the request itself."""
+    """A question of a request; ``args`` is None for an attribute. ``back`` is None for the request itself.
+
+    ``inside`` says that the question belongs to a transaction, here and in `AnswerMessage`.
+    """
 
     request: int
     who: Reference
     what: str
     args: tuple[Any, ...] | None
     back: Waiting | None
+    inside: bool = False
 
 
 class AnswerMessage(NamedTuple):
-    """An answer to a question: a value, or an exception as the name of its class and one string."""
+    """An answer to a question: a value, or an exception as the name of its class, one string, and where it was raised.
+
+    The place is empty for an exception of the runtime: ``shop.py:12 in User.buy``.
+    """
 
     request: int
     value: Any
-    error: tuple[str, str] | None
+    error: tuple[str, str, str] | None
     back: Waiting | None
+    inside: bool = False
 
 
 EntityMessage = AskMessage | AnswerMessage
+Name = tuple[str, str]
+"""The class and the key of an entity."""
+State = dict[str, Any]
 
 
 def bin_of(who: Reference, bins: int) -> int:
@@ -84,9 +96,11 @@ def bin_of(who: Reference, bins: int) -> int:
 class EntityBin:
     """The entities of some keys: ``state`` has a dict for each (class, key)."""
 
+    keeps = False
+
     def __init__(self, program: Program, number: int, bins: int) -> None:
         self.program, self.number, self.bins = program, number, bins
-        self.state: dict[tuple[str, str], dict[str, Any]] = {}
+        self.state: MutableMapping[Name, State] = {}
 
     def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
         """Handle messages in their order, and return those for other bins and for the front.
@@ -97,22 +111,25 @@ class EntityBin:
         for message in messages:
             work = [message]
             while work:
-                sent = self.one(work.pop())
-                to = FRONT if sent.back is None and isinstance(sent, AnswerMessage) else self._bin(sent)
-                if to == self.number:
-                    work.append(sent)
-                else:
-                    out.append((to, sent))
+                for sent in self.one(work.pop()):
+                    if (to := self.bin_of(sent)) == self.number:
+                        work.append(sent)
+                    else:
+                        out.append((to, sent))
         return out
 
-    def _bin(self, message: EntityMessage) -> int:
+    def bin_of(self, message: EntityMessage) -> int:
+        """Return the number of the bin that a message is for, or FRONT."""
         if isinstance(message, AskMessage):
             return bin_of(message.who, self.bins)
-        assert message.back is not None
-        return bin_of(message.back.who, self.bins)
+        return bin_of(message.back.who, self.bins) if message.back else FRONT
 
-    def one(self, message: EntityMessage) -> EntityMessage:
-        """Handle one message: run blocks until the method asks or ends, and return what it sends."""
+    def one(self, message: EntityMessage) -> Iterable[EntityMessage]:
+        """Handle one message, and return what it sends."""
+        return [self.step(message)]
+
+    def step(self, message: EntityMessage) -> EntityMessage:
+        """Run blocks until the method asks or ends, and return what it sends."""
         if isinstance(message, AskMessage):
             return self._asked(message)
         back = message.back
@@ -121,14 +138,14 @@ class EntityBin:
         if message.error is None:
             frame[back.name] = message.value
             return self._run(message.request, back.who, back.method, back.then, frame, back.back)
-        error = self.program.error(*message.error)
+        error = self.program.error(*message.error[:2])
         found = self.program.machine(back.method, back.who.cls).caught(back.block, error, frame)
         if found is None:
             return AnswerMessage(message.request, None, message.error, back.back)
         return self._run(message.request, back.who, back.method, *found, back.back)
 
     def _asked(self, message: AskMessage) -> EntityMessage:
-        request, who, what, args, back = message
+        request, who, what, args, back, _ = message
         try:
             if ((who.cls, who.key) in self.state) == (what == "__init__"):
                 raise Refused(f"{who.cls} {who.key} {'exists' if what == '__init__' else 'is unknown'}")
@@ -140,14 +157,17 @@ class EntityBin:
         except MemoryError:
             raise
         except Exception as error:
-            return AnswerMessage(request, None, text_of(error), back)
+            return AnswerMessage(request, None, (*text_of(error), ""), back)
         self.state.setdefault((who.cls, who.key), {})
         return self._run(request, who, what, 0, frame, back)
 
     def _run(
         self, request: int, who: Reference, method: str, at: int, frame: Frame, back: Waiting | None
     ) -> EntityMessage:
-        """Run blocks of one method from block ``at``. An exception that leaves them undoes what they did here."""
+        """Run blocks of one method from block ``at``. An exception that leaves them undoes what they did here.
+
+        If ``keeps`` is True it undoes nothing: a caller can catch it, and who it leaves undoes the transaction.
+        """
         blocks = self.program.machine(method, who.cls).blocks
         before = {name: copied(value) for name, value in self.state[who.cls, who.key].items()}
         me = self._entity(who)
@@ -168,16 +188,31 @@ class EntityBin:
         except MemoryError:
             raise
         except Exception as error:
-            if before or method != "__init__":
-                self.state[who.cls, who.key] = before
-            else:
+            if method == "__init__" and not before:
                 del self.state[who.cls, who.key]
-            return AnswerMessage(request, None, text_of(error), back)
+            elif not self.keeps:
+                self.state[who.cls, who.key] = before
+            return AnswerMessage(request, None, (*text_of(error), self._place(who.cls, method, error)), back)
+
+    def _place(self, cls: str, method: str, error: Exception) -> str:
+        file, traced = self.program.declared[cls].file, error.__traceback__
+        lines = [line for frame, line in traceback.walk_tb(traced) if frame.f_code.co_filename == file]
+        return f"{file}:{lines[-1]} in {cls}.{method}" if lines else f"{cls}.{method}"
 
     def _entity(self, who: Reference) -> Any:
         me: Any = object.__new__(self.program.instances[who.cls])
         me.__dict__ = self.state[who.cls, who.key]
         return me
+
+
+def outcome(program: Program, answer: AnswerMessage) -> Any:
+    """Return the value of an answer, or its exception, with a note on where it was raised."""
+    if answer.error is None:
+        return answer.value
+    error = program.error(*answer.error[:2])
+    if place := answer.error[2]:
+        error.add_note(f"raised at {place}")
+    return error
 
 
 def rounds(bins: Sequence[EntityBin], requests: Iterable[AskMessage]) -> tuple[dict[int, Any], int]:
@@ -186,17 +221,20 @@ def rounds(bins: Sequence[EntityBin], requests: Iterable[AskMessage]) -> tuple[d
     An answer is a value, or the exception that ended the request.
     """
     answers: dict[int, Any] = {}
-    inbox: list[list[EntityMessage]] = [[] for _ in bins]
-    for request in requests:
-        inbox[bin_of(request.who, len(bins))].append(request)
     count = 0
-    while any(inbox):
+    for ended in deliveries(bins, requests):
         count += 1
-        sent = [bin.handle(messages) for bin, messages in zip(bins, inbox, strict=True)]
-        inbox = [[] for _ in bins]
-        for to, message in (each for out in sent for each in out):
-            if to != FRONT:
-                inbox[to].append(message)
-            elif isinstance(message, AnswerMessage):
-                answers[message.request] = bins[0].program.error(*message.error) if message.error else message.value
+        answers |= {answer.request: outcome(bins[0].program, answer) for answer in ended}
     return answers, count
+
+
+def deliveries(bins: Sequence[EntityBin], requests: Iterable[AskMessage]) -> Iterator[list[AnswerMessage]]:
+    """Deliver requests and all that they send, round by round. Yield the answers to requests of each round."""
+    sent: list[tuple[int, EntityMessage]] = [(bin_of(request.who, len(bins)), request) for request in requests]
+    while sent:
+        inbox: list[list[EntityMessage]] = [[] for _ in bins]
+        for to, message in sent:
+            inbox[to].append(message)
+        out = [each for bin, messages in zip(bins, inbox, strict=True) for each in bin.handle(messages)]
+        sent = [each for each in out if each[0] != FRONT]
+        yield [message for to, message in out if to == FRONT and isinstance(message, AnswerMessage)]

@@ -76,14 +76,18 @@ class PlainStore:
         """Create an entity as a request; the value is its reference."""
         return self._request(lambda: self._create(cls, args))
 
-    def many(self, cls: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Create an entity from each row of arguments, and replace those that exist. If one fails, none is."""
-        made = {}
-        for row in rows:
-            me = self._made(cls, row)
-            check_state(cls, me.__dict__)
-            made[key_of(me)] = me
-        self.tables[cls] |= made
+    def many(self, cls: str, rows: Iterable[Sequence[Any]]) -> Reply:
+        """Create an entity from each row of arguments as one request, and replace those that exist."""
+
+        def run() -> None:
+            made = {}
+            for row in rows:
+                me = self._made(cls, row)
+                check_state(cls, me.__dict__)
+                made[key_of(me)] = me
+            self.tables[cls] |= made
+
+        return self._request(run)
 
     def state(self, who: Reference) -> dict[str, Any]:
         """Return a copy of an entity's state. Raises KeyError for an unknown one."""
@@ -105,12 +109,10 @@ class PlainStore:
             for cls, key in self._undo:
                 check_state(cls, self.tables[cls][key].__dict__)
             if not keep:
-                changed = [
-                    f"{cls} {key}" for (cls, key), old in self._undo.items() if old != vars(self.tables[cls][key])
-                ]
+                changed = [who for who, old in self._undo.items() if old != vars(self.tables[who[0]][who[1]])]
                 self._take_back()
                 if changed:
-                    raise TypeError(f"a read changes {changed[0]}; send a request that may change it")
+                    raise TypeError(f"a read changes {' '.join(changed[0])}; send a request that may change it")
             return Reply(200, value)
         except MemoryError:
             self._take_back()
