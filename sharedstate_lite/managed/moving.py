@@ -9,8 +9,8 @@ channel of every worker, before the rows of an epoch. So all workers agree which
 - The new owner processes rows of its other bins at once. Rows of this bin wait until its state has arrived. A state
   that arrives before the Move is kept aside until the Move: the two come through different channels, in any order.
 
-No worker waits for the others, and a bin has one owner at every time. A worker sends in a thread, so two workers can
-send each other large bins without waiting for each other.
+No worker waits for the others, and at every position in the stream, a bin has one owner. A worker sends in a thread, so
+two workers can send each other large bins without waiting for each other.
 
 If a worker is killed, `WorkerProcesses.restore` starts new ones from the last checkpoint, and sends them the rows and
 Moves after the checkpoint again. A bin whose Move was under way is then moved again.
