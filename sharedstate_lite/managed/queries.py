@@ -23,7 +23,6 @@ from sqlglot import exp
 
 from ..errors import SqlError, TimeError, shorten
 from .events import Events
-from .types import Collection, arrow_type
 
 SCHEMAS = ("live", "snapshot")
 At = int | Mapping[str, int] | None
@@ -73,7 +72,7 @@ def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
             )
         local = f"{schema} {name}"
         if local not in tables:
-            tables[local] = _arrow(state.contents(name, None if schema == "live" else _id(state, name, at)))
+            tables[local] = state.contents(name, None if schema == "live" else _id(state, name, at)).to_arrow()
         alias = table.alias or name
         table.replace(exp.alias_(exp.to_table(exp.to_identifier(local, quoted=True).sql()), alias, table=True))
     connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
@@ -105,13 +104,3 @@ def _id(state: Queryable, name: str, at: At) -> int:
     if not state.snapshots:
         raise TimeError(f"snapshot.{name}: there is no snapshot yet; read live.{name}, or process an epoch first")
     return state.snapshots[-1]
-
-
-def _arrow(events: Events) -> pa.Table:
-    columns = {}
-    for at, (name, kind) in enumerate(events.schema):
-        values = events.values(at)
-        if isinstance(kind, Collection) and kind.key is not None:
-            values = [None if value is None else list(value.items()) for value in values]
-        columns[name] = pa.array(values, type=arrow_type(kind))
-    return pa.table(columns)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..changelog.changes import value_order
-from ..errors import Error, StateError, shorten
+from ..errors import StateError, shorten
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
 from . import bins as placement
@@ -481,14 +481,15 @@ def restore(
     _positive("snapshot_every", snapshot_every, 0)
     _positive("keep", keep, 1)
     found = snapshot_files.SavedRun(path)
-    found.check_names([type(each).__name__ for each in _listed(operators)])
-    chain = chained(operators, found.source, found.order)
-    found.check(chain)
-    many, kind = workers or found.workers, store or found.store
-    out = ManagedRun(chain, found.source, many, found.bins, kind, snapshot_every, keep, found.order)
+    about = found.about
+    snapshot_files.check_names(about["operators"], [type(each).__name__ for each in _listed(operators)])
+    chain = chained(operators, found.source, about["order"])
+    snapshot_files.check_declared(about["operators"], chain)
+    many, kind = workers or found.workers, store or about["store"]
+    out = ManagedRun(chain, found.source, many, about["bins"], kind, snapshot_every, keep, about["order"])
     try:
         found.fill(out)
-    except Error:
+    except BaseException:
         out.close()
         raise
     return out

@@ -2,7 +2,7 @@
 
     manifest.json     format, epoch, watermark, source, declarations, owners of bins; the SHA-256 of every file
     0-Late/           what the store of worker 0 has written of the operator Late
-    tasks             the task state of all workers
+    tasks             the task state, a Parquet file with a row for each worker
 
 A store writes in its own format, which may share files with the store (RocksDB). To restore into another store, the old
 kind of store loads the folder, and its bins move to the new one.
@@ -18,21 +18,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 
-from ..errors import CheckpointError, Error, TimeError
+from ..errors import CheckpointError, TimeError
 from ..plan.nodes import Column, Type
-from ..storage.encoding import Dictionary, Words
+from ..storage.encoding import Dictionary
 from ..system.folders import atomic_folder
 from .declare import Declared, EventSource
 from .instance import Instance
 from .stores import create
-from .stores.protocol import Relation, pack, unpack
-from .tasks import TaskState, spread
-from .types import assemble, parse_type, relations, shred
+from .stores.protocol import Relation
+from .tasks import spread
+from .types import arrow_type, parse_type
 
 FORMAT = 2
-_WORKER = (Column("@worker", Type.BIGINT),)
 
 
 class CheckpointedRun(Protocol):
@@ -57,15 +57,17 @@ def expired(at: Any, kept: Sequence[int]) -> TimeError:
     return TimeError(f"there is no snapshot {at}; the snapshots are {', '.join(map(str, kept)) or 'none yet'}")
 
 
+def check_names(old: Sequence[dict[str, Any]], names: list[str]) -> None:
+    """Raise CheckpointError unless operators have the names of those that `Declared.describe` described."""
+    before = [each["operator"] for each in old]
+    if before != names:
+        raise CheckpointError(f"the checkpoint has the operators {before}, not {names}; restore with the same chain")
+
+
 def check_declared(old: Sequence[dict[str, Any]], chain: Sequence[Declared]) -> None:
     """Raise CheckpointError unless operators are those that `Declared.describe` described, apart from new states."""
-    new = [json.loads(json.dumps(each.describe())) for each in chain]
-    names = [[each["operator"] for each in side] for side in (old, new)]
-    if names[0] != names[1]:
-        raise CheckpointError(
-            f"the checkpoint has the operators {names[0]}, not {names[1]}; restore with the same chain"
-        )
-    for before, after in zip(old, new, strict=True):
+    check_names(old, [each.name for each in chain])
+    for before, after in zip(old, (each.describe() for each in chain), strict=True):
         for part in ("key", "input", "order"):
             _same(f"{before['operator']}: the {part}", before[part], after[part])
         for name, state in before["states"].items():
@@ -74,8 +76,8 @@ def check_declared(old: Sequence[dict[str, Any]], chain: Sequence[Declared]) -> 
                 raise CheckpointError(
                     f"{whole} is in the checkpoint, but no longer declared; a state cannot be dropped"
                 )
-            for part in ("state", *state):
-                _same(f"{whole}: the {part}", state[part], after["states"][name].get(part))
+            for part, value in state.items():
+                _same(f"{whole}: the {part}", value, after["states"][name].get(part))
 
 
 def _same(what: str, before: Any, after: Any) -> None:
@@ -93,9 +95,9 @@ def write(run: CheckpointedRun, path: str | Path) -> None:
                 folder = work / f"{number}-{each.operator}"
                 folder.mkdir()
                 each.store.save(folder)
-        (work / "tasks").write_bytes(_pack_tasks(run))
+        pyarrow.parquet.write_table(_tasks(run), work / "tasks")
         files = {str(f.relative_to(work)): _digest(f.read_bytes()) for f in sorted(work.rglob("*")) if f.is_file()}
-        text = json.dumps({**_describe(run), "files": files}, sort_keys=True)
+        text = json.dumps({**_describe(run), "files": files})
         (work / "manifest.json").write_text(json.dumps({"sha256": _digest(text.encode()), "manifest": text}))
 
 
@@ -128,79 +130,58 @@ class SavedRun:
         file = self._folder / "manifest.json"
         try:
             found = json.loads(file.read_text())
-            text, digest = found["manifest"], found["sha256"]
-            if _digest(text.encode()) != digest:
-                raise CheckpointError(f"{file} was altered (SHA-256 differs); use another checkpoint")
-            about = json.loads(text)
-            if about["format"] != FORMAT:
-                raise CheckpointError(f"{file} has format {about['format']}, but this version reads format {FORMAT}; "
-                                      "restore it with the version that wrote it")  # fmt: skip
-            for name, wanted in about["files"].items():
-                if _digest((self._folder / name).read_bytes()) != wanted:
-                    raise CheckpointError(
-                        f"{self._folder / name} was altered (SHA-256 differs); use another checkpoint"
-                    )
-            name, columns, key, time, delay, late = about["source"]
+            self.about: dict[str, Any] = json.loads(found["manifest"])
+            digests = [found["sha256"], *self.about["files"].values()]
+            contents = {file: found["manifest"].encode()}
+            contents |= {each: each.read_bytes() for each in map(self._folder.joinpath, self.about["files"])}
         except FileNotFoundError as error:
             raise CheckpointError(f"{error.filename} is missing, so {self._folder} is not a whole checkpoint of a run; "
                                   "pass a folder that run.checkpoint() wrote")  from error  # fmt: skip
-        except CheckpointError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
-        self._about = about
+        for digest, (place, data) in zip(digests, contents.items(), strict=True):
+            if _digest(data) != digest:
+                raise CheckpointError(f"{place} was altered (SHA-256 differs); use another checkpoint")
+        if self.about["format"] != FORMAT:
+            raise CheckpointError(f"{file} has format {self.about['format']}, but this version reads format {FORMAT}; "
+                                  "restore it with the version that wrote it")  # fmt: skip
+        name, columns, key, time, delay, late = self.about["source"]
         fields: Any = parse_type(columns)
         self.source = EventSource(name, fields, tuple(key), time, delay, late)
-        self.bins: int = about["bins"]
-        self.order: str | None = about["order"]
-        self.store: str = about["store"]
-        self.workers = max(about["owners"]) + 1
-
-    def check_names(self, names: list[str]) -> None:
-        """Raise CheckpointError unless the operators have the names of those of the checkpoint."""
-        before = [each["operator"] for each in self._about["operators"]]
-        if before != names:
-            raise CheckpointError(
-                f"the checkpoint has the operators {before}, not {names}; restore with the same chain"
-            )
-
-    def check(self, chain: Sequence[Declared]) -> None:
-        """Raise CheckpointError unless the operators are those of the checkpoint, apart from states that are new."""
-        check_declared(self._about["operators"], chain)
+        self.workers = max(self.about["owners"]) + 1
 
     def fill(self, run: CheckpointedRun) -> None:
         """Give the state of the checkpoint to a new run."""
-        about = self._about
-        run.epoch, run.micros, run.late, run.counts = (
-            about["epoch"],
-            about["watermark"],
-            about["late"],
-            about["counts"],
-        )
-        try:
-            for stage, each in enumerate(run.chain):
-                stored = [Relation(n, tuple(Column(c, Type(t)) for c, t in columns), key, sub)
-                          for n, columns, key, sub in about["relations"][stage]]  # fmt: skip
-                for number in range(self.workers):
-                    self._load(run, stage, stored, self._folder / f"{number}-{each.name}", number)
-            self._fill_tasks(run)
-        except CheckpointError:
-            raise
-        except (Error, OSError, KeyError, ValueError) as error:
-            raise CheckpointError(f"{self._folder} cannot be restored ({error}); use another checkpoint") from error
+        about = self.about
+        run.epoch, run.micros, run.late, run.counts = (about[each] for each in ("epoch", "watermark", "late", "counts"))
+        for stage, relations in enumerate(about["relations"]):
+            stored = [
+                Relation(n, tuple(Column(c, Type(t)) for c, t in columns), k, s) for n, columns, k, s in relations
+            ]
+            for number in range(self.workers):
+                self._load(run, stage, stored, number)
+        tasks = pyarrow.parquet.read_table(self._folder / "tasks")
+        for stage, instance in enumerate(run.instances[0]):
+            for name, task in instance.tasks.items():
+                if f"{instance.operator}.{name}" in tasks.column_names:
+                    values = tasks[f"{instance.operator}.{name}"].to_pylist(maps_as_pydicts="strict")
+                    for worker, value in zip(run.instances, spread(task, values, len(run.instances)), strict=True):
+                        worker[stage].tasks[name].stored = value
         for worker in run.instances:
             for instance in worker:
                 instance.watermark = run.micros
                 instance.reindex()
                 instance.discard()
 
-    def _load(self, run: CheckpointedRun, stage: int, stored: list[Relation], folder: Path, number: int) -> None:
+    def _load(self, run: CheckpointedRun, stage: int, stored: list[Relation], number: int) -> None:
+        """Load the store of one operator of the worker ``number`` or, if the new run differs, move its bins."""
         target = run.instances[min(number, len(run.instances) - 1)][stage]
-        same = self.workers == len(run.instances) and run.store_kind == self.store and stored == target.relations
-        if same and run.owners == self._about["owners"]:
+        folder = self._folder / f"{number}-{target.operator}"
+        kind, owners = self.about["store"], self.about["owners"]
+        if (run.store_kind, run.owners, target.relations) == (kind, owners, stored):
             target.store.load(folder)
             return
-        old = create(self.store)
+        old = create(kind)
         old.open(f"restore-{number}-{target.operator}", stored, run.strings, run.bins)
         try:
             old.load(folder)
@@ -210,49 +191,15 @@ class SavedRun:
         finally:
             old.close()
 
-    def _fill_tasks(self, run: CheckpointedRun) -> None:
-        values = _unpack_tasks((self._folder / "tasks").read_bytes(), run.instances[0], self.workers)
-        for stage, each in enumerate(run.instances[0]):
-            for name, task in each.tasks.items():
-                parts = values.get((each.operator, name), [None] * self.workers)
-                for number, value in enumerate(spread(task, parts, len(run.instances))):
-                    run.instances[number][stage].tasks[name].stored = value
 
-
-def _task_relations(operator: str, task: TaskState) -> list[Relation]:
-    return relations(f"{operator}.{task.name}", task.kind, _WORKER)
-
-
-def _pack_tasks(run: CheckpointedRun) -> bytes:
-    tables: dict[str, Words] = {}
-    stored: list[Relation] = []
+def _tasks(run: CheckpointedRun) -> pa.Table:
+    """Return the task state, with a row for each worker."""
+    columns = {}
     for stage, each in enumerate(run.instances[0]):
         for name, task in each.tasks.items():
             values = [worker[stage].tasks[name].stored for worker in run.instances]
-            some = [number for number, value in enumerate(values) if value is not None]
-            identity, last = np.array([some], dtype=np.int64), np.empty((0, len(some)), dtype=np.int64)
-            found = _task_relations(each.operator, task)
-            tables |= shred(task.kind, found[0].name, identity, [values[n] for n in some], last, run.strings)
-            stored += found
-    return pack(tables, stored, run.strings)
-
-
-def _unpack_tasks(blob: bytes, instances: Any, workers: int) -> dict[tuple[str, str], list[Any]]:
-    strings, out = Dictionary(), {}
-    found = [
-        (each.operator, task, _task_relations(each.operator, task))
-        for each in instances
-        for task in each.tasks.values()
-    ]
-    tables = unpack(blob, [relation for _, _, each in found for relation in each], strings)
-    for operator, task, each in found:
-        if each[0].name in tables:
-            values: list[Any] = [None] * workers
-            numbers = tables[each[0].name][0].tolist()
-            for number, value in zip(numbers, assemble(task.kind, each[0].name, tables, 1, strings), strict=True):
-                values[number] = value
-            out[operator, task.name] = values
-    return out
+            columns[f"{each.operator}.{name}"] = pa.array(values, arrow_type(task.kind))
+    return pa.table(columns)
 
 
 def _digest(data: bytes) -> str:
