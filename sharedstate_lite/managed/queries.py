@@ -1,7 +1,7 @@
 """SQL over managed state: the tables of the schemas ``live`` and ``snapshot``, one for each keyed state.
 
     live.total        the state now. What it shows can be undone by a crash.
-    snapshot.total    the state in a snapshot. A crash never undoes it, and reading it again gives the same rows.
+    snapshot.total    the state in a committed snapshot. A crash never undoes it, and a second read gives the same rows.
 
 A table has the columns of the key, and one with the name of the state. Nested types are DuckDB's. All snapshot tables
 of a query are read at one snapshot id, which every operator has, so a join never mixes two moments. With ids of their
