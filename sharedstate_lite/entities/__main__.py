@@ -16,7 +16,7 @@ from pathlib import Path
 from .errors import EntityError
 from .export import export
 from .log import LogError
-from .serve import Service, load, serve
+from .serve import EntityService, load, serve
 
 
 def fixed_hashes() -> None:
@@ -38,7 +38,10 @@ def main(words: list[str] | None = None) -> None:
     for name in ("serve", "snapshot", "export"):
         command = commands.add_parser(name)
         command.add_argument("program", type=Path, help="the file with the classes and the Program")
-        command.add_argument(*(["folder"] if name == "export" else ["--data"]), type=Path, metavar="FOLDER")
+        if name == "export":
+            command.add_argument("folder", type=Path, help="a new folder, or one that export has written")
+        else:
+            command.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder of the log")
         if name == "serve":
             command.add_argument("--port", type=int, required=True)
             command.add_argument("--migrate", action="store_true", help="run the requests of another program")
@@ -49,12 +52,14 @@ def main(words: list[str] | None = None) -> None:
         if given.command == "export":
             return export(given.program, given.folder)
         fixed_hashes()
+        sys.set_int_max_str_digits(0)  # a number in the state has no limit either
         program = load(given.program)
         if given.command == "snapshot":
-            service = Service(program, given.data, until=given.until)
-            service.log.save(given.until or service.log.rotate(), service.rows())
+            os.nice(10)  # the server that has asked for it goes first
+            service = EntityService(program, given.data, until=given.until)
+            service.log.save(given.until or service.log.rotate(), list(service.rows()))
         else:
-            asyncio.run(serve(Service(program, given.data, given.program, migrate=given.migrate), given.port))
+            asyncio.run(serve(EntityService(program, given.data, given.program, migrate=given.migrate), given.port))
     except (EntityError, LogError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:

@@ -33,12 +33,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .declare import ATOMS, Reference
+from .declare import Reference
 
 FORMAT = 1
 """The version of the files."""
@@ -74,27 +75,26 @@ def parse(raw: bytes) -> tuple[int, Any] | None:
 
 def to_json(value: Any) -> Any:
     """Return data as JSON can hold it; `from_json` gives it back, tuples and references included."""
-    if type(value) in ATOMS or type(value) is float:
-        return value
-    if isinstance(value, list):
+    kind = type(value)
+    if kind is list:
         return [to_json(part) for part in value]
-    if isinstance(value, tuple):
+    if kind is tuple:
         return {"tuple": [to_json(part) for part in value]}
-    if isinstance(value, Reference):
-        return {"reference": [value.cls, value.key]}
-    return {"dict": {key: to_json(part) for key, part in value.items()}}
+    if kind is dict:
+        return {"dict": {key: to_json(part) for key, part in value.items()}}
+    return {"reference": [value.cls, value.key]} if isinstance(value, Reference) else value
 
 
 def from_json(value: Any) -> Any:
     """Return what `to_json` was given."""
-    if isinstance(value, list):
+    if type(value) is list:
         return [from_json(part) for part in value]
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         return value
     ((kind, inner),) = value.items()
-    if kind == "reference":
-        return Reference(*inner)
-    return tuple(map(from_json, inner)) if kind == "tuple" else {key: from_json(part) for key, part in inner.items()}
+    if kind == "dict":
+        return {key: from_json(part) for key, part in inner.items()}
+    return Reference(*inner) if kind == "reference" else tuple(map(from_json, inner))
 
 
 def lock(folder: Path) -> int:
@@ -126,9 +126,8 @@ class RequestLog:
         """Of the last log: its number, its last epoch, its bytes."""
         self.snapshot = self.snapshot_size = 0
         """The number of the last snapshot, and its bytes."""
-        self.foreign = False
-        """Whether requests of another program were read."""
-        self.complaints: list[str] = []
+        self.foreign = self._new = False
+        """Whether requests of another program were read; and whether to append to a new log."""
         self._file = -1
 
     def _numbers(self, kind: str) -> list[int]:
@@ -143,29 +142,23 @@ class RequestLog:
         for number in reversed(self._numbers("snapshot")):
             if rows := self._snapshot(self.folder / f"snapshot.{number}"):
                 self.snapshot = number
-                yield from (("state", row) for row in rows[:-1])
+                yield from (("state", row) for row in rows[1:-1])
                 break
         numbers = [number for number in self._numbers("log") if number >= self.snapshot]
-        wanted = (
-            list(range(self.snapshot or 1, numbers[-1] + 1)) if numbers else [self.snapshot] if self.snapshot else []
-        )
-        if missing := [number for number in wanted if number not in numbers]:
-            raise LogError(f"{self.folder}/log.{missing[0]} is missing; put it back, or start in an empty folder")
-        for number in numbers:
+        for number in range(self.snapshot or 1, max([*numbers, self.snapshot]) + 1):
+            if number not in numbers:
+                raise LogError(f"{self.folder}/log.{number} is missing; put it back, or start in an empty folder")
             yield from self._log(number, last=number == numbers[-1] and self.until is None)
+        self._new |= not numbers
 
     def _snapshot(self, path: Path) -> list[Any]:
-        """The rows and the end of a snapshot, or nothing if it cannot be used."""
-        with path.open("rb") as file:
-            lines = [parse(raw) for raw in file]
-        whole = [value for found in lines if found for value in found[1:]]
-        if len(whole) < len(lines) or whole[-1:] != [{"rows": len(whole) - 2}]:
-            self.complaints.append(f"{path} is damaged, so an earlier one and more of the log are read")
-        elif whole[0]["format"] > FORMAT:
-            self.complaints.append(f"{path} has format {whole[0]['format']}, and this runtime reads up to {FORMAT}")
-        else:
-            self.snapshot_size, self.epoch = path.stat().st_size, whole[0]["epoch"]
-            return whole[1:]
+        """The head, the rows and the end of a snapshot; nothing if it cannot be used, which stderr is told."""
+        lines = [parse(raw) for raw in path.read_bytes().splitlines(keepends=True)]
+        rows = [found[1] for found in lines if found]
+        if rows and len(rows) == len(lines) and rows[-1] == {"rows": len(rows) - 2} and rows[0]["format"] <= FORMAT:
+            self.snapshot_size, self.epoch = path.stat().st_size, rows[0]["epoch"]
+            return rows
+        sys.stderr.write(f"{path} is damaged or of a later version; an earlier one and more of the log are read\n")
         return []
 
     def _log(self, number: int, last: bool) -> Iterator[tuple[str, Any]]:
@@ -178,9 +171,7 @@ class RequestLog:
                     break
                 if found is None or found[0] != self.epoch + bool(at):
                     why = "is damaged" if found is None else f"has epoch {found[0]} after epoch {self.epoch}"
-                    raise LogError(
-                        f"{path}: the line at byte {at} {why}; put back a copy of the file, nothing is started"
-                    )
+                    raise LogError(f"{path}: the line at byte {at} {why}; put back a copy of the file")
                 if at == 0:
                     head = found[1]
                 else:
@@ -188,7 +179,7 @@ class RequestLog:
                     self.epoch = found[0]
                     yield "epoch", found[1]
                 at += len(raw)
-        self.number, self.size = number if head == self.head else -number, at
+        self.number, self.size, self._new = number, at, head != self.head
 
     def _same(self, path: Path, head: dict[str, Any]) -> None:
         other = [f"{name} {head.get(name)}, now {now}" for name, now in self.head.items() if head.get(name) != now]
@@ -200,11 +191,10 @@ class RequestLog:
             )
 
     def open(self) -> None:
-        """Begin to append: to the last log if it has this head, else to a new one."""
+        """Begin to append: to the last log if that is of this program, else to a new one."""
         for path in self.folder.glob("*.new"):  # left by a process that was killed
             path.unlink()
-        if self.number <= 0:
-            self.number = -self.number
+        if self._new or self.foreign:
             self.rotate()
         else:
             self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)
@@ -216,8 +206,7 @@ class RequestLog:
         while left:
             left = left[os.write(self._file, left) :]
         _sync(self._file)
-        self.epoch += 1
-        self.size += len(data)
+        self.epoch, self.size = self.epoch + 1, self.size + len(data)
 
     def rotate(self) -> int:
         """Begin the next log, and return its number."""
@@ -227,20 +216,14 @@ class RequestLog:
         self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)
         return self.number
 
-    def save(self, number: int, rows: Iterable[Any]) -> int:
-        """Write the snapshot before the log of this number, and return its bytes."""
+    def save(self, number: int, rows: Sequence[Any]) -> None:
+        """Write the snapshot before the log of this number."""
+        first, end = {**self.head, "epoch": self.epoch}, {"rows": len(rows)}
+        self._create(f"snapshot.{number}", (line(self.epoch, row) for row in [first, *rows, end]))
 
-        def lines() -> Iterator[bytes]:
-            yield line(self.epoch, {**self.head, "epoch": self.epoch})
-            count = 0
-            for count, row in enumerate(rows, 1):  # noqa: B007
-                yield line(self.epoch, row)
-            yield line(self.epoch, {"rows": count})
-
-        return self._create(f"snapshot.{number}", lines())
-
-    def forget(self, number: int) -> None:
-        """Remove what is older than the snapshot before this one."""
+    def saved(self, number: int) -> None:
+        """Note that a snapshot is there, and remove what is older than the one before it."""
+        self.snapshot_size = (self.folder / f"snapshot.{number}").stat().st_size
         keep = max([old for old in self._numbers("snapshot") if old < number], default=0)
         for kind in ("snapshot", "log"):
             for old in self._numbers(kind):

@@ -28,7 +28,7 @@ Reply(status=200, value={}, error=None)
 ('GET /find/{item}', ['a1'], {'stock': 3, 'price': 7})
 >>> routes.find(b"POST", b"/add/a1/-3")
 Traceback (most recent call last):
-sharedstate_lite.entities.routes.HttpError: -3 is no number; write the digits of 0 to 9007199254740992
+sharedstate_lite.entities.routes.HttpError: -3 is no number of 0 to 9007199254740992
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from .declare import Many, New, Reference
-from .errors import EntityError, Refused
+from .errors import EntityError
 from .plain import PlainStore, Reply
 from .program import Program, Target
-from .rules import BUILTINS, constant
+from .rules import BUILTINS
 
 MOST = 2**53
 """The largest number in a path: the largest up to which JSON readers agree on every whole number."""
@@ -63,10 +63,14 @@ class HttpError(Exception):
         self.status = status
 
 
-def _number(word: bytes) -> int:
-    if not word.isdigit() or len(word) > 16 or int(word) > MOST:  # of bytes: only 0 to 9 are digits
-        raise HttpError(400, f"{word[:40].decode(errors='replace')} is no number; write the digits of 0 to {MOST}")
+def _number(word: bytes, most: int = MOST) -> int:
+    if not word.isdigit() or len(word) > 16 or int(word) > most:  # of bytes: only 0 to 9 are digits
+        raise HttpError(400, f"{word[:40].decode(errors='replace')} is no number of 0 to {most}")
     return int(word)
+
+
+def _count(word: bytes) -> int:
+    return _number(word, MOST_MANY)
 
 
 def _text(word: bytes) -> str:
@@ -79,114 +83,98 @@ def _text(word: bytes) -> str:
     raise HttpError(400, f"a key in the path is UTF-8 of 1 to {MOST_KEY} bytes, and this is not: {word[:40]!r}")
 
 
-class Route:
+class EntityRoute:
     """One route. Raises EntityError (Route) if its path does not give what its method takes."""
 
     def __init__(self, program: Program, pattern: str, target: Target) -> None:
         self.program, self.pattern, self.target = program, pattern, target
         self.method, _, path = pattern.partition(" /")
         self.words = path.split("/")
-        parts = [found for word in self.words if (found := _PART.fullmatch(word))]
-        self.names = [part[1] for part in parts]
-        self.reads = [_number if part[2] else _text for part in parts]
+        self.parts = [word for word in self.words if "{" in word]
+        self.names = [word.strip("{}").removesuffix(":int") for word in self.parts]
+        self.reads: list[Callable[[bytes], Any]] = [_number if word.endswith(":int}") else _text for word in self.parts]
         """For each part in braces, the function that reads it."""
         self.draws = isinstance(target, New)
-        self._refers: list[str] = [""] * len(parts)
-        if self.method not in ("GET", "POST") or any("{" in w and not _PART.fullmatch(w) for w in self.words):
-            raise self._refuse("write a method and a path, as in POST /stock/add/{item}/{n:int}")
+        """Whether a new key is drawn for each request."""
+        self._refers = [""] * len(self.parts)
+        if self.method not in ("GET", "POST") or not all(map(_PART.fullmatch, self.parts)):
+            raise self.refuse("write a method and a path, as in POST /stock/add/{item}/{n:int}")
         if self.method == "GET" and isinstance(target, New | Many):
-            raise self._refuse("it creates, and a GET changes nothing; make it a POST")
+            raise self.refuse("it creates, and a GET changes nothing; make it a POST")
         if isinstance(target, Many):
             self._check_many(target)
-            return
-        first = 0 if isinstance(target, New) else 1
-        self.cls, self.name = (target.cls.__name__, "__init__") if isinstance(target, New) else _owner(target)
-        method = program.declared[self.cls].methods.get(self.name) if self.cls in program.declared else None
-        if method is None or first and (self.name.startswith("__") or parts[:1] == [] or parts[0][2]):
-            raise self._refuse(
-                "it leads to a method of an entity of the program, and its first part is the key: {item}"
-            )
-        taken = method.args.args[2 - first :]
-        least = len(taken) - len(method.args.defaults)
-        if self.names[first:] != [a.arg for a in taken][: max(least, len(parts) - first)]:
-            names = ", ".join(a.arg for a in taken)
-            raise self._refuse(
-                f"{self.cls}.{self.name} takes ({names}); give the parts in braces these names, in order"
-            )
-        for at, argument in enumerate(taken[: len(parts) - first], first):
-            kind = ast.unparse(argument.annotation).strip("'\"") if argument.annotation else "nothing"
-            if (kind == "int") != (self.reads[at] is _number) or kind not in ("int", "str", *program.declared):
-                text = f"{argument.arg} is declared as {kind}; a part is {{x:int}} for int, {{x}} for str or an entity"
-                raise self._refuse(text)
-            self._refers[at] = kind if kind in program.declared else ""
+        elif isinstance(target, New):
+            self.cls, self.name = target.cls.__name__, "__init__"
+            self._check(0)
+        else:
+            self.cls, self.name = getattr(target, "__qualname__", "").split(".")[-2:]
+            self._check(1)
+
+    def refuse(self, text: str) -> EntityError:
+        """Return the error for this route."""
+        file = next((declared.file for declared in self.program.declared.values()), "")
+        return EntityError("Route", file, 0, f"{self.pattern}: {text}")
+
+    def _check(self, keys: int) -> None:
+        """Check that the parts after the key are the method's parameters, and find those that are references."""
+        declared = self.program.declared.get(self.cls)
+        method = declared.methods.get(self.name) if declared else None
+        if method is None or keys and (self.name.startswith("__") or self.reads[:1] != [_text]):
+            raise self.refuse("it leads to no method of the program, or its first part is no key such as {item}")
+        taken = {a.arg: ast.unparse(a.annotation).strip("'\"") for a in method.args.args[2 - keys :] if a.annotation}
+        wanted = [f"{{{name}:int}}" if kind == "int" else f"{{{name}}}" for name, kind in taken.items()]
+        given = self.parts[keys:]
+        least = len(method.args.args) - 2 + keys - len(method.args.defaults)
+        kinds = [taken[name] for name in self.names[keys:] if name in taken]
+        known = {"int", "str", *self.program.declared}
+        if given != wanted[: len(given)] or len(given) < least or not known.issuperset(kinds):
+            text = f"{self.cls}.{self.name} takes {', '.join(f'{n}: {k}' for n, k in taken.items()) or 'nothing'}"
+            raise self.refuse(f"{text}; name the parts so, in this order: {{x:int}} for int, {{x}} for str, entities")
+        self._refers = [""] * keys + [kind if kind in self.program.declared else "" for kind in kinds]
 
     def _check_many(self, target: Many) -> None:
         names = [name for name in self.names if name != target.number]
-        taken = list(inspect.signature(target.arguments).parameters)
-        if taken[1:] != names or len(names) == len(self.names) or self.reads[self.names.index(target.number)] is _text:
-            text = f"many counts {{{target.number}:int}}, and its function takes a number and then {', '.join(names)}"
-            raise self._refuse(text)
+        count, taken = f"{{{target.number}:int}}", list(inspect.signature(target.arguments).parameters)
+        if taken[1:] != names or count not in self.parts:
+            raise self.refuse(f"many needs {count}, and a function of a number, {', '.join(names)}")
+        self.reads[self.names.index(target.number)] = _count
         used = inspect.getclosurevars(target.arguments)
-        outside = {**used.globals, **used.nonlocals}
-        drawn = {n for n, v in outside.items() if not (hasattr(v, "__entity__") or constant(v))}
-        if drawn := drawn | {name for name in used.builtins if name not in BUILTINS}:
-            raise self._refuse(
-                f"its function uses {drawn.pop()}, which may differ at a replay; use its arguments alone"
-            )
-
-    def _refuse(self, text: str) -> EntityError:
-        file = next((declared.file for declared in self.program.declared.values()), "")
-        return EntityError("Route", file, 0, f"{self.pattern}: {text}")
+        values = {**used.globals, **used.nonlocals}
+        if drawn := {n for n, v in values.items() if not hasattr(v, "__entity__")} | (used.builtins.keys() - BUILTINS):
+            raise self.refuse(f"its function uses {min(drawn)}, which may differ at a replay; use its arguments alone")
 
     def run(self, store: PlainStore, args: Sequence[Any], drawn: str) -> Reply:
         """Run a request: ``args`` as `Routes.find` returns them, ``drawn`` the new key. The value is for JSON."""
         if isinstance(self.target, Many):
-            return self._many(store, self.target, dict(zip(self.names, args, strict=True)))
+            parts = dict(zip(self.names, args, strict=True))
+            n, make = parts.pop(self.target.number), self.target.arguments
+            reply = store.many(self.target.cls.__name__, (make(i, **parts) for i in range(n)))
+            return reply._replace(value={"msg": f"{n} of {self.target.cls.__name__}"})
         args = [Reference(cls, arg) if cls else arg for cls, arg in zip(self._refers, args, strict=True)]
         if isinstance(self.target, New):
-            reply = store.create(self.cls, drawn, *args)
-            return reply._replace(value={self.target.name: drawn}) if reply.status == 200 else reply
+            return store.create(self.cls, drawn, *args)._replace(value={self.target.name: drawn})
         run = store.read if self.method == "GET" else store.call
         reply = run(Reference(self.cls, args[0]), self.name, *args[1:])
         return reply._replace(value={}) if reply.value is None else reply
-
-    def _many(self, store: PlainStore, target: Many, parts: dict[str, Any]) -> Reply:
-        n = parts.pop(target.number)
-        try:
-            if n > MOST_MANY:
-                raise Refused(f"{n} at once; at most {MOST_MANY}")
-            store.many(target.cls.__name__, (target.arguments(i, **parts) for i in range(n)))
-        except MemoryError:
-            raise
-        except Exception as error:
-            return Reply(400 if isinstance(error, Refused) else 500, None, error)
-        return Reply(200, {"msg": f"{n} of {target.cls.__name__}"})
-
-
-def _owner(target: Callable[..., Any]) -> tuple[str, str]:
-    """The class and the name of a method: of ``Item.put``, Item and put."""
-    owner, _, name = getattr(target, "__qualname__", "").rpartition(".")
-    return owner.rpartition(".")[2], name
 
 
 class Routes:
     """All routes of a program, by their patterns."""
 
     def __init__(self, program: Program) -> None:
-        self.all = {pattern: Route(program, pattern, target) for pattern, target in program.routes.items()}
+        self.all = {pattern: EntityRoute(program, pattern, target) for pattern, target in program.routes.items()}
         self._tree: dict[Any, Any] = {}
         for route in self.all.values():
             node = self._tree.setdefault(route.method.encode(), {})
             for word in route.words:
                 below = node.setdefault(None if "{" in word else word.encode(), {})
                 if None in node and len(node.keys() - {""}) > 1:
-                    raise route._refuse("two routes have a word and a part in braces in one place; rename one")
+                    raise route.refuse("two routes have a word and a part in braces in one place; rename one")
                 node = below
-            if "" in node:
-                raise route._refuse("two routes have the same path")
-            node[""] = route
+            if node.setdefault("", route) is not route:
+                raise route.refuse(f"it has the path of {node[''].pattern}; rename one")
 
-    def find(self, method: bytes, path: bytes) -> tuple[Route, list[Any]]:
+    def find(self, method: bytes, path: bytes) -> tuple[EntityRoute, list[Any]]:
         """Return the route of a request, and the parts of its path. Raises HttpError: 404, 400."""
         node, given = self._tree.get(method, {}), []
         for word in path.partition(b"?")[0].split(b"/")[1:]:
@@ -197,5 +185,5 @@ class Routes:
             node = below
         if "" not in node:
             raise HttpError(404, f"no route for {(method + b' ' + path)[:80].decode(errors='replace')}")
-        route: Route = node[""]
+        route: EntityRoute = node[""]
         return route, [read(word) for read, word in zip(route.reads, given, strict=True)]

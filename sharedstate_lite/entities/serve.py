@@ -21,7 +21,7 @@ What memory has done and the log has not cannot be undone, so any error between 
 >>> routes = {"POST /item/{stock:int}": new(Item, "item_id"), "POST /add/{item}/{n:int}": Item.put}
 >>> program = Program(Item, routes=routes | {"GET /find/{item}": Item.find})
 >>> with tempfile.TemporaryDirectory() as folder:
-...     service = Service(program, Path(folder))
+...     service = EntityService(program, Path(folder))
 ...     status, body = service.run("POST /item/{stock:int}", [3], "a1")
 ...     print(body, service.run("POST /add/{item}/{n:int}", ["a1", 4]), service.run("GET /find/{item}", ["a1"]))
 {'item_id': 'a1'} (200, {}) (200, {'stock': 7})
@@ -30,10 +30,12 @@ What memory has done and the log has not cannot be undone, so any error between 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import hashlib
 import importlib.util
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Iterator
@@ -81,7 +83,7 @@ def head(program: Program) -> dict[str, Any]:
     return {"python": python, "runtime": runtime[:16], "program": program.digest[:16], "bins": 1}
 
 
-class Service:
+class EntityService:
     """A program, its state and its log. Raises LogError if the folder does not fit.
 
     ``source`` is the program's file, for snapshots: without it there are none. ``until`` and ``migrate`` as in
@@ -117,18 +119,17 @@ class Service:
                     if record[0] not in self.routes.all:
                         raise LogError(f"{folder}: the log has {record[0]}, which is no route of this program; add it")
                     self.run(*record)
-        for complaint in self.log.complaints:
-            sys.stderr.write(f"{complaint}\n")
         if until is None:
             self.log.open()
             if self.log.foreign:
-                self.log.save(self.log.number, self.rows())
+                self.log.save(self.log.number, list(self.rows()))
 
     def close(self) -> None:
         """Close the log, and leave the folder to others."""
         self.log.close()
         if self._lock >= 0:
             os.close(self._lock)
+        self._lock = -1
 
     def rows(self) -> Iterator[list[Any]]:
         """The state, as a snapshot has it."""
@@ -185,7 +186,7 @@ class Service:
                     self.epoch.append([route.pattern, args, drawn, key] if key else [route.pattern, args, drawn])
             raw = answer(status, value)
         except HttpError as error:
-            raw = answer(error.status, {"error": str(error)})
+            return connection.answer(answer(error.status, {"error": str(error)}))
         except BaseException:
             stop()
         if self.epoch:
@@ -210,14 +211,15 @@ class Service:
         """Let a child process read what is before a log, and write it as a snapshot."""
         words = ["snapshot", str(source), "--data", str(self.folder), "--until", str(number)]
         code = f"import sys; sys.path[:] = {sys.path}; from {__package__}.__main__ import main; main({words})"
-        child = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
-        if await child.wait() == 0:
-            self.log.snapshot_size = (self.folder / f"snapshot.{number}").stat().st_size
-            self.log.forget(number)
-            self.snapshots += 1
-        else:
-            sys.stderr.write(f"{self.folder}: no snapshot before log.{number}; the logs before it are kept\n")
-        self._child = None
+        try:
+            child = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+            if await child.wait() == 0:
+                self.log.saved(number)
+                self.snapshots += 1
+            else:
+                sys.stderr.write(f"{self.folder}: no snapshot before log.{number}; the logs before it are kept\n")
+        finally:
+            self._child = None
 
 
 def stop() -> NoReturn:
@@ -228,8 +230,11 @@ def stop() -> NoReturn:
     os._exit(DISK)
 
 
-async def serve(service: Service, port: int) -> None:
+async def serve(service: EntityService, port: int) -> None:
     """Serve on a port of 127.0.0.1 until the process ends; port 0 is a free one. Prints the address."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(ValueError):  # no limit at all is more than macOS allows
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 1_000_000)  # the state holds no cycles, and a full collection takes longer than an epoch
