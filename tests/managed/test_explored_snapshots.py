@@ -385,6 +385,8 @@ def test_the_recording_shows_repeats() -> None:
         ("s2", "c", "sent again"),
         ("c", "k", "dropped"),
     ]
+    trace = ["s2 sends 10", "c writes s2's 10 and 10, and acks", "an ack is lost, s2 sends 10 again"]
+    assert [line[-1] for line in s.as_recording(s.StrongProductions(), trace)["run"]] == ["", "sent again"]
 
 
 def test_more_rows_and_sources() -> None:

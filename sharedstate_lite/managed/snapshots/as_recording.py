@@ -28,7 +28,8 @@ class Recorded(TypedDict):
     """Keyword arguments for ``show.space_time``.
 
     A line has mark ``dropped`` if a crash loses the message or its receiver drops it. After a crash, it has mark
-    ``from the snapshot`` if it was restored there, and ``sent again`` if its sender keeps running.
+    ``from the snapshot`` if it was restored there, and ``sent again`` if its sender keeps running; so has a row whose
+    ack was lost.
     """
 
     run: list[Line]
@@ -56,6 +57,7 @@ def as_recording(protocol: Protocol[W], trace: Sequence[str]) -> Recorded:
     for at, step in enumerate(run.steps, 1):
         actor = step.label.split()[0]
         crash = step.restored is not None
+        repeated = crash or step.label.endswith(" again")
         again = "from the snapshot" if protocol.what_crashes == "everything" else "sent again"
         for ends, new in protocol.channels(step.world).items():
             old, open_lines = before[ends], flight[ends]
@@ -67,7 +69,7 @@ def as_recording(protocol: Protocol[W], trace: Sequence[str]) -> Recorded:
             numbers = [open_lines[n] for n in kept]
             for place in fresh:
                 numbers.insert(place, len(lines))
-                lines.append((*ends, at, None, str(new[place]), again if crash else ""))
+                lines.append((*ends, at, None, str(new[place]), again if repeated else ""))
             flight[ends] = numbers
         before = protocol.channels(step.world)
         if crash and protocol.what_crashes == "everything":
