@@ -81,11 +81,13 @@ def _draw(
         out.append(line([(x[at], top), (x[at], bottom)], "ink", wide=1.5, dashes="4 3"))
         out.append(text((x[at], top - 5), f"read at {at}", kind="b", anchor="middle"))
     out.append(line([(left - 8, bottom), (x[upper] + 12, bottom)], "frame"))
-    out.append(line([(x[upper], top), (x[upper], bottom)], "ink", wide=2))
+    if across != "epoch":
+        del x[upper]
     for epoch, place in x.items():
         out.append(line([(place, bottom), (place, bottom + 4)], "frame"))
         out.append(text((place, bottom + 17), str(epoch), kind="m", anchor="middle"))
     if across == "epoch":
+        out.append(line([(x[upper], top), (x[upper], bottom)], "ink", wide=2))
         out.append(text((x[upper], bottom + 33), f"upper {upper}", kind="b", anchor="middle"))
     out.append(text((left - 16, bottom + 17), across, kind="m", anchor="end"))
     return Drawing(wide, bottom + 44, "".join(out))
