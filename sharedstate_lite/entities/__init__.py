@@ -45,6 +45,7 @@ from .errors import EntityError, EntityWarning, NotPlain, Refused
 from .locks import Locks
 from .plain import PlainStore, Reply
 from .program import Program
+from .trace import TracedBin, steps
 
 Entity = entity
 """The decorator as the talk writes it."""
@@ -66,9 +67,11 @@ __all__ = [
     "Refused",
     "Reply",
     "Return",
+    "TracedBin",
     "entity",
     "many",
     "new",
     "rounds",
+    "steps",
     "transactional",
 ]

@@ -151,14 +151,15 @@ class Epochs:
     """The front: it numbers epochs, and decides them. ``bins`` bins are in this process.
 
     ``order`` has the numbers of the transactions as they are serialized, ``rounds`` counts the rounds of messages:
-    every bin handles what was sent to it before. ``gathered`` counts transactions that ran at the front.
+    every bin handles what was sent to it before. ``gathered`` counts transactions that ran at the front, and
+    ``deferrals`` those that waited for the next epoch.
     """
 
     def __init__(self, program: Program, bins: int, gather: bool = True) -> None:
         self.program, self._gather = program, gather
         self.bins = [EpochBin(program, number, bins) for number in range(bins)]
         self.order: list[int] = []
-        self.rounds = self.epochs = self.gathered = 0
+        self.rounds = self.epochs = self.gathered = self.deferrals = 0
         self._answers: dict[int, Any] = {}
         self._begins: dict[int, AskMessage] = {}
         self._deferred: list[int] = []
@@ -255,6 +256,7 @@ class Epochs:
                 self._defer(begin)
 
     def _defer(self, begin: AskMessage) -> None:
+        self.deferrals += 1
         self._deferred.append(begin.request)
         self._begins[begin.request] = begin
 

@@ -19,6 +19,8 @@
 >>> machine = Program(User, Item).machine(User.sees)
 >>> [(ask.who, ask.what, ask.travels) for block in machine.blocks.values() for ask in block.asks]
 [('item', 'stock', ())]
+>>> Program(User, Item).graph()
+[CallEdge(cls='User', method='sees', to='Item', what='stock')]
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import hashlib
 import linecache
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
@@ -40,6 +42,15 @@ from .rules import Rules, check_class, constant, value_of
 from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter, asks, no_memory_error
 
 Target = Callable[..., Any] | New | Many
+
+
+class CallEdge(NamedTuple):
+    """A method asks a class for one of its methods or attributes."""
+
+    cls: str
+    method: str
+    to: str
+    what: str
 
 
 class _References:
@@ -107,6 +118,16 @@ class Program:
             return self._machines[cls, method]
         owner = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
         return self._machines[owner, method.__name__]
+
+    def graph(self) -> list[CallEdge]:
+        """Return who asks whom: the edges between the operators of the dataflow."""
+        calls = {
+            CallEdge(cls, method, ask.cls, ask.what)
+            for (cls, method), machine in self._machines.items()
+            for block in machine.blocks.values()
+            for ask in block.asks
+        }
+        return sorted(calls)
 
     def classes(self, handles: Mapping[str, Any]) -> dict[str, type]:
         """Compile the classes again, unsplit, with ``handles`` for the names of entity classes.
