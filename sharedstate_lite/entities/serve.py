@@ -111,18 +111,15 @@ class EntityService:
         self._child: asyncio.Task[None] | None = None
         self._lock = lock(folder) if until is None else -1
         self.log = RequestLog(folder, head(program), until, migrate)
-        for kind, value in self.log.read():
-            if kind == "state":
-                self._restore(*value)
-            else:
-                for record in value:
-                    if record[0] not in self.routes.all:
-                        raise LogError(f"{folder}: the log has {record[0]}, which is no route of this program; add it")
-                    self.run(*record)
-        if until is None:
-            self.log.open()
+        try:
+            self._replay()
+            if until is None:
+                self.log.open()
             if self.log.foreign:
                 self.log.save(self.log.number, list(self.rows()))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the log, and leave the folder to others."""
@@ -138,6 +135,16 @@ class EntityService:
                 yield [cls, key, {name: to_json(value) for name, value in me.__dict__.items()}]
         for key, kept in self.keys.items():
             yield ["", key, to_json(kept)]
+
+    def _replay(self) -> None:
+        for kind, value in self.log.read():
+            if kind == "state":
+                self._restore(*value)
+                continue
+            for record in value:
+                if record[0] not in self.routes.all:
+                    raise LogError(f"{self.folder}: the log has {record[0]}, which is no route of this program; add it")
+                self.run(*record)
 
     def _restore(self, cls: str, key: str, value: Any) -> None:
         if cls == "":

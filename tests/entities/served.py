@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHOP = ROOT / "labs" / "checkout" / "entities" / "shop.py"
 
 COUNTERS = """
+from __future__ import annotations
 from sharedstate_lite.entities import Program, Refused, entity, many, new
 
 @entity
@@ -58,6 +60,7 @@ counters = Program(Counter, routes={
 """A program with a method for each way in which a request can end."""
 
 
+@cache
 def counters(source: str = COUNTERS) -> Program:
     """The program of counters."""
     made: Program = cell(source)["counters"]
