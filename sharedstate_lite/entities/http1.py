@@ -23,12 +23,13 @@ LONGEST = 1 << 16
 _LENGTH = re.compile(rb"^content-length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(rb"^idempotency-key:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _CLOSE = re.compile(rb"^connection:[ \t]*close|^transfer-encoding:", re.IGNORECASE | re.MULTILINE)
+_encode = json.JSONEncoder(default=lambda reference: reference.key, check_circular=False).encode
 _HEAD = "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}"
 
 
 def answer(status: int, value: Any) -> bytes:
     """Return an answer as bytes. A reference in the value becomes its key."""
-    body = json.dumps(value, default=lambda reference: reference.key)
+    body = _encode(value)
     return _HEAD.format(status, HTTPStatus(status).phrase, len(body), body).encode("ascii")
 
 

@@ -63,11 +63,12 @@ _RUNTIME = ("declare", "errors", "kinds", "split", "rules", "blocks", "program",
 
 def load(path: Path) -> Program:
     """Run a file, and return its program. Raises LogError unless it has exactly one."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"program_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise LogError(f"{path} is no Python file; name the file with the classes and the Program")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     found = [value for value in vars(module).values() if isinstance(value, Program)]
     if len(found) != 1:

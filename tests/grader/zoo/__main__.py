@@ -52,7 +52,7 @@ def digest(*folders: Path) -> str:
     """A hash of the names and contents of all files below the folders."""
     found = hashlib.sha256()
     for folder in folders:
-        for path in sorted(folder.rglob("*")):
+        for path in [folder] if folder.is_file() else sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()
@@ -70,7 +70,7 @@ def cells(passes: int, budget: float, only: set[str]) -> list[Cell]:
             base = MUTANTS[trial.name].base if role == "mutant" else trial.name
             if only and not only & {trial.name, base}:
                 continue
-            files = digest(*(HERE / part for part in zoo.RIGHT[base].parts))
+            files = digest(*zoo.sources(base))
             words = f"{grader} {files} {MUTANTS.get(trial.name)} {trial}"
             found.append(Cell(trial, turn, role, hashlib.sha256(words.encode()).hexdigest()[:16]))
     return found

@@ -9,7 +9,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import sharedstate_lite.entities
+from sharedstate_lite.entities.export import export
+
 HERE = Path(__file__).resolve().parent
+PROGRAM = HERE.parents[2] / "labs" / "checkout" / "entities" / "shop.py"
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class Right:
 
     name: str
     parts: tuple[str, ...]
-    """Folders, copied over each other in this order. The last one belongs to this system alone."""
+    """Folders, copied over each other in this order. The last one belongs to this system alone. Or an entity program,
+    which is exported."""
     convergence: float = 3.0
     """Seconds within which its effects must complete."""
 
@@ -56,13 +61,23 @@ RIGHT = {
         Right("timer", ("web", "three", "timer"), convergence=60.0),
         Right("twophase", ("web", "three", "twophase"), convergence=20.0),
         Right("fast", ("fast",)),
+        Right("entities", (str(PROGRAM),)),
     )
 }
+
+
+def sources(name: str) -> list[Path]:
+    """The files and folders that a right system consists of."""
+    found = [HERE / part for part in RIGHT[name].parts]
+    return [*found, *(Path(path) for path in sharedstate_lite.entities.__path__ if PROGRAM in found)]
 
 
 def right(name: str, folder: Path) -> Path:
     """Copy a right system into a folder, and return the folder."""
     for part in RIGHT[name].parts:
+        if part == str(PROGRAM):
+            export(PROGRAM, folder)
+            continue
         shutil.copytree(HERE / part, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     return folder
 

@@ -149,4 +149,33 @@ MUTANTS = [
         "scarcity",
         "charged_times",
     ),
+    Mutant(
+        "undoes-nothing",
+        "entities",
+        "sharedstate_lite/entities/plain.py",
+        "                self.tables[cls][key].__dict__ = state\n",
+        "                pass\n",
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "catches-what-it-should-refuse",
+        "entities",
+        "shop.py",
+        "        self.user.pay(self.cost())\n",
+        "        try:\n            self.user.pay(self.cost())\n        except Refused:\n            return\n",
+        "duplicates",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "answers-before-the-log-has-it",
+        "entities",
+        "sharedstate_lite/entities/log.py",
+        "        data = line(self.epoch + 1, value)\n",
+        "        self.held = getattr(self, 'held', b'') + line(self.epoch + 1, value)\n"
+        "        data = self.held if self.epoch % 40 == 0 else b''\n"
+        "        self.held = b'' if data else self.held\n",
+        "faults",
+        "ok_not_paid",
+    ),
 ]
