@@ -31,7 +31,11 @@
 Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is data); ``kinds`` (which names are
 references); ``split`` (statements to blocks); ``rules`` (what is refused); ``blocks`` (blocks to functions);
 ``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them); ``epochs``
-(transactions over bins) and ``locks`` (their peer). They need only the standard library.
+(transactions over bins) and ``locks`` (their peer); ``routes``, ``log``, ``http1`` and ``serve`` (a program behind
+HTTP) and ``export`` (that as a folder of its own). They need only the standard library.
+
+    python -m sharedstate_lite.entities serve shop.py --port 8000 --data data
+    python -m sharedstate_lite.entities export shop.py FOLDER
 
 Source: Psarakis et al., Stateful Entities, EDBT 2024 (StateFlow), where a class is an operator, an object's state the
 operator's state, a call an event, and its result the event's payload.

@@ -24,6 +24,8 @@ def fixed_hashes() -> None:
     if sys.flags.hash_randomization:
         words = [word for word in sys.orig_argv[1:] if word not in ("-I", "-E")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        if sys.flags.ignore_environment and len(words) == len(sys.orig_argv) - 1:
+            sys.exit("write -I or -E apart from Python's other options, as in python -I . serve")
         if sys.flags.isolated:  # which would ignore the variable
             words = ["-s", "-P", *words]
         elif not sys.flags.ignore_environment:

@@ -3,6 +3,8 @@
 Every request is a transaction here, whether its method is declared so or not. An exception that leaves the request
 undoes all that it has changed. One that a method catches undoes nothing. Arguments and results are copied at every
 question, and a loop that asks goes over a copy of its list: as in blocks.
+
+A method runs as Python here, so nothing stops one that never ends; blocks are counted.
 """
 
 from __future__ import annotations

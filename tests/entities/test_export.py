@@ -57,6 +57,10 @@ def test_a_folder_of_its_own(shop: Path) -> None:
     assert {path.name for path in shop.iterdir()} == {"__main__.py", "checkout.toml", "shop.py", "sharedstate_lite"}
     assert {path.name for path in (shop / "sharedstate_lite").iterdir()} == {"__init__.py", "entities"}
     assert not list(shop.rglob("spark*")) and not list(shop.rglob("show*"))
+    code = "import sys; sys.path.insert(0, '.'); import shop, sharedstate_lite.entities.__main__; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=shop, capture_output=True, text=True, check=True)
+    found = {name.partition(".")[0] for name in done.stdout.split()} - sys.stdlib_module_names
+    assert found == {"__main__", "shop", "sharedstate_lite"}
     (shop / "sharedstate_lite" / "entities" / "old.py").write_text("")
     export(SHOP, shop)
     assert not (shop / "sharedstate_lite" / "entities" / "old.py").exists()
@@ -237,6 +241,13 @@ def command(folder: Path, name: str, *words: str) -> str:
     """Run a command of an exported program."""
     line = [sys.executable, "-I", ".", name, "source.py", *words]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True, timeout=PLENTY).stdout
+
+
+def test_options_in_one_word(shop: Path) -> None:
+    """``-Is`` hides that the hashes cannot be fixed: refused, rather than started for ever."""
+    words = [sys.executable, "-Is", ".", "serve", "shop.py", "--port", "0", "--data", "data"]
+    done = subprocess.run(words, cwd=shop, capture_output=True, text=True, timeout=PLENTY)
+    assert done.returncode == 1 and "write -I or -E apart" in done.stderr
 
 
 def test_the_command_of_the_library(tmp_path: Path) -> None:
