@@ -58,7 +58,9 @@ def test_a_folder_of_its_own(shop: Path) -> None:
     assert {path.name for path in (shop / "sharedstate_lite").iterdir()} == {"__init__.py", "entities"}
     assert not list(shop.rglob("spark*")) and not list(shop.rglob("show*"))
     code = "import sys; sys.path.insert(0, '.'); import shop, sharedstate_lite.entities.__main__; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=shop, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=shop, capture_output=True, text=True, check=True
+    )
     found = {name.partition(".")[0] for name in done.stdout.split()} - sys.stdlib_module_names
     assert found == {"__main__", "shop", "sharedstate_lite"}
     (shop / "sharedstate_lite" / "entities" / "old.py").write_text("")
