@@ -7,6 +7,7 @@
     child.py     a side in a fresh process that cannot outlive the command
     shopping/    the visits, the sides that take them, and how their answers are compared
     managed.py   stores of managed state, beside a dict, RocksDB and LMDB
+    entities.py  methods cut into blocks, and protocols of transactions over bins of entities
     sharing.py   ladders of sharing inside a worker, each rung beside the others
     usecases/    these ladders, and what a rung does in a task
     pathway/     the peer that needs an environment of its own
