@@ -10,7 +10,7 @@ wrong variants, in which one thing is switched off. Without a crash, every one o
     Loop, MoveBin                                    an operator that sends rows to itself; a bin changes its owner
 
     explore          every order: the outcomes, and the shortest wrong trace
-    replay, runs     one trace, to be forked; how many runs continue a trace, by outcome
+    replay           one trace, to be forked
     costs            rows held back and logged, durable writes, outputs delayed: counts, not seconds
     as_recording     a trace as messages over time, for ``show.space_time``
 
@@ -30,7 +30,7 @@ Source: Carbone et al., Beyond Analytics, SIGMOD 2020 (the protocols); dslabs (s
 from .as_recording import Recorded, as_recording
 from .barriers import Aligned, ChandyLamport, Coordinated, Overtaking, PauseAll
 from .epochs import EpochCommit, SparkBatches
-from .explore import LIMIT, Exploration, Replayed, costs, explore, replay, runs
+from .explore import LIMIT, Exploration, Replayed, costs, explore, replay
 from .local import CausalLogs, StrongProductions, UpstreamBackup
 from .loop import Loop
 from .move import MoveBin
@@ -62,5 +62,4 @@ __all__ = [
     "costs",
     "explore",
     "replay",
-    "runs",
 ]

@@ -20,30 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .world import BARRIER, Action, Channel, SumJob, SumWorld, pop, push, put
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A whole snapshot: offsets, c's total, k's totals, and the rows of the channels, if the protocol stores them."""
+class Cut:
+    """A snapshot: offsets, c's total, k's totals, and the rows of the channels, if the protocol stores them.
+
+    While it is taken, a part is None until its owner has saved it.
+    """
 
     number: int
-    sent: tuple[int, ...]
-    total: int
-    told: tuple[int, ...]
+    sent: tuple[Any, ...]
     channels: tuple[Channel, ...]
-
-
-@dataclass(frozen=True)
-class UnderWay:
-    """A snapshot that is being taken. A part is None until its owner has saved it."""
-
-    number: int
-    sent: tuple[int | None, ...]
-    channels: tuple[Channel, ...]
-    total: int | None = None
-    told: tuple[int, ...] | None = None
+    total: Any = None
+    told: Any = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +47,8 @@ class BarrierWorld(SumWorld):
     barrier it is empty again.
     """
 
-    under_way: UnderWay | None = None
-    saved: Saved = Saved(0, (0, 0), 0, (), ((), (), ()))
+    under_way: Cut | None = None
+    saved: Cut = Cut(0, (0, 0), ((), (), ()), 0, ())
     asked: int = 0
     seen: frozenset[int] = frozenset()
 
@@ -69,13 +62,13 @@ class Coordinated(SumJob[BarrierWorld]):
     """How many snapshots the coordinator asks for."""
 
     def start(self) -> BarrierWorld:
-        return BarrierWorld(sent=self.zeros, channels=self.empty, saved=Saved(0, self.zeros, 0, (), self.empty))
+        return BarrierWorld(sent=self.zeros, channels=self.empty, saved=Cut(0, self.zeros, self.empty, 0, ()))
 
     def actions(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
         now = world.under_way
         if now is None and world.asked < self.most:
             number = world.asked + 1
-            begun = UnderWay(number, (None,) * len(self.records), self.empty)
+            begun = Cut(number, (None,) * len(self.records), self.empty)
             yield Action(f"the coordinator asks for snapshot {number}", replace(world, under_way=begun, asked=number))
         yield from self.sources(world)
         for i in self.inputs:
@@ -145,16 +138,12 @@ class Coordinated(SumJob[BarrierWorld]):
     ) -> Action[BarrierWorld]:
         """Return the action. If no part of the snapshot is missing, it is now the one that recovery uses."""
         now = world.under_way
-        if now is None or now.total is None or now.told is None or world.seen:
+        if now is None or world.seen or None in (now.total, now.told, *now.sent):
             return Action(label, world, cost, note=note)
-        sent, told = tuple(n for n in now.sent if n is not None), now.told
-        if len(sent) < len(self.records):
-            return Action(label, world, cost, note=note)
-        saved = Saved(now.number, sent, now.total, told, now.channels)
-        output = world.output if self.plain else world.output + told[len(world.output) :]
-        after = replace(world, under_way=None, saved=saved, output=output)
+        output = world.output if self.plain else world.output + now.told[len(world.output) :]
+        after = replace(world, under_way=None, saved=now, output=output)
         label = f"{label}: snapshot {now.number} is whole"
-        return Action(label, after, {**cost, **self.delayed(world, told)}, note=note)
+        return Action(label, after, {**cost, **self.delayed(world, now.told)}, note=note)
 
     def delayed(self, world: BarrierWorld, told: tuple[int, ...]) -> dict[str, int]:
         """Return how many totals have waited in k for their snapshot."""
@@ -236,49 +225,40 @@ class ChandyLamport(Coordinated):
     """
 
     log_rows: bool = True
+    overtakes = False
 
     def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
-        message = world.channels[i][0]
-        if message == BARRIER:
-            after, cost = self.take_barrier(world, i), {}
-            if not world.seen:
-                after, cost = self.forward(self.save(after)), {"writes": 1}
-            yield self.close(f"c takes s{i + 1}'s barrier", after, cost, f"saves {world.total}" if cost else "")
-        elif world.seen and i not in world.seen and self.log_rows:
-            after, label = self.log(self.add(world, i), i, message), f"c takes s{i + 1}'s {message} and logs it"
-            yield Action(label, after, {"logged": 1}, note=f"logs {message}")
-        else:
-            yield Action(f"c takes s{i + 1}'s {message}", self.add(world, i))
+        queue, label = world.channels[i], f"c takes s{i + 1}'s {world.channels[i][0]}"
+        if queue[0] != BARRIER and self.log_rows and world.seen and i not in world.seen:
+            after = self.log(self.add(world, i), i, queue[0])
+            yield Action(f"{label} and logs it", after, {"logged": 1}, note=f"logs {queue[0]}")
+        elif queue[0] != BARRIER:
+            yield Action(label, self.add(world, i))
+        if queue[0] == BARRIER or (self.overtakes and BARRIER in queue):
+            yield self.barrier(world, i)
+
+    def barrier(self, world: BarrierWorld, i: int) -> Action[BarrierWorld]:
+        """Return the action in which c takes the barrier of channel ``i``, with the rows that it overtakes."""
+        at, first = world.channels[i].index(BARRIER), not world.seen
+        rows, behind = world.channels[i][:at], world.channels[i][at + 1 :]
+        out = world.channels[self.to_k] if self.overtakes and first else ()
+        after = self.take_barrier(replace(world, channels=put(world.channels, i, (BARRIER, *rows, *behind))), i)
+        if first:
+            kept = world.channels[self.to_k][len(out) :]
+            after = replace(self.save(after), channels=put(after.channels, self.to_k, (*kept, BARRIER, *out)))
+        if self.log_rows:
+            after = self.log(self.log(after, i, *rows), self.to_k, *out)
+        overtaken = len(rows) + len(out)
+        label = f"c takes s{i + 1}'s barrier" + (f", which overtakes {overtaken}" if overtaken else "")
+        cost = {"writes": int(first), "logged": overtaken if self.log_rows else 0}
+        return self.close(label, after, cost, f"saves {world.total}" if first else "")
 
 
 @dataclass(frozen=True)
-class Overtaking(Coordinated):
+class Overtaking(ChandyLamport):
     """Flink's unaligned barrier: it overtakes the rows that wait in c's input and output, and they are stored.
 
-    So a snapshot does not wait for slow operators. Wrong: ``log_rows=False`` stores no rows of channels.
+    So a snapshot does not wait for slow operators. Wrong: ``log_rows=False``, as above.
     """
 
-    log_rows: bool = True
-
-    def operator(self, world: BarrierWorld, i: int) -> Iterator[Action[BarrierWorld]]:
-        queue, late = world.channels[i], bool(world.seen) and i not in world.seen
-        if queue[0] != BARRIER:
-            after, label = self.add(world, i), f"c takes s{i + 1}'s {queue[0]}"
-            if late and self.log_rows:
-                after, label = self.log(after, i, queue[0]), f"{label} and logs it"
-                yield Action(label, after, {"logged": 1}, note=f"logs {queue[0]}")
-            else:
-                yield Action(label, after)
-        if BARRIER in queue:
-            at, out = queue.index(BARRIER), world.channels[self.to_k]
-            first = replace(world, channels=put(world.channels, i, (BARRIER, *queue[:at], *queue[at + 1 :])))
-            after, writes, logged = self.take_barrier(first, i), 0, at
-            if self.log_rows:
-                after = self.log(after, i, *queue[:at])
-            if not world.seen:
-                after = replace(self.save(after), channels=put(after.channels, self.to_k, (BARRIER, *out)))
-                after = self.log(after, self.to_k, *out) if self.log_rows else after
-                writes, logged = 1, at + len(out)
-            label = f"c takes s{i + 1}'s barrier" + (f", which overtakes {logged}" if logged else "")
-            note = f"saves {world.total}" if writes else ""
-            yield self.close(label, after, {"writes": writes, "logged": logged if self.log_rows else 0}, note)
+    overtakes = True

@@ -27,7 +27,7 @@ Source: Holzmann, The Model Checker SPIN, 1997 (explicit states, breadth first).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -194,26 +194,6 @@ def _steps(protocol: Protocol[W], world: W) -> Iterator[Action[W]]:
         yield from protocol.crash(world)
 
 
-def runs(protocol: Protocol[W], trace: Sequence[str] = (), crashes: int = 1) -> Counter[Outcome]:
-    """Count the runs that begin with ``trace``, by outcome. ``crashes`` may follow the trace.
-
-    A run is a complete order of actions, so there are many more runs than worlds.
-    """
-
-    @cache
-    def count(world: W, left: int) -> Counter[Outcome]:
-        if world.ended:
-            return Counter([world.outcome])
-        found = Counter[Outcome]()
-        for action in protocol.actions(world):
-            found += count(action.world, left)
-        for action in protocol.crash(world) if left else ():
-            found += count(action.world, left - 1)
-        return found
-
-    return count(replay(protocol, trace).world, crashes)
-
-
 def costs(protocol: Protocol[W], crashes: int = 0) -> dict[str, tuple[int, int]]:
     """Return the least and the greatest cost of a run with at most ``crashes`` crashes, without kinds that never occur.
 
@@ -235,6 +215,3 @@ def costs(protocol: Protocol[W], crashes: int = 0) -> dict[str, tuple[int, int]]
 
     found = dict(zip(kinds, bounds(protocol.start(), crashes), strict=True))
     return {kind: both for kind, both in found.items() if both[1]}
-
-
-__all__ = ["LIMIT", "Exploration", "Replayed", "Trace", "costs", "explore", "replay", "runs"]

@@ -14,10 +14,10 @@ Source: Mai et al., Chi, VLDB 2018; Hoffmann et al., Megaphone, VLDB 2019.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .world import Action, Channel, Outcome, Protocol, World, put
+from .world import Action, Channel, Outcome, SumJob, SumWorld, pop, push, put
 
 MOVE = "Move"
 
@@ -33,19 +33,16 @@ class MovedBin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MoveWorld(World):
+class MoveWorld(SumWorld):
     """``totals`` are the bin's totals at a and b, None where the bin is not. ``timer`` names the worker with its timer.
 
-    ``to_a`` and ``to_b`` are the channels of the sources, ``bin`` is the channel a to b. ``moving`` is True once the
-    plan has changed, ``routed`` are the sources that know it, ``brought`` the inputs whose Move has reached a.
+    ``channels`` are those of the sources to a, those of the sources to b, and a to b. ``moving`` is True once the plan
+    has changed, ``routed`` are the sources that know it, ``brought`` the inputs whose Move has reached a.
     """
 
     totals: tuple[int | None, int | None] = (0, None)
     timer: str = ""
-    sent: tuple[int, ...] = (0, 0)
-    to_a: tuple[Channel, ...] = ((), ())
-    to_b: tuple[Channel, ...] = ((), ())
-    bin: Channel = ()
+    channels: tuple[Channel, ...] = ((),) * 5
     moving: bool = False
     routed: frozenset[int] = frozenset()
     brought: frozenset[int] = frozenset()
@@ -56,7 +53,7 @@ class MoveWorld(World):
 
 
 @dataclass(frozen=True)
-class MoveBin(Protocol[MoveWorld]):
+class MoveBin(SumJob[MoveWorld]):
     """One bin, two inputs. The timer was set by the first row, and fires when the watermark has passed all rows.
 
     Wrong: ``hold=False``, where b does not wait for the bin before it takes rows; ``all_inputs=False``, where a sends
@@ -66,7 +63,6 @@ class MoveBin(Protocol[MoveWorld]):
     hold: bool = True
     all_inputs: bool = True
     timers: bool = True
-    records: tuple[tuple[int, ...], ...] = field(default=((1, 2), (10,)), kw_only=True)
     what_crashes = "nothing: the bin moves"
     restarts = 0
 
@@ -74,52 +70,47 @@ class MoveBin(Protocol[MoveWorld]):
         return MoveWorld()
 
     def channels(self, world: MoveWorld) -> Mapping[tuple[str, str], Channel]:
-        ends: dict[tuple[str, str], Channel] = {("a", "b"): world.bin}
-        for i, (a, b) in enumerate(zip(world.to_a, world.to_b, strict=True)):
-            ends |= {(f"s{i + 1}", "a"): a, (f"s{i + 1}", "b"): b}
-        return ends
+        ends = [("s1", "a"), ("s2", "a"), ("s1", "b"), ("s2", "b"), ("a", "b")]
+        return dict(zip(ends, world.channels, strict=True))
 
     def actions(self, world: MoveWorld) -> Iterator[Action[MoveWorld]]:
-        for i, rows in enumerate(self.records):
-            if (n := world.sent[i]) < len(rows):
-                target = "b" if i in world.routed else "a"
-                after = replace(_push(world, target, i, rows[n]), sent=put(world.sent, i, n + 1))
-                yield Action(f"s{i + 1} sends {rows[n]} to {target}", after)
+        for i in self.inputs:
+            for sent in self.send(world, i, 2 if i in world.routed else 0):
+                yield sent._replace(label=f"{sent.label} to {'b' if i in world.routed else 'a'}")
             if world.moving and i not in world.routed:
-                yield Action(f"s{i + 1} sends the Move", replace(_push(world, "a", i, MOVE), routed=world.routed | {i}))
-            if world.to_a[i]:
+                yield Action(f"s{i + 1} sends the Move", replace(push(world, i, MOVE), routed=world.routed | {i}))
+            if world.channels[i]:
                 yield self._at_a(world, i)
-            if world.to_b[i] and not (self.hold and world.totals[1] is None):
-                after = replace(world, to_b=put(world.to_b, i, world.to_b[i][1:]))
-                yield Action(f"b takes s{i + 1}'s {world.to_b[i][0]}", self._add(after, 1, world.to_b[i][0]))
-        if world.bin:
-            (total, timer), waited = world.bin[0], sum(map(len, world.to_b))
-            after = replace(world, bin=(), totals=(world.totals[0], total), timer=timer or world.timer)
+            if (queue := world.channels[2 + i]) and not (self.hold and world.totals[1] is None):
+                yield Action(f"b takes s{i + 1}'s {queue[0]}", self._add(pop(world, 2 + i), 1, queue[0]))
+        if queue := world.channels[4]:
+            waited = sum(map(len, world.channels[2:4]))
+            after = replace(
+                pop(world, 4), totals=(world.totals[0], queue[0].total), timer=queue[0].timer or world.timer
+            )
             yield Action("b takes the bin", after, {"held": waited}, note="owns the bin")
-        sent = all(n == len(rows) for n, rows in zip(world.sent, self.records, strict=True))
-        routed = len(world.routed) == len(self.records) or not world.moving
-        if sent and routed and not any((*world.to_a, *world.to_b, world.bin)):
+        if self.quiet(world) and len(world.routed) == world.moving * len(self.records):
             fired = f"timer: {world.totals['ab'.index(world.timer)]}"
             yield Action("the watermark passes", replace(world, output=(*world.output, fired), ended=True))
 
     def _at_a(self, world: MoveWorld, i: int) -> Action[MoveWorld]:
-        message = world.to_a[i][0]
-        after = replace(world, to_a=put(world.to_a, i, world.to_a[i][1:]))
-        if message != MOVE:
-            return Action(f"a takes s{i + 1}'s {message}", self._add(after, 0, message))
+        after, label = pop(world, i), f"a takes s{i + 1}'s {world.channels[i][0]}"
+        if world.channels[i][0] != MOVE:
+            return Action(label, self._add(after, 0, world.channels[i][0]))
         after = replace(after, brought=world.brought | {i})
         if len(after.brought) < (len(self.records) if self.all_inputs else 1) or world.totals[0] is None:
-            return Action(f"a takes s{i + 1}'s Move", after)
+            return Action(label, after)
         timer = world.timer if self.timers else ""
-        gone = replace(after, bin=(MovedBin(world.totals[0], timer and "b"),), totals=(None, world.totals[1]))
-        return Action(f"a takes s{i + 1}'s Move and sends the bin", replace(gone, timer="" if timer else world.timer))
+        moved = MovedBin(world.totals[0], timer and "b")
+        after = replace(after, channels=put(after.channels, 4, (moved,)))
+        after = replace(after, totals=(None, world.totals[1]), timer="" if timer else world.timer)
+        return Action(f"{label} and sends the bin", after)
 
     def _add(self, world: MoveWorld, at: int, row: Any) -> MoveWorld:
         total = (world.totals[at] or 0) + row
-        totals = (total, world.totals[1]) if at == 0 else (world.totals[0], total)
-        waiting = any(timer for _, timer in world.bin)
+        waiting = any(moved.timer for moved in world.channels[4])
         timer = world.timer or ("" if waiting else "ab"[at])
-        return replace(world, totals=totals, timer=timer, output=(*world.output, total))
+        return replace(world, totals=put(world.totals, at, total), timer=timer, output=(*world.output, total))
 
     def crash(self, world: MoveWorld) -> Iterator[Action[MoveWorld]]:
         if not world.moving:
@@ -127,13 +118,7 @@ class MoveBin(Protocol[MoveWorld]):
 
     def broken(self, world: MoveWorld) -> str:
         owners = [name for name, total in zip("ab", world.totals, strict=True) if total is not None]
-        owners += ["the channel"] * len(world.bin)
+        owners += ["the channel"] * len(world.channels[4])
         if len(owners) != 1:
             return f"the bin has {len(owners)} owners"
         return "the timer is not where its bin is" if world.timer and world.timer not in owners else ""
-
-
-def _push(world: MoveWorld, target: str, i: int, message: Any) -> MoveWorld:
-    channels = world.to_b if target == "b" else world.to_a
-    changed = put(channels, i, (*channels[i], message))
-    return replace(world, to_b=changed) if target == "b" else replace(world, to_a=changed)

@@ -147,11 +147,11 @@ class SumJob(Protocol[J]):
         ends = [(f"s{i + 1}", "c") for i in self.inputs] + [("c", "k")]
         return dict(zip(ends, world.channels, strict=True))
 
-    def send(self, world: J, i: int, numbered: bool = False) -> Iterator[Action[J]]:
-        """Yield the action in which source ``i`` sends its next row."""
+    def send(self, world: J, i: int, base: int = 0, numbered: bool = False) -> Iterator[Action[J]]:
+        """Yield the action in which source ``i`` sends its next row, into channel ``base + i``."""
         if (n := world.sent[i]) < len(self.records[i]):
             value = self.records[i][n]
-            after = push(world, i, Numbered(n, value) if numbered else value)
+            after = push(world, base + i, Numbered(n, value) if numbered else value)
             yield Action(f"s{i + 1} sends {value}", replace(after, sent=put(world.sent, i, n + 1)))
 
     def quiet(self, world: J) -> bool:

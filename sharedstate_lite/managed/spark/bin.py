@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...engine.state_tables import StatePart
+from ...errors import StateError
 from ...spark.bins import files
 from ...spark.bins.bin import BinFactory
 from ...spark.bins.messages import BinMessage, Store
@@ -112,7 +114,10 @@ class ManagedBin(StoredBin):
         if self._uppers() != before:
             self.instance.reindex()
         for message in by.get(TICK, ()):
-            out = self._epoch(json.loads(message.what), [each.blob for each in by.get(EVENTS, ())])
+            try:
+                out = self._epoch(json.loads(message.what), [each.blob for each in by.get(EVENTS, ())])
+            except StateError as error:
+                raise located(error) from error
         for message in by.get(COPY, ()):
             self._copy(Path(message.what))
         self.changed, self.time = self._uppers() != before, max(self._uppers(), default=1) - 1
@@ -179,6 +184,20 @@ class ManagedBin(StoredBin):
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
             self.table.save(Path(work))
             (Path(work) / STATE).replace(target)
+
+
+def located(error: StateError) -> StateError:
+    """Return the error of a callback with the line that has raised. The exception itself stays in this process.
+
+    The line is the last one in the file of the operator, so it is not in a library that the callback calls.
+    """
+    if error.__cause__ is None:
+        return error
+    _, *frames = traceback.extract_tb(error.__cause__.__traceback__)  # the first one is the kit's call
+    if not frames:
+        return error
+    last = [frame for frame in frames if frame.filename == frames[0].filename][-1]
+    return StateError(f"{error}; it was raised by line {last.lineno} of {Path(last.filename).name}, in {last.name}()")
 
 
 def _below(rank: Any, parents: list[tuple[Any, int]]) -> Any:

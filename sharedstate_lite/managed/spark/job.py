@@ -1,13 +1,11 @@
-"""The driver of operators on Spark: it logs input files with their watermarks, and delivers what is emitted.
+"""The driver of operators on Spark: it starts the query, runs micro-batches, delivers what is emitted, and reads state.
 
     managed.json   the declarations of the operators and the source, and the numbers of bins and slots
     query/         the query: Spark's checkpoint, and the inbox with the log (`spark.query.inbox`)
     rows/          the input files of the last epochs, as links, so that a batch can be run again
     moved/         the copies of bins that are about to move
 
-What the driver has to remember is in the inbox's log, beside the file of each micro-batch: the input file, the
-watermarks before and after it, the owners of the bins, and the moves that are still to be made. A restart reads the
-log, and has no other state.
+The inbox's log has an entry for each micro-batch (`BatchLog`), from which a restart continues.
 """
 
 from __future__ import annotations
@@ -21,22 +19,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from ...errors import CheckpointError, RowError, StateError, shorten
-from ...plan.nodes import Column, Type
+from ...errors import CheckpointError, RowError, StateError
 from ...spark.bins.bin import new_salt
 from ...spark.bins.bin_placement import grouping_keys
 from ...spark.bins.messages import BinMessage
 from ...spark.driver.store import StateReader, retained
 from ...spark.jobs import sink
-from ...spark.query.inbox import InboxEntry
-from ...spark.query.query import Query, progressed
+from ...spark.query.query import Query
 from ...spark.session.checks import stateful, usable
 from ...spark.session.paths import absolute, made
 from ...storage import wire
@@ -50,10 +46,10 @@ from ..queries import At, query
 from ..run import ManagedRun, chained
 from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
-from ..stores.base import link
 from ..stores.protocol import bins_of
 from ..types import microseconds, moment
-from .bin import COPY, DROP, GIVE, TICK, ManagedBinFactory, read_input
+from .bin import ManagedBinFactory
+from .log import REMEDY, BatchLog
 from .rows import sorted_rows
 
 if TYPE_CHECKING:
@@ -62,7 +58,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 FILE = "managed.json"
 BINS = 16
-REMEDY = "correct the file or the operator, or remove the file, and call run_available() again"
 
 
 class ManagedJob:
@@ -87,12 +82,9 @@ class ManagedJob:
             new = not (location / FILE).exists()
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
-            self._start = found["owners"]
             sink.claim(out, self._owner, location, new)
-            for name in ("rows", "moved"):
-                (location / name).mkdir(exist_ok=True)
             self._labels = grouping_keys(self.bins * self.slots)
-            # A worker may have bins of an earlier start in memory, with the operators that were passed then.
+            # The bins of an earlier start have the operators that were passed then, so no worker may use them.
             factory = ManagedBinFactory(
                 f"{self._owner} {new_salt()}", self.bins, lambda: (chain, source), slots=self.slots
             )
@@ -105,12 +97,12 @@ class ManagedJob:
             self._numbers = {label: number for number, label in enumerate(self._labels)}
             self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
             self._query.start()
-            if found["restore"] and not self._query.inbox.entries:
+            entries = self._query.inbox.entries
+            self._log = BatchLog(chain, source, location, entries, self._labels, found["owners"], self.slots)
+            if found["restore"] and not entries:
                 self._begin(begin)
-            self._steps: list[list[list[int]]] = self._last["steps"]
-            entry = self._query.inbox.entries[-1] if self._query.inbox.entries else None
-            if entry is not None and not entry.void:
-                self._write(entry.epoch, self._query.output(entry.number))
+            if entries and not entries[-1].void:
+                self._write(entries[-1].epoch, self._query.output(entries[-1].number))
         except BaseException:
             with contextlib.suppress(AttributeError):  # the query was not made
                 self._query.close()
@@ -162,27 +154,16 @@ class ManagedJob:
         """Give the state of a run in one process to the bins, in a micro-batch without rows."""
         if run is None:
             raise CheckpointError(f"{self.location}: the first start was interrupted; pass the same restore= again")
-        size, messages = run.bins // self.bins, []
+        size = run.bins // self.bins
         if not size:
             raise StateError(f"bins={self.bins}: the checkpoint has {run.bins}; pass at most this number")
-        for bin, slot in enumerate(self._start):
-            name = self._moved(0, bin)
-            for stage, each in enumerate(run.instances[0], 1):
-                Path(f"{name}-{stage}").write_bytes(each.store.take(range(size * bin, size * (bin + 1))))
-            messages += self._to(bin, slot, GIVE, name)
-        about = {**self._last, "file": None, "after": run.micros, "first": run.counts[0], "late": run.late}
-        self._query.run(messages, "move", run.epoch, {**about, "epoch": run.epoch})
+        blobs = ([each.store.take(range(size * bin, size * (bin + 1))) for each in run.instances[0]]
+                 for bin in range(self.bins))  # fmt: skip
+        about = {"epoch": run.epoch, "after": run.micros, "first": run.counts[0], "late": run.late}
+        messages, about = self._log.begin(blobs, about)
+        self._query.run(messages, "move", run.epoch, about)
 
     # --- the log ----------------------------------------------------------------
-
-    @property
-    def _done(self) -> list[InboxEntry]:
-        return [entry for entry in self._query.inbox.entries if not entry.void]
-
-    @property
-    def _last(self) -> dict[str, Any]:
-        start = {"after": NULL, "first": 0, "rows": 0, "late": 0, "owners": self._start, "copied": [], "steps": []}
-        return self._done[-1].about if self._done else start
 
     @property
     def epoch(self) -> int:
@@ -192,29 +173,29 @@ class ManagedJob:
     @property
     def late(self) -> int:
         """The number of late rows that were dropped."""
-        return int(self._last["late"])
+        return int(self._log.last["late"])
 
     @property
     def watermark(self) -> datetime.datetime | None:
         """The watermark after the last epoch."""
-        return None if self._last["after"] == NULL else moment(self._last["after"])
+        return None if self._log.last["after"] == NULL else moment(self._log.last["after"])
 
     @property
     def owners(self) -> list[int]:
         """The slot of each bin."""
-        return list(self._last["owners"])
+        return list(self._log.last["owners"])
 
     @property
     def snapshots(self) -> list[int]:
         """The epochs whose state Spark still has."""
         kept = set(retained(self._query.checkpoint))
-        return sorted({entry.epoch for entry in self._done if entry.number in kept and entry.epoch})
+        return sorted({entry.epoch for entry in self._log.done if entry.number in kept and entry.epoch})
 
     # --- epochs -----------------------------------------------------------------
 
     def waiting(self) -> list[Path]:
         """Return the input files that were not processed yet, in the order of their modification times."""
-        seen = {entry.about["file"] for entry in self._done}
+        seen = {entry.about["file"] for entry in self._log.done}
         files = (f for f in self._folder.glob("*.parquet") if not f.name.startswith((".", "_")) and f.name not in seen)
         return sorted(files, key=lambda f: (f.stat().st_mtime_ns, f.name))
 
@@ -238,88 +219,25 @@ class ManagedJob:
     def advance(self, time: datetime.datetime, clock: Any = None) -> None:
         """Process an epoch without rows that moves the watermark to ``time``. Raises StateError for an earlier time."""
         micros = microseconds(time)
-        if self.source.time is None or micros < self._last["after"]:
+        if self.source.time is None or micros < self._log.last["after"]:
             raise StateError(f"advance: {time} is before the watermark {self.watermark}, or the source has no time; "
                              "a watermark only moves forward")  # fmt: skip
         self._batch(None, micros, clock)
 
     def _batch(self, file: Path | None, tick: int, clock: Any) -> None:
         """Run one micro-batch: the rows of a file, or a tick, or neither, and the moves that are due."""
-        last, number = self._last, len(self._query.inbox.entries)
-        is_epoch = file is not None or tick != NULL
-        here = self.location / "rows" / f"{number:08d}.parquet"
-        about = {"file": None, "before": last["after"], "after": max(last["after"], tick),
-                 "first": last["first"] + last["rows"], "rows": 0, "late": last["late"]}  # fmt: skip
-        if file is not None:
-            here.unlink(missing_ok=True)
-            link(file, here)
-            about |= {"file": file.name} | self._times(file, here, about)
-        owners, messages = list(last["owners"]), []
-        for bin, target, name in last["copied"]:
-            messages += self._to(bin, owners[bin], DROP, "") + self._to(bin, target, GIVE, name)
-            owners[bin] = target
-        about["epoch"] = self.epoch + is_epoch
-        if is_epoch:
-            told = json.dumps({**about, "file": file and str(here), "clock": clock, "owners": owners})
-            messages += [each for bin, slot in enumerate(owners) for each in self._to(bin, slot, TICK, told)]
-        step, *rest = self._steps or [[]]
-        copied: list[Any] = [[bin, target, self._moved(number, bin)] for bin, target in step]
-        messages += [each for bin, _, name in copied for each in self._to(bin, owners[bin], COPY, name)]
-        about |= {"owners": owners, "copied": copied, "steps": rest}
+        messages, about = self._log.next(file, tick, clock)
+        kind = "move" if file is None and tick == NULL else "epoch"
         try:
-            sent = self._query.run(messages, "epoch" if is_epoch else "move", about["epoch"], about)
+            sent = self._query.run(messages, kind, about["epoch"], about)
         except (RowError, StateError) as error:
             if file is not None:
                 error.add_note(f"in {file}: {REMEDY}")
             raise
-        self._steps = rest
+        self._log.steps = about["steps"]
         self._write(about["epoch"], sent)
-        for old in [*self._list("rows"), *self._list("moved")]:
-            if int(old.name[:8]) < number - 1:
-                old.unlink()
+        self._log.clean()
         self._query.raise_interrupt()
-
-    def _moved(self, number: int, bin: int) -> str:
-        return str(self.location / "moved" / f"{number:08d}-{bin}")
-
-    def _list(self, name: str) -> list[Path]:
-        return list((self.location / name).glob("[0-9]*"))
-
-    def _to(self, bin: int, slot: int, channel: int, what: str) -> list[BinMessage]:
-        """Return a message to the bin of each operator at a slot. A file has the number of the operator at its end."""
-        label = self._labels[slot + self.slots * bin]
-        each = (channel == COPY) | (channel == GIVE)
-        return [
-            BinMessage(stage, label, channel, f"{what}-{stage}" if each else what, b"")
-            for stage in range(1, len(self.chain) + 1)
-        ]
-
-    def _times(self, file: Path, here: Path, about: dict[str, Any]) -> dict[str, int]:
-        """Return the watermark after a file, and how many of its rows are late and not. Reads only the time column.
-
-        Raises RowError for a file that cannot be read and, if the source says so, for a late row.
-        """
-        source, before, strings = self.source, about["before"], Dictionary()
-        try:
-            table = read_input(here, (source.time or "").lower())
-        except OSError as error:
-            raise RowError(f"{file} cannot be read ({error}); {REMEDY}") from error
-        if source.time is None:
-            return {}
-        found = [name for name in table.column_names if name.lower() == source.time.lower()]
-        late = None
-        if found:
-            times = words_of(table[found[0]], Column(source.time, Type.TIMESTAMP), source.name, strings)
-            late = source.is_late(times, before)
-        if late is None or (late.any() and source.late == "error"):
-            try:
-                source.read(read_input(here), before, strings)
-            except RowError as error:
-                error.add_note(f"in {file}: {REMEDY}")
-                raise
-        assert late is not None
-        after = source.advanced(times[~late], before)
-        return {"after": after, "rows": int((~late).sum()), "late": about["late"] + int(late.sum())}
 
     # --- what is emitted --------------------------------------------------------
 
@@ -349,7 +267,7 @@ class ManagedJob:
         if at is not None and at not in self.snapshots:
             raise expired(at, self.snapshots)
         out = ManagedRun(self.chain, self.source, self.slots, self.bins, "columns", 1, 1, self._order)
-        entries = [entry for entry in self._done if at is None or entry.epoch == at]
+        entries = [entry for entry in self._log.done if at is None or entry.epoch == at]
         if not entries:
             return out
         about, stages = entries[-1].about, len(self.chain)
@@ -409,7 +327,7 @@ class ManagedJob:
     @property
     def moving(self) -> bool:
         """Whether bins are moving, or will move in the next micro-batches."""
-        return bool(self._steps or self._last["copied"])
+        return self._log.moving
 
     def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> int:
         """Let the bins move to ``workers`` slots while the job runs, and return the number of steps.
@@ -417,19 +335,7 @@ class ManagedJob:
         Each of the next micro-batches makes one step; `run_available` makes those that are left. The number of slots
         is the largest number of workers. Raises StateError if a move is under way.
         """
-        if self.moving:
-            raise StateError("bins are moving already; run_available() completes the move")
-        if not isinstance(workers, int) or not 1 <= workers <= self.slots:
-            raise StateError(f"cannot rescale to {shorten(workers)} workers: there are {self.slots} slots; pass a "
-                             "number from 1 to theirs")  # fmt: skip
-        moving = placement.moves(self.owners, placement.plan(self.owners, workers))
-        self._steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, plan)]
-        return len(self._steps)
-
-    def progress(self) -> pd.DataFrame:
-        """Return the micro-batches of this process that Spark reports: batch, rows, seconds, and time by phase."""
-        counts = {entry.number: entry.about["rows"] for entry in self._done}
-        return progressed([cast(Any, SimpleNamespace(recentProgress=self._query.progress()))], counts)
+        return self._log.rescale(workers, plan)
 
     # --- the end ----------------------------------------------------------------
 

@@ -20,12 +20,14 @@ from support import bag
 import sharedstate_lite as ss
 from sharedstate_lite import managed as m
 from sharedstate_lite.managed.run import chained
-from sharedstate_lite.managed.spark.bin import EVENTS, TICK, ManagedBinFactory
+from sharedstate_lite.managed.spark.bin import ManagedBinFactory
+from sharedstate_lite.managed.spark.log import BatchLog
 from sharedstate_lite.managed.spark.rows import sorted_rows
 from sharedstate_lite.spark.bins import worker_cache
 from sharedstate_lite.spark.bins.messages import BinMessage, WriteBuffer
+from sharedstate_lite.spark.query.inbox import InboxEntry
 from sharedstate_lite.storage import wire
-from sharedstate_lite.storage.encoding import Dictionary
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 
 class Recorded(WriteBuffer):
@@ -172,38 +174,48 @@ class Totals(m.Operator):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_managed_state_over_tasks_that_run_twice(seed: int, slow_merges: None, tmp_path: Path) -> None:
-    """The same for operators with managed state: what they emit, in which order, and what is stored at the end."""
-    bins, there, draw = 2, Executors(seed), random.Random(seed)
-    source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds")
-    chain = chained([Recent(), Totals()], source, None)
-    work = ManagedBinFactory("twice", bins, lambda: (chain, source))
+    """The same for operators with managed state whose bins move: what they emit, in which order, and what is stored."""
+    bins, slots, there, draw = 4, 2, Executors(seed), random.Random(seed)
+    source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
+    chain, entries = chained([Recent(), Totals()], source, None), list[InboxEntry]()
+    work = ManagedBinFactory("twice", bins, lambda: (chain, source), slots=slots)
+    log = BatchLog(chain, source, tmp_path, entries, range(bins * slots), [0] * bins, slots)
     fields, start = chain[-1].out.fields, pd.Timestamp("2024-01-01")
+
+    def batch(file: Path | None) -> pd.DataFrame:
+        sent, about = log.next(file, NULL, None)
+        entries.append(InboxEntry(len(entries), "epoch", about["epoch"], "", about=about))
+        for stage in (1, 2):
+            mine = [each for each in sent if each.stage == stage]
+            sent = [each for each in sent if each.stage != stage]
+            for n in sorted({each.bin for each in mine}):
+                sent += there.run(work, stage, n, [each for each in mine if each.bin == n])
+        log.steps = about["steps"]
+        log.clean()
+        return sorted_rows([each.blob for each in sent], fields, Dictionary())[0].frame()
+
     with m.run([Recent(), Totals()], source, bins=bins) as one:
         for epoch in range(1, 31):
-            rows = pd.DataFrame({
-                "k": [f"k{draw.randrange(12)}" for _ in range(6)],
-                "t": [start + pd.Timedelta(seconds=5 * epoch + draw.randrange(10)) for _ in range(6)],
-                "x": pd.array([draw.randrange(5) for _ in range(6)], "Int32"),
-            }).astype({"t": "datetime64[us]"})  # fmt: skip
-            file = tmp_path / f"{epoch}.parquet"
-            pa.parquet.write_table(pa.Table.from_pandas(rows, preserve_index=False), file)
-            tick = {"epoch": epoch, "file": str(file), "before": one.micros, "clock": None, "owners": [0] * bins,
-                    "first": 6 * (epoch - 1)}  # fmt: skip
+            if epoch == 19:
+                assert sorted(log.last["owners"]) == [0, 0, 1, 1]
+            if epoch in (8, 20):
+                assert log.rescale(2 if epoch == 8 else 1, "fluid") == 2
+            times = [start + pd.Timedelta(seconds=5 * epoch + draw.randrange(20)) for _ in range(6)]
+            rows = pd.DataFrame({"k": [f"k{draw.randrange(12)}" for _ in times], "t": times,
+                                 "x": [draw.randrange(5) for _ in times]})  # fmt: skip
+            rows = rows.astype({"t": "datetime64[us]", "x": "Int32"})
+            pa.parquet.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / f"{epoch}.parquet")
             expected = one.step(rows)
-            what = json.dumps({**tick, "after": one.micros})
-            sent = [BinMessage(stage, n, TICK, what, b"") for stage in (1, 2) for n in range(bins)]
-            for stage in (1, 2):
-                mine = [each for each in sent if each.stage == stage]
-                sent = [each for each in sent if each.stage != stage]
-                for n in range(bins):
-                    sent += there.run(work, stage, n, [each for each in mine if each.bin == n])
-            assert {each.channel for each in sent} <= {EVENTS}
-            events, _ = sorted_rows([each.blob for each in sent], fields, Dictionary())
-            pd.testing.assert_frame_equal(events.frame(), expected)
+            pd.testing.assert_frame_equal(batch(tmp_path / f"{epoch}.parquet"), expected)
+            last = log.last
+            assert (last["epoch"], last["after"], last["late"]) == (one.epoch, one.micros, one.late)
+        while log.moving:
+            assert batch(None).empty
+        assert log.last["owners"] == [0] * bins
         for stage, instance in enumerate(one.instances[0], 1):
             for relation in instance.relations:
                 blobs = [blob for (at, _), store in there.files.items() if at == stage
                          for (part, _), blob in store.runs.items() if part == relation.name]  # fmt: skip
-                rows = instance.store.scan(relation.name).tolist()
-                assert rows_of(blobs, instance.strings) == Counter(zip(*rows, strict=True))
-    assert there.repeated > 20 and there.lost > 10
+                stored = instance.store.scan(relation.name).tolist()
+                assert rows_of(blobs, instance.strings) == Counter(zip(*stored, strict=True))
+    assert there.repeated > 20 and there.lost > 10 and one.late

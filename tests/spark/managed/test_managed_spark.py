@@ -16,7 +16,10 @@ from pyspark.sql import SparkSession
 from data.flights import flights
 from sharedstate_lite import managed as m
 from sharedstate_lite.errors import RowError, StateError
-from sharedstate_lite.managed.spark import ManagedJob
+from sharedstate_lite.managed.run import chained
+from sharedstate_lite.managed.spark.log import BatchLog
+from sharedstate_lite.spark.query.inbox import InboxEntry
+from sharedstate_lite.storage.encoding import NULL
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module
 SENSOR = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
@@ -28,6 +31,7 @@ class Mixed(m.Operator):
 
     out = "k STRING, t TIMESTAMP, parity INT, what STRING, seen LIST<INT>"
     last = m.Value("STRUCT<x: INT, at: TIMESTAMP>", ttl="40 seconds")
+    word = "quiet"
     tail = m.List("MAP<STRING, INT>")
     byte = m.Map("INT", "LIST<ARRAY<STRING, 2>>")
     hours = m.Array("DOUBLE", 3, default=0.5)
@@ -62,7 +66,7 @@ class Mixed(m.Operator):
         if self.total.get() % 3 == 0:
             self.total.add(1)
             self.quiet.set(at + pd.Timedelta(seconds=3))
-        out(key, at, 2, "quiet", None)
+        out(key, at, 2, self.word, None)
 
 
 class Lengths(m.Operator):
@@ -105,8 +109,11 @@ def readings(seed: int, count: int) -> pd.DataFrame:
     return frame.astype({"t": "datetime64[us]", "x": "Int32"})
 
 
-def test_rule_31_a_chain_on_spark_equals_one_process(spark: SparkSession, tmp_path: Path) -> None:
-    """One sequence: rows, a refused file, restarts, bins that move, and a tick at the end that empties the state."""
+def test_rule_31_a_chain_on_spark_equals_one_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sequence: rows, a refused file, bins that move, a restart with a changed operator, and a tick at the end that
+    empties the state."""
     folder = written(tmp_path / "in", [])
 
     def started(**options: Any) -> Any:
@@ -137,7 +144,11 @@ def test_rule_31_a_chain_on_spark_equals_one_process(spark: SparkSession, tmp_pa
             assert job.rescale(2, "fluid") == 2
             with pytest.raises(StateError) as found:
                 job.run_available(clock=3)
-            assert str(found.value) == str(expected.value) and "0004.parquet" in found.value.__notes__[0]
+            line = next(
+                n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "this row is wrong" in text
+            )
+            where = f"; it was raised by line {line} of {Path(__file__).name}, in row()"
+            assert str(found.value) == f"{expected.value}{where}" and "0004.parquet" in found.value.__notes__[0]
             assert job.owners == [0, 0, 0, 0]
             with pytest.raises(StateError, match="moving already"):
                 job.rescale(1)
@@ -147,6 +158,7 @@ def test_rule_31_a_chain_on_spark_equals_one_process(spark: SparkSession, tmp_pa
             for number in (2, 3)[log == "offsets" :]:
                 (tmp_path / "state" / "query" / "spark" / log / str(number)).unlink()
         (folder / "0004.parquet").unlink()
+        monkeypatch.setattr(Mixed, "word", "silence")
         with started() as job:
             step(job, 4)
             assert sorted(job.owners) == [0, 0, 1, 1]
@@ -176,11 +188,11 @@ def test_task_state_is_refused_by_name(tmp_path: Path) -> None:
 def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
     """A late row and a missing column raise the error of one process. A file that is no Parquet is refused, too."""
     source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t")
-    job = ManagedJob.__new__(ManagedJob)  # without a query
-    job.source = source
+    entries: list[InboxEntry] = []
+    log = BatchLog(chained(Mixed(), source, None), source, tmp_path, entries, range(4), [0, 0], 2)
     with m.run(Mixed(), source) as run:
         run.step(readings(3, 5))
-        before = {"before": run.micros, "late": 0}
+        entries.append(InboxEntry(0, "epoch", 1, "", about={**log.last, "after": run.micros}))
         late, broken = readings(1, 5), tmp_path / "broken.parquet"
         for rows in (late, late.drop(columns="t")):
             written(tmp_path / "in", [rows])
@@ -188,35 +200,39 @@ def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
                 run.step(rows)
             file = tmp_path / "in" / "0001.parquet"
             with pytest.raises(RowError) as found:
-                job._times(file, file, before)
+                log.next(file, NULL, None)
             assert str(found.value) == str(expected.value) and str(file) in found.value.__notes__[0]
         broken.write_bytes(b"text")
         with pytest.raises(RowError, match="broken.parquet cannot be read"):
-            job._times(broken, broken, before)
+            log.next(broken, NULL, None)
 
 
 def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
-    """A checkpoint of one process continues on Spark, and Spark's state in one process."""
+    """A checkpoint of one process continues on Spark, and Spark's state in one process; queries are equal (rule 27)."""
     epochs = parts(flights(4_000), 4)
     with m.run(Late(), FLIGHTS) as run:
         frames = [run.step(epochs[0])]
         run.checkpoint(tmp_path / "first")
         frames += [run.step(each) for each in epochs[1:3]]
         with m.spark.run(
-            Late(), FLIGHTS, {"flights": written(tmp_path / "in", epochs[1:3])}, tmp_path / "out",
+            Late(), FLIGHTS, {"flights": written(tmp_path / "in", epochs[1:2])}, tmp_path / "out",
             checkpoint=tmp_path / "state", restore=tmp_path / "first", session=spark,
         ) as job:  # fmt: skip
-            assert job.run_available() == 2
+            assert job.run_available() == 1
+            late = "SELECT plane, total, last FROM {}.total JOIN {}.last USING (plane) ORDER BY plane"
+            live, past = late.format("live", "live"), late.format("snapshot", "snapshot")
+            first = job.sql(past, at=2)
+            written(tmp_path / "in", epochs[2:3], 2)
+            assert job.run_available() == 1
             assert (job.epoch, job.watermark, job.late) == (run.epoch, run.watermark, run.late)
             same(job, run, frames[1:])
             key = frames[-1]["plane"][0]
             assert job.read("tail", key) == run.read("tail", key) and job.read("tail", "nobody") is None
             assert job.state()["worker"].nunique() == job.slots
-            late = "SELECT plane, total, last FROM {}.total JOIN {}.last USING (plane) ORDER BY plane"
-            live, past = late.format("live", "live"), late.format("snapshot", "snapshot")
             pd.testing.assert_frame_equal(job.sql(live), run.sql(live))
             for at in job.snapshots[-2:]:
                 pd.testing.assert_frame_equal(job.sql(past, at=at), run.sql(past, at=at))
+            pd.testing.assert_frame_equal(job.sql(past, at=2), first)
             job.snapshot().checkpoint(tmp_path / "second")
         with m.restore(tmp_path / "second", Late(), workers=3) as back:
             pd.testing.assert_frame_equal(back.step(epochs[3]), run.step(epochs[3]))
