@@ -10,19 +10,21 @@ from ..storage.encoding import Words
 class Deadlines:
     """The keys that have something to do at a time, sorted by time in a few runs.
 
+    The keys and times are those of a relation's rows: the first ``key`` columns, and the column ``line``.
+
     An entry is a hint: it stays if the entry of the state is changed or removed. The caller reads the state of the keys
     that `due` returns, and does what is due there.
     """
 
-    def __init__(self, key: int) -> None:
-        self._key = key
+    def __init__(self, key: int, line: int) -> None:
+        self._key, self.line = key, line
         self._runs: list[Words] = []
 
-    def add(self, times: Words, keys: Words) -> None:
-        """Add the times int64[n] of the keys int64[k, n]."""
-        if not len(times):
+    def add(self, rows: Words) -> None:
+        """Add the rows int64[k, n]."""
+        if not rows.shape[1]:
             return
-        self._runs.append(_sorted(np.vstack([times, keys])))
+        self._runs.append(_sorted(rows.take([self.line, *range(self._key)], axis=0)))
         while len(self._runs) > 1 and 2 * self._runs[-1].shape[1] > self._runs[-2].shape[1]:
             last = self._runs.pop()
             self._runs[-1] = _sorted(np.hstack([self._runs[-1], last]))

@@ -6,7 +6,7 @@ values, ``rows()`` reads columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -74,6 +74,12 @@ class Events:
             assert words is not None and isinstance(kind, Scalar)
             found = self._values[at] = decode(words, kind.type, self.strings)
         return found
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dicts."""
+        names = [name for name, _ in self.schema]
+        for row in zip(*(self.values(at) for at in range(len(names))), strict=True):
+            yield dict(zip(names, row, strict=True))
 
     def take(self, index: npt.NDArray[np.intp]) -> Events:
         """Return the rows at these positions."""

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..changelog.convert import from_values, to_series
+from ..changelog.convert import to_series
 from ..errors import StateError, shorten
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
@@ -129,6 +129,16 @@ class KeyedState:
         """Whether each key has one row, and the first column after the key is what `show` returns."""
         return not self.place and isinstance(self.kind, Scalar) and self.shown == self.kind
 
+    @property
+    def fields(self) -> tuple[tuple[str, Kind], ...]:
+        """The fields of a struct. A value of another type is one field."""
+        return self.kind.fields if isinstance(self.kind, Struct) else (("value", self.kind),)
+
+    @property
+    def flat(self) -> bool:
+        """Whether a value has no collections or structs inside, so that columns of it can be written as they are."""
+        return all(isinstance(kind, Scalar) for _, kind in self.fields)
+
     def layout(self, key: Sequence[Column]) -> list[Relation]:
         """Return the relations of this state for an operator's key."""
         last = [Column(EXPIRES, Type.TIMESTAMP)] if self.ttl is not None else []
@@ -151,8 +161,7 @@ class KeyedState:
         self._expiry: dict[tuple[int, Place], int] = {}
         self._changed: dict[tuple[int, Place], None] = {}
         self._ends: dict[tuple[int, Place], int] = {}
-        self._old: dict[str, list[Words]] = {r.name: [] for r in self.relations}
-        self._origin: dict[str, dict[tuple[int, Place], list[int]]] = {r.name: {} for r in self.relations}
+        self._stored: dict[str, list[tuple[list[tuple[int, Place]], Words]]] = {r.name: [] for r in self.relations}
 
     def places(self, lines: Words, strings: Dictionary) -> list[Place]:
         """Return the places of n rows from their words, int64[sub, n]."""
@@ -170,47 +179,41 @@ class KeyedState:
 
     def _load(self) -> None:
         """Read the state of the keys that were registered since the last call."""
-        scope, first = self._scope(), len(self._cells)
+        scope, first, root = self._scope(), len(self._cells), self.relations[0]
         keys = scope.key_words(first)
         self._cells += [{} for _ in range(keys.shape[1])]
-        tables, owners = {}, {}
+        tables = {}
         for relation in self.relations:
             owner, rows = scope.read(relation, keys)
-            tables[relation.name], owners[relation.name] = rows, (owner + first).tolist()
-        root = self.relations[0]
-        found = self.entries(tables, scope.strings)
-        for owner, (place, value) in zip(owners[root.name], found, strict=True):
-            self._cells[owner][place] = value
-        if self.ttl is not None:
-            for owner, (place, _), expiry in zip(owners[root.name], found, tables[root.name][-1].tolist(), strict=True):
-                self._expiry[owner, place] = expiry
-        for relation in self.relations:
-            rows, origin = tables[relation.name], self._origin[relation.name]
-            before = sum(each.shape[1] for each in self._old[relation.name])
-            self._old[relation.name].append(rows)
             places = self.places(rows[root.key : root.identity], scope.strings)
-            for at, which in enumerate(zip(owners[relation.name], places, strict=True)):
-                origin.setdefault(which, []).append(before + at)
+            self._stored[relation.name].append((list(zip((owner + first).tolist(), places, strict=True)), rows))
+            tables[relation.name] = rows
+        entries, rows = self._stored[root.name][-1]
+        values = assemble(self.kind, root.name, tables, root.identity, scope.strings)
+        for (key, place), value in zip(entries, values, strict=True):
+            self._cells[key][place] = value
+        if self.ttl is not None:
+            self._expiry |= zip(entries, rows[-1].tolist(), strict=True)
 
     def flush(self) -> None:
         """Hand the changes of the epoch to the scope, and forget them."""
         if not self._changed:
             return
         scope, root = self._scope(), self.relations[0]
-        kept = [which for which in self._changed if which[1] in self._cells[which[0]]]
+        kept = [(key, place) for key, place in self._changed if place in self._cells[key]]
         values = [self._cells[key][place] for key, place in kept]
         keys = scope.key_words(0).take([key for key, _ in kept], axis=1)
-        last = np.array([self._expiry[which] for which in kept] if self.ttl is not None else [], dtype=np.int64)
+        last = np.array([self._expiry[entry] for entry in kept] if self.ttl is not None else [], dtype=np.int64)
         identity = np.vstack([keys, self.place_words([place for _, place in kept], scope.strings)])
         new = shred(
             self.kind, root.name, identity, values, last.reshape(int(self.ttl is not None), len(kept)), scope.strings
         )
         for relation in self.relations:
-            origin = self._origin[relation.name]
-            gone = [at for which in self._changed for at in origin.get(which, ())]
-            stored = self._old[relation.name]
-            old = np.concatenate(stored, axis=1).take(gone, axis=1) if gone else stored[0][:, :0]
-            scope.change(relation, old, new[relation.name])
+            old = [
+                rows.compress(np.array([entry in self._changed for entry in entries], dtype=bool), axis=1)
+                for entries, rows in self._stored[relation.name]
+            ]
+            scope.change(relation, np.concatenate(old, axis=1), new[relation.name])
         self.forget()
 
     # --- the entries of the current key ---------------------------------------
@@ -296,15 +299,18 @@ class KeyedState:
         for at in self._scope().each(keys):
             put(rows[at])
 
-    def _put_columns(self, keys: BatchKeys, values: Any, *places: Words) -> None:
-        """Write one entry for each row. If rows have the same key and place, the last one counts."""
+    def _put_columns(self, keys: BatchKeys, values: Any, *places: Words) -> Sequence[Words]:
+        """Write one entry for each row, and return what was written. The last row of a key and place counts."""
+        self._enter(keys)
         lines = self._columns(values, len(keys))
         identity = np.vstack([keys.words, *places])
         last = (grouped(identity) if places else keys.groups).last
         identity = identity.take(last, axis=1)
         count = len(keys.words)
         found = self._scope().read(self.relations[0], identity[:count], identity[count:] if places else None)
-        self._replace(identity, found, [line.take(last) for line in lines], keys.times.take(last))
+        lines = [line.take(last) for line in lines]
+        self._replace(identity, found, lines, keys.times.take(last))
+        return lines
 
     def _enter(self, keys: BatchKeys) -> None:
         """Prepare for reading and writing rows without the cells: hand over what they have changed."""
@@ -314,29 +320,21 @@ class KeyedState:
 
     def _columns(self, values: Any, count: int) -> list[Words]:
         """Return n values of a flat type as words: one line for a scalar; for a struct, first one of ones."""
-        scope = self._scope()
-        fields = self.kind.fields if isinstance(self.kind, Struct) else (("value", self.kind),)
-        lines = [np.ones(count, dtype=np.int64)] if isinstance(self.kind, Struct) else []
-        if isinstance(self.kind, Struct) and set(values) != {name for name, _ in fields}:
+        scope, wide = self._scope(), isinstance(self.kind, Struct)
+        columns = values if wide else {"value": values}
+        if set(columns) != {name for name, _ in self.fields}:
             raise self._fault(f"the columns {', '.join(values)} are not those of {self.kind}")
-        for name, kind in fields:
+        lines = [np.ones(count, dtype=np.int64)] if wide else []
+        for name, kind in self.fields:
             assert isinstance(kind, Scalar)
-            column = values[name] if isinstance(self.kind, Struct) else values
-            whole = f"{scope.operator}.{self.name}"
-            if isinstance(column, pd.Series | Sequence | np.ndarray) and not isinstance(column, str):
-                words = words_of(column, Column(name, kind.type), whole, scope.strings)
-            else:
-                words = from_values([column], Column(name, kind.type), whole, scope.strings).repeat(count)
+            given = columns[name]
+            listed = isinstance(given, pd.Series | Sequence | np.ndarray) and not isinstance(given, str)
+            column, whole = Column(name, kind.type), f"{scope.operator}.{self.name}"
+            words = words_of(given if listed else [given] * count, column, whole, scope.strings)
             if len(words) != count:
                 raise self._fault(f"got {len(words)} values for {count} keys")
             lines.append(words)
         return lines
-
-    @property
-    def flat(self) -> bool:
-        """Whether a value has no collections or structs inside, so that columns of it can be written as they are."""
-        fields = [kind for _, kind in self.kind.fields] if isinstance(self.kind, Struct) else [self.kind]
-        return all(isinstance(kind, Scalar) for kind in fields)
 
     def _replace(self, identity: Words, found: Found, lines: Sequence[Words], times: Words) -> None:
         """Write one row for each of the distinct identities, int64[k, m], in place of the rows that were found."""
@@ -348,6 +346,14 @@ class KeyedState:
         if same.any():
             old, new = old.compress(~same.take(owner), axis=1), new.compress(~same, axis=1)
         self._scope().change(self.relations[0], old, new, net=True)
+
+
+def checked_default(kind: Kind, default: Any, state: str) -> Any:
+    """Return a default as its type stores it. Raises StateError if it has another type."""
+    try:
+        return checked(kind, default)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"the default of {state}: {error}") from error
 
 
 class ValueState(KeyedState):
@@ -370,10 +376,7 @@ class ValueState(KeyedState):
 
     def __init__(self, kind: str, ttl: str | datetime.timedelta | None = None, default: Any = None) -> None:
         super().__init__(parse_type(kind), ttl)
-        try:
-            self.default = checked(self.kind, default)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"the default of a Value: {error}") from error
+        self.default = checked_default(self.kind, default, "a Value")
 
     def get(self, keys: BatchKeys | None = None) -> Any:
         """Return the value, or the default. For ``keys``, return a Series or, for a struct, a DataFrame."""
@@ -390,7 +393,6 @@ class ValueState(KeyedState):
         if not isinstance(value, BatchKeys):
             self._put((), value)
         elif self.flat:
-            self._enter(value)
             self._put_columns(value, values)
         else:
             self._for_each(value, values, self.set)
@@ -401,11 +403,10 @@ class ValueState(KeyedState):
         if not self.flat:
             return pd.Series([self._find((), default) for _ in scope.each(keys)], dtype=object)
         self._enter(keys)
-        fields = self.kind.fields if isinstance(self.kind, Struct) else (("value", self.kind),)
         owner, rows = scope.read(self.relations[0], keys.unique)
-        first = len(self.relations[0].columns) - len(fields) - (self.ttl is not None)
+        first = self.relations[0].key + isinstance(self.kind, Struct)
         columns = {}
-        for at, (name, kind) in enumerate(fields):
+        for at, (name, kind) in enumerate(self.fields):
             assert isinstance(kind, Scalar)
             missing = default[name] if isinstance(default, dict) else default
             words = encode([missing], kind.type, scope.strings).repeat(keys.unique.shape[1])
@@ -435,18 +436,17 @@ class ReducingState(ValueState):
 
     def __init__(self, kind: str, reducer: Any, ttl: str | datetime.timedelta | None = None) -> None:
         super().__init__(kind, ttl)
-        fields = dict(self.kind.fields) if isinstance(self.kind, Struct) else {"": self.kind}
         self.reducer = reducer
+        fields = dict(self.fields)
         names = reducer if isinstance(reducer, Mapping) else dict.fromkeys(fields, reducer)
         named = set(names) == set(fields) and all(isinstance(each, str) and each in REDUCERS for each in names.values())
         if not named and not callable(reducer):
             raise StateError(f"the reducer {shorten(reducer)} is not sum, min or max, or a function of two values, "
                              "or a dict with one of these names for each field of a STRUCT")  # fmt: skip
         self._names = [names[field] for field in fields] if named else []
-        allowed = [_ARITHMETIC if each == "sum" else tuple(Type) for each in self._names]
-        for each, types, (field, inner) in zip(self._names, allowed, fields.items(), strict=bool(named)):
-            if not isinstance(inner, Scalar) or inner.type not in types:
-                raise StateError(f"the reducer {each} does not apply to {field or 'a value of type'} {inner}")
+        for each, (field, kind_) in zip(self._names, fields.items(), strict=named):
+            if not isinstance(kind_, Scalar) or (each == "sum" and kind_.type not in _ARITHMETIC):
+                raise StateError(f"the reducer {each} does not apply to {field} {kind_}")
 
     def describe(self) -> dict[str, Any]:
         """Add the reducer: its name or, for a function, the name of the function."""
@@ -455,7 +455,7 @@ class ReducingState(ValueState):
     def add(self, value: Any, values: Any = None) -> None:
         """Apply the reducer to the state and ``value``; or, with ``add(keys, values)``, to each key and its values."""
         if isinstance(value, BatchKeys):
-            fast = self.flat and self._names and all(column.type in _ORDERED for column in self._leaves)
+            fast = self._names and all(isinstance(k, Scalar) and k.type in _ORDERED for _, k in self.fields)
             self._add_columns(value, values) if fast else self._for_each(value, values, self.add)
             return
         added = self._check(self.kind, value)
@@ -473,11 +473,6 @@ class ReducingState(ValueState):
             for each, (name, _) in zip(self._names, self.kind.fields, strict=True)
         }
 
-    @property
-    def _leaves(self) -> list[Column]:
-        root, wide = self.relations[0], isinstance(self.kind, Struct)
-        return list(root.columns[root.key + wide : len(root.columns) - (self.ttl is not None)])
-
     def _add_columns(self, keys: BatchKeys, values: Any) -> None:
         self._enter(keys)
         lines, wide = self._columns(values, len(keys)), isinstance(self.kind, Struct)
@@ -487,7 +482,7 @@ class ReducingState(ValueState):
         member, first = keys.groups.member, self.relations[0].key + wide
         owner, old = found = self._scope().read(self.relations[0], keys.unique)
         out = [np.ones(keys.unique.shape[1], dtype=np.int64)] if wide else []
-        for at, (column, reducer) in enumerate(zip(self._leaves, self._names, strict=True)):
+        for at, (reducer, column) in enumerate(zip(self._names, self.relations[0].columns[first:], strict=False)):
             before = np.full(keys.unique.shape[1], NULL)
             before[owner] = old[first + at]
             try:
@@ -712,7 +707,6 @@ class MapState(KeyedState):
         if not self.flat:
             self._for_each(key, zip(value, values, strict=True), lambda entry: self.put(*entry))
             return
-        self._enter(key)
         name = f"{self._scope().operator}.{self.name}"
         places = words_of(value, Column("the map's key", self.key), name, self._scope().strings)
         if (places == NULL).any():
@@ -777,10 +771,7 @@ class ArrayState(KeyedState):
     def __init__(self, kind: str, length: int, default: Any = None) -> None:
         super().__init__(parse_type(kind))
         self.length = parse_type(f"ARRAY<INT, {length}>").length  # type: ignore[union-attr]
-        try:
-            self.default = checked(self.kind, default)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"the default of an Array: {error}") from error
+        self.default = checked_default(self.kind, default, "an Array")
 
     def describe(self) -> dict[str, Any]:
         """Add the length."""
@@ -907,15 +898,15 @@ class TimerState(ValueState):
 
     def set(self, value: Any, values: Any = None) -> None:
         """Replace the pending time: ``set(at)``, or ``set(keys, times)``, where the last row of a key counts."""
-        if value is None:
-            raise self._fault("a timer needs a time; to remove the pending one, use clear()")
-        super().set(value, values)
-        scope = self._scope()
-        if not isinstance(value, BatchKeys):
+        scope, missing = self._scope(), self._fault("a timer needs a time; to remove the pending one, use clear()")
+        if isinstance(value, BatchKeys):
+            (times,) = self._put_columns(value, values)
+            if (times == NULL).any():
+                raise missing
+            for key, at in zip(scope.register(value.unique), times.tolist(), strict=True):
+                scope.arm(self.name, key, at)
+        elif value is None:
+            raise missing
+        else:
+            self._put((), value)
             scope.arm(self.name, scope.current, microseconds(self._find((), None)))
-            return
-        times = self._columns(values, len(value))[0].take(value.groups.last)
-        if (times == NULL).any():
-            raise self._fault("a timer needs a time; to remove the pending one, use clear()")
-        for key, at in zip(scope.register(value.unique), times.tolist(), strict=True):
-            scope.arm(self.name, key, at)

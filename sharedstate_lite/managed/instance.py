@@ -79,18 +79,10 @@ class Instance:
         self._index = {}
         for state in self.states.values():
             for relation in state.relations if state.deadline else ():
-                if state.deadline in [c.name for c in relation.columns]:
-                    self._index[relation.name] = Deadlines(relation.key)
-                    self._note(relation, self.store.scan(relation.name))
-
-    def _note(self, relation: Relation, rows: Words) -> None:
-        index = self._index.get(relation.name)
-        if index is not None:
-            index.add(rows[self._deadline(relation)], rows[: relation.key])
-
-    def _deadline(self, relation: Relation) -> int:
-        state = self.states[relation.name.partition(".")[0]]
-        return [c.name for c in relation.columns].index(state.deadline)
+                names = [c.name for c in relation.columns]
+                if state.deadline in names:
+                    index = self._index[relation.name] = Deadlines(relation.key, names.index(state.deadline))
+                    index.add(self.store.scan(relation.name))
 
     # --- the scope of the states ----------------------------------------------
 
@@ -209,7 +201,7 @@ class Instance:
         return out
 
     def _call_rows(self, events: Events, positions: Words, out: Output) -> None:
-        rows = self._rows([events.values(at) for at in range(len(events.schema))], len(events))
+        rows = map(self._row, zip(*(events.values(at) for at in range(len(events.schema))), strict=True))
         numbers = self._numbers(events.keys(self.declared.key))
         for row, key, time, position in zip(rows, numbers, events.times.tolist(), positions.tolist(), strict=True):
             self._call("row", key, time, row, out, (0, position))
@@ -228,52 +220,32 @@ class Instance:
             self._batch = out.batch = None
 
     def _in_event_order(self, events: Events, sequence: Words, after: int, out: Output) -> None:
+        """Store all rows as state, then process those whose time the watermark has passed, and remove them."""
         waiting = self.states["@rows"]
-        assert isinstance(waiting.kind, Struct)
-        root = waiting.relations[0]
-        now = np.flatnonzero(events.times < after)
-        later = events.take(np.flatnonzero(events.times >= after))
-        if len(later):
-            identity = np.vstack([later.keys(self.declared.key), later.times, sequence[events.times >= after]])
-            names = [name for name, _ in later.schema]
-            columns = zip(*(later.values(at) for at in range(len(names))), strict=True)
-            rows = [dict(zip(names, values, strict=True)) for values in columns]
-            tables = shred(
-                waiting.kind, root.name, identity, rows, np.empty((0, len(later)), dtype=np.int64), self.strings
-            )
-            for relation in waiting.relations:
-                self.change(relation, tables[relation.name][:, :0], tables[relation.name])
-        ready = events.take(now)
-        keys, times = [ready.keys(self.declared.key)], [ready.times]
-        numbers, values = [sequence.take(now)], [ready.values(at) for at in range(len(ready.schema))]
-        due = distinct(self._index[root.name].due(after - 1)) if after != NULL else keys[0][:, :0]
-        if due.shape[1]:
-            found = {r.name: self.store.read(r.name, due)[1] for r in waiting.relations}
-            place = len(self.declared.key)
-            found = {name: rows.compress(rows[place] < after, axis=1) for name, rows in found.items()}
-            for relation in waiting.relations:
-                self.change(relation, found[relation.name], found[relation.name][:, :0])
-            stored = assemble(waiting.kind, root.name, found, root.identity, self.strings)
-            keys.append(found[root.name][:place])
-            times.append(found[root.name][place])
-            numbers.append(found[root.name][place + 1])
-            values = [old + [row[name] for row in stored] for old, (name, _) in zip(values, ready.schema, strict=True)]
-        time, number = np.concatenate(times), np.concatenate(numbers)
-        rows = list(self._rows(values, len(time)))
-        ids = self._numbers(np.hstack(keys))
+        root, place = waiting.relations[0], len(self.declared.key)
+        keys = events.keys(self.declared.key)
+        identity = np.vstack([keys, events.times, sequence])
+        values = list(events.rows())
+        tables = shred(waiting.kind, root.name, identity, values, identity[:0], self.strings)
+        due = [self._index[root.name].due(max(after - 1, NULL)), keys.compress(events.times < after, axis=1)]
+        for relation in waiting.relations:
+            new = tables[relation.name]
+            self.change(relation, new[:, :0], new)
+            rows = self.read(relation, distinct(np.hstack(due)))[1]
+            tables[relation.name] = rows = rows.compress(rows[place] < after, axis=1)
+            self.change(relation, rows, rows[:, :0])
+        stored = assemble(waiting.kind, root.name, tables, root.identity, self.strings)
+        ids, times, numbers = self._numbers(tables[root.name][:place]), *tables[root.name][place : place + 2]
         self._arm_due(after)
-        for at in np.lexsort([number, time]).tolist():
-            when = int(time[at])
+        for at in np.lexsort([numbers, times]).tolist():
+            when = int(times[at])
             while self._heap and self._heap[0][0] <= when:
                 self._fire(out, ())
             self.now = self._reached = when
-            self._last = (when, _ROW, int(number[at]))
-            self._call("row", ids[at], when, rows[at], out, self._last)
+            self._last = (when, _ROW, int(numbers[at]))
+            self._call("row", ids[at], when, self._row(stored[at].values()), out, self._last)
         while self._heap:
             self._fire(out, ())
-
-    def _rows(self, columns: list[list[Any]], count: int) -> Iterator[Any]:
-        return map(self._row, zip(*columns, strict=True))
 
     def _numbers(self, keys: Words) -> list[int]:
         """Return the number of each row's key, and register the keys."""
@@ -339,13 +311,13 @@ class Instance:
         """Remove the entries whose expiry the watermark has reached."""
         for state in self.states.values():
             for relation in state.relations if state.ttl is not None else ():
-                line = self._deadline(relation)
-                fresh = [d.rows[: relation.key].compress(d.rows[line] <= after, axis=1)
+                index = self._index[relation.name]
+                fresh = [d.rows[: relation.key].compress(d.rows[index.line] <= after, axis=1)
                          for d in self._changes.get(relation.name, ())]  # fmt: skip
-                due = distinct(np.hstack([self._index[relation.name].due(after), *fresh]))
+                due = distinct(np.hstack([index.due(after), *fresh]))
                 if due.shape[1]:
                     _, rows = self.read(relation, due)
-                    gone = rows.compress(rows[line] <= after, axis=1)
+                    gone = rows.compress(rows[index.line] <= after, axis=1)
                     self.change(relation, gone, gone[:, :0])
 
     def commit(self, epoch: int, watermark: int) -> None:
@@ -360,16 +332,12 @@ class Instance:
             if len(delta.diffs):
                 changes[relation.name] = delta
         self.store.write(changes, epoch)
-        for relation in self.relations:
-            index = self._index.get(relation.name)
-            if index is None:
-                continue
+        for name, index in self._index.items():
             if watermark != NULL:
                 # A row that waits until the watermark has passed its time is not due at the watermark.
-                index.drop(watermark - (relation.name.partition(".")[0] == "@rows"))
-            if relation.name in changes:
-                delta = changes[relation.name]
-                self._note(relation, delta.rows.compress(delta.diffs > 0, axis=1))
+                index.drop(watermark - (name.partition(".")[0] == "@rows"))
+            if name in changes:
+                index.add(changes[name].rows.compress(changes[name].diffs > 0, axis=1))
         for task in self.tasks.values():
             task.stored = task.pending
         self.discard()

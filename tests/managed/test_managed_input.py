@@ -46,7 +46,7 @@ def operator(body: dict[str, Any], out: str = "k STRING, x INT") -> m.Operator:
         (lambda: m.Ordered("time TIMESTAMP"), "each row has its event time as `time`"),
         (lambda: m.Reducing("BIGINT", "median"), "the reducer 'median' is not sum, min or max"),
         (lambda: m.Reducing("BIGINT", 3), "the reducer 3 is not sum, min or max"),
-        (lambda: m.Reducing("STRING", "sum"), "the reducer sum does not apply to a value of type STRING"),
+        (lambda: m.Reducing("STRING", "sum"), "the reducer sum does not apply to value STRING"),
         (lambda: m.Reducing("STRUCT<a: INT>", {"b": "sum"}), "is not sum, min or max"),
         (lambda: m.Aggregating("DOUBLE", object()), "lacks create, add, merge, result"),
         (lambda: m.Aggregating("DOUBLE", m.Mean, acc="FOO"), "FOO is not a type"),
