@@ -330,18 +330,6 @@ def test_columns_merge_the_same_batches_whether_versions_are_kept_or_not() -> No
     assert all(counts(version) == rows for version, rows in versions)
 
 
-def test_rocksdb_names_the_folder_whose_lock_is_held(tmp_path: Path) -> None:
-    """A second store in the same folder is refused, and the first one keeps working."""
-    first = opened(RocksStore(tmp_path / "db"), COUNT)
-    with pytest.raises(StateError, match="db is in use"):
-        opened(RocksStore(tmp_path / "db"), COUNT)
-    put(first, {1: 2})
-    assert counts(first) == {1: 2}
-    first.close()
-    with pytest.raises(StateError, match="contains files of something else"):
-        opened(RocksStore(Path(__file__).parent), COUNT)
-
-
 def test_the_next_checkpoint_of_rocksdb_shares_files_with_the_last(tmp_path: Path) -> None:
     """A checkpoint consists of hard links, so only new files take space, and loading one does not change it."""
     store, folders = opened(RocksStore(), COUNT), [tmp_path / "1", tmp_path / "2"]

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from rocksdict import Checkpoint, Options, Rdict, RdictIter, WriteBatch, WriteOptions
 
-from ...errors import StateError
 from ...plan.nodes import Type
 from ...storage.batch import Delta, hash_rows
 from ...storage.encoding import NULL, Dictionary, Words
@@ -35,7 +34,7 @@ _FOLDER = "rocksdb"
 
 
 class RocksStore(RowStore):
-    """A store in RocksDB. ``folder`` is new or empty; without it, the database is in a temporary folder.
+    """A store in RocksDB, in a temporary folder.
 
     >>> from sharedstate_lite.plan import Column
     >>> total = Relation("total", (Column("plane", Type.STRING), Column("value", Type.BIGINT)), key=1)
@@ -45,24 +44,14 @@ class RocksStore(RowStore):
     >>> store.read("total", strings.codes(["N2"])[None])[1][1].tolist()
     [20]
     >>> store.close()
-
-    `open` raises StateError if another store has the folder open, or if the folder contains something else.
     """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
         self.written = 0  # bytes of all write batches
-        self._scratch = None if self._folder else scratch(_FOLDER)
-        self._path = self._folder or (self._scratch.path / _FOLDER if self._scratch else Path())
-        if self._path.exists() and any(self._path.iterdir()) and not (self._path / "CURRENT").exists():
-            raise StateError(f"store 'rocksdb': {self._path} contains files of something else; choose an empty folder")
+        self._scratch = scratch(_FOLDER)
+        self._path = self._scratch.path / _FOLDER
         self._db = _connect(self._path)
-        if next(iter(self._db.keys()), None) is not None:
-            self._db.close()
-            raise StateError(f"store 'rocksdb': {self._path} contains a database already; choose an empty folder")
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
         return self._find(self._db, self._relations[relation], keys, sub)
@@ -115,8 +104,7 @@ class RocksStore(RowStore):
 
     def close(self) -> None:
         self._db.close()
-        if self._scratch:
-            self._scratch.close()
+        self._scratch.close()
 
     def _find(self, source: Rdict | RdictIter, relation: Relation, keys: Words, sub: Words | None) -> Found:
         if sub is None and relation.sub:
@@ -233,15 +221,7 @@ def _connect(path: Path) -> Rdict:
     options, writing = Options(raw_mode=True), WriteOptions()
     # The stubs declare this attribute as a method.
     writing.disable_wal = True  # type: ignore[assignment, method-assign]
-    try:
-        db = Rdict(str(path), options)
-    except Exception as error:  # rocksdict raises this class itself
-        if "lock" not in str(error).lower():
-            raise StateError(f"store 'rocksdb': RocksDB cannot open {path}: {error}") from error
-        raise StateError(
-            f"store 'rocksdb': {path} is in use, because another store holds RocksDB's lock on it; "
-            f"close that store, or choose another folder"
-        ) from error
+    db = Rdict(str(path), options)
     db.set_write_options(writing)
     return db
 
