@@ -1,7 +1,7 @@
 """Serve or export an entity program.
 
 python -m sharedstate_lite.entities serve shop.py --port 8000 --data data     # on 127.0.0.1; port 0: a free one
-python -m sharedstate_lite.entities snapshot shop.py --data data              # before the program is changed
+python -m sharedstate_lite.entities snapshot shop.py --data data              # before you change the program
 python -m sharedstate_lite.entities export shop.py FOLDER                     # a folder that needs only Python
 """
 
@@ -20,13 +20,13 @@ from .serve import EntityService, load, serve
 
 
 def fixed_hashes() -> None:
-    """Start this process again with PYTHONHASHSEED=0, or a replay could visit a set in another order."""
+    """Restart Python with PYTHONHASHSEED=0, because the order of a set must be the same in a replay."""
     if sys.flags.hash_randomization:
         words = [word for word in sys.orig_argv[1:] if word not in ("-I", "-E")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         if sys.flags.ignore_environment and len(words) == len(sys.orig_argv) - 1:
-            sys.exit("write -I or -E apart from Python's other options, as in python -I . serve")
-        if sys.flags.isolated:  # which would ignore the variable
+            sys.exit("write -I and -E as separate options, as in python -I -s . serve")
+        if sys.flags.isolated:  # -I ignores the variable
             words = ["-s", "-P", *words]
         elif not sys.flags.ignore_environment:
             kept = dict(os.environ)
@@ -34,19 +34,19 @@ def fixed_hashes() -> None:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run one command. Exits with 1 and a sentence if the program or the folder is refused."""
+    """Run one command. Exits with status 1 and a message if the program or the folder cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m sharedstate_lite.entities", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("serve", "snapshot", "export"):
         command = commands.add_parser(name)
-        command.add_argument("program", type=Path, help="the file with the classes and the Program")
+        command.add_argument("program", type=Path, help="the file that defines the Program")
         if name == "export":
-            command.add_argument("folder", type=Path, help="a new folder, or one that export has written")
+            command.add_argument("folder", type=Path, help="a new or empty folder, or one that export wrote")
         else:
             command.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder of the log")
         if name == "serve":
             command.add_argument("--port", type=int, required=True)
-            command.add_argument("--migrate", action="store_true", help="run the requests of another program")
+            command.add_argument("--migrate", action="store_true", help="replay requests that another program logged")
         if name == "snapshot":
             command.add_argument("--until", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(words)
@@ -54,10 +54,10 @@ def main(words: list[str] | None = None) -> None:
         if given.command == "export":
             return export(given.program, given.folder)
         fixed_hashes()
-        sys.set_int_max_str_digits(0)  # a number in the state has no limit either
+        sys.set_int_max_str_digits(0)  # the state may contain larger numbers
         program = load(given.program)
         if given.command == "snapshot":
-            os.nice(10)  # the server that has asked for it goes first
+            os.nice(10)  # the server that started this process has priority
             service = EntityService(program, given.data, until=given.until)
             service.log.save(given.until or service.log.rotate(), list(service.rows()))
         else:

@@ -1,4 +1,4 @@
-"""Export: a program and the runtime as one folder that needs only Python, and that the grader takes as a submission."""
+"""Exports a program and the runtime to a folder that needs only Python. The folder is a submission for the grader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .log import LogError
 from .routes import Routes
 from .serve import load
 
-_MARK = "# Written by 'export'; it replaces this folder when it is run again.\n"
+_MARK = "# Written by 'export', which overwrites this folder if it runs again.\n"
 _TOML = """name = "{name}"
 base_url = "http://127.0.0.1:{{port:{name}}}"
 
@@ -30,10 +30,10 @@ main()
 
 
 def export(source: Path, folder: Path) -> None:
-    """Copy a program and the runtime into a folder, with a checkout.toml.
+    """Copy a program and the runtime to a folder, and write a checkout.toml.
 
-    Raises LogError if the folder has anything that `export` has not written, or if the program imports more than the
-    standard library and this room.
+    Raises LogError if the folder is not empty and was not written by `export`, or if the program imports anything
+    except the standard library and this package.
     """
     package = __package__ or ""
     for node in ast.walk(ast.parse(source.read_text())):
@@ -41,12 +41,12 @@ def export(source: Path, folder: Path) -> None:
         names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
         for name in names:
             if name.partition(".")[0] not in sys.stdlib_module_names and not f"{name}.".startswith(f"{package}."):
-                text = f"imports {name}; an exported program is one file with the standard library and {package}"
+                text = f"imports {name}; an exported program imports only the standard library and {package}"
                 raise LogError(f"{source}: {text}")
     Routes(load(source))
     toml = folder / "checkout.toml"
     if folder.exists() and any(folder.iterdir()) and not (toml.is_file() and toml.read_text().startswith(_MARK)):
-        raise LogError(f"{folder} is not empty, and 'export' has not written it; choose another folder")
+        raise LogError(f"{folder} is not empty and was not written by 'export'; choose another folder")
     here, *above = Path(__file__).parent, *package.split(".")[:-1]
     runtime = folder.joinpath(*package.split("."))
     shutil.rmtree(runtime, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""HTTP/1.1 for requests whose path says everything: kept-alive and pipelined connections, bodies read past.
+"""A small HTTP/1.1 server protocol for asyncio. It supports keep-alive and pipelining, and ignores request bodies.
 
-One request of a connection is under way at a time, so its answers leave in the order of its requests.
+A connection handles one request at a time, so it sends the answers in the order of the requests.
 
 >>> answer(200, {"stock": 3})
 b'HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: 12\\r\\n\\r\\n{"stock": 3}'
@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Any
 
 LONGEST = 1 << 16
-"""Bytes of a request, and of what waits behind it; a longer request closes its connection."""
+"""The maximum size of a request in bytes. A longer request closes its connection."""
 _LENGTH = re.compile(rb"^content-length:[ \t]*(\d+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(rb"^idempotency-key:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _CLOSE = re.compile(rb"^connection:[ \t]*close|^transfer-encoding:", re.IGNORECASE | re.MULTILINE)
@@ -28,23 +28,23 @@ _HEAD = "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\
 
 
 def answer(status: int, value: Any) -> bytes:
-    """Return an answer as bytes. A reference in the value becomes its key."""
+    """Return an answer with a JSON body. A reference in ``value`` is replaced by its key."""
     body = _encode(value)
     return _HEAD.format(status, HTTPStatus(status).phrase, len(body), body).encode("ascii")
 
 
 @lru_cache(256)
 def _fields(head: bytes) -> tuple[int, bool, str]:
-    """The length of the body, whether the connection ends with this request, and the Idempotency-Key.
+    """Return the length of the body, whether to close the connection, and the Idempotency-Key.
 
-    A client sends the same head again and again, so a head is searched once.
+    Clients repeat the same header fields in every request, so the result is cached.
     """
     length, key = _LENGTH.search(head), _KEY.search(head)
     return int(length[1]) if length else 0, bool(_CLOSE.search(head)), key[1].decode("latin-1") if key else ""
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection. ``handle(connection, method, path, key)`` is called for each request; it calls `answer` once."""
+    """One connection. Calls ``handle(connection, method, path, key)`` for each request, which must call `answer`."""
 
     def __init__(self, handle: Callable[[HttpConnection, bytes, bytes, str], None]) -> None:
         self.handle = handle
@@ -58,7 +58,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Called by asyncio: answers to come are dropped."""
+        """Called by asyncio. Later answers are dropped."""
         self.transport = None
 
     def data_received(self, data: bytes) -> None:
@@ -69,12 +69,12 @@ class HttpConnection(asyncio.Protocol):
         self._go_on()
 
     def eof_received(self) -> bool:
-        """Called by asyncio: a client that has sent all of its requests still gets the answer under way."""
+        """Called by asyncio when the client stops sending. It still receives the answer to the current request."""
         self._last = True
         return self._busy
 
     def pause_writing(self) -> None:
-        """Called by asyncio if the client does not read its answers: its next requests wait."""
+        """Called by asyncio when the client does not read its answers. Its next requests wait."""
         self._full = True
 
     def resume_writing(self) -> None:
@@ -83,7 +83,7 @@ class HttpConnection(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Handle every whole request that is there, until one is not answered at once."""
+        """Handle buffered requests until one is incomplete or is not answered immediately."""
         self._inside = True
         while self.buffer and self.transport is not None and not (self._busy or self._full):
             end = self.buffer.find(b"\r\n\r\n")
@@ -101,13 +101,13 @@ class HttpConnection(asyncio.Protocol):
                 self.handle(self, words[0], words[1], key)
             else:
                 self._last = True
-                self.answer(answer(400, {"error": "this is no HTTP/1.1 request"}))
+                self.answer(answer(400, {"error": "this is not an HTTP request"}))
         self._inside = False
         if self.transport is not None and len(self.buffer) <= LONGEST:
             self.transport.resume_reading()
 
     def answer(self, raw: bytes) -> None:
-        """Answer the request under way."""
+        """Answer the current request."""
         self._busy = False
         if self.transport is None:
             return

@@ -1,13 +1,18 @@
-"""The log of a program: its requests, one line an epoch, and snapshots of its state.
+"""The request log of a program, and snapshots of its state.
 
-The log has requests and not their effects: a start runs them again. A line is its length, its CRC-32, the number of
-the epoch, and JSON. It is synced before any request of the epoch is answered, so only the last line of the last file
-can be torn, and nothing in it was answered.
+An epoch is a group of requests that are logged together. The log stores the requests of each epoch as one line: the
+length of the JSON text, a CRC-32, the number of the epoch, and the JSON text. It does not store their effects. When
+a server starts, it replays the log, that is, it runs the requests again.
 
-The folder has ``log.1``, ``log.2``, ... and ``snapshot.2``, ...: a snapshot has the state before the log of its number.
-The two newest snapshots are kept with the logs after them, so a damaged one costs only time. Each file begins with
-a head: the version of this format, Python's version, and hashes of the runtime and of the program. A replay is equal
-to the first run only if all these are equal.
+A line is synced before the server answers a request of its epoch. Therefore a crash can tear only the last line of the
+newest log, and no client has an answer to a request in a torn line. `RequestLog.read` removes it.
+
+The folder contains ``log.1``, ``log.2``, ... and ``snapshot.2``, ... A snapshot contains the state at the beginning of
+the log with the same number. The two newest snapshots and all later logs are kept. If the newest snapshot is damaged,
+the server uses the previous one and replays more requests.
+
+The first line of each file is its head: the version of this format, the version of Python, and hashes of the runtime
+and of the program. A replay has the same results as the first run only if all of these are the same.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -42,17 +47,17 @@ from typing import Any
 from .declare import Reference
 
 FORMAT = 1
-"""The version of the files."""
+"""The version of the file format."""
 _sync = getattr(os, "fdatasync", os.fsync)
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class LogError(Exception):
-    """A folder that no program can start from: which file, what is wrong with it, and what to do."""
+    """A server cannot start from a file or folder. The message names it, the reason, and what to do."""
 
 
 def line(epoch: int, value: Any) -> bytes:
-    """Return one line of a file.
+    """Return a value as one line of a file. ``value`` must be data that JSON can represent.
 
     >>> line(7, ["apple", 5])
     b'11 d43b2b0e 7 ["apple",5]\\n'
@@ -62,7 +67,7 @@ def line(epoch: int, value: Any) -> bytes:
 
 
 def parse(raw: bytes) -> tuple[int, Any] | None:
-    """Return the epoch and the value of a line, or None if it is torn or damaged."""
+    """Return the epoch and the value of a line, or None if the line is torn or damaged."""
     parts = raw.split(b" ", 3)
     try:
         size, crc, epoch, text = int(parts[0]), int(parts[1], 16), parts[2], parts[3]
@@ -74,7 +79,11 @@ def parse(raw: bytes) -> tuple[int, Any] | None:
 
 
 def to_json(value: Any) -> Any:
-    """Return data as JSON can hold it; `from_json` gives it back, tuples and references included."""
+    """Return data in a form that JSON can represent. `from_json` converts it back.
+
+    >>> to_json([1, ("a", {"b": Reference("Item", "x")})])
+    [1, {'tuple': ['a', {'dict': {'b': {'reference': ['Item', 'x']}}}]}]
+    """
     kind = type(value)
     if kind is list:
         return [to_json(part) for part in value]
@@ -86,7 +95,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` was given."""
+    """Return the data that `to_json` converted."""
     if type(value) is list:
         return [from_json(part) for part in value]
     if type(value) is not dict:
@@ -98,7 +107,10 @@ def from_json(value: Any) -> Any:
 
 
 def lock(folder: Path) -> int:
-    """Make the folder, and take it for this process until it ends or closes what is returned. Raises LogError."""
+    """Create the folder if it does not exist, and lock it. Returns a file descriptor; closing it releases the lock.
+
+    Raises LogError, with the process id of the owner, if another server uses the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -113,21 +125,21 @@ def lock(folder: Path) -> int:
 
 
 class RequestLog:
-    """The files of one folder. `read` first, then `open`, then `append`.
+    """The logs and snapshots in one folder. Call `read` and consume it, then `open`, then `append`.
 
-    ``head`` is what must be equal for a replay. ``until``: read only what is before the log of this number, and change
-    nothing. ``migrate``: read the requests of another program too.
+    ``head``: the values that must be the same when the log is replayed. ``until``: read only files with a smaller
+    number than this, and do not modify any file. ``migrate``: also read requests that another program logged.
     """
 
     def __init__(self, folder: Path, head: dict[str, Any], until: int | None = None, migrate: bool = False) -> None:
         self.folder, self.until, self.migrate = folder, until, migrate
         self.head = {"format": FORMAT, **head}
         self.number = self.epoch = self.size = 0
-        """Of the last log: its number, its last epoch, its bytes."""
+        """The number, the last epoch and the size in bytes of the newest log."""
         self.snapshot = self.snapshot_size = 0
-        """The number of the last snapshot, and its bytes."""
+        """The number and the size in bytes of the newest snapshot."""
         self.foreign = self._new = False
-        """Whether requests of another program were read; and whether to append to a new log."""
+        """Whether `read` returned requests of another program, and whether `open` must create a new log."""
         self._file = -1
 
     def _numbers(self, kind: str) -> list[int]:
@@ -135,9 +147,10 @@ class RequestLog:
         return [number for number in found if self.until is None or number < self.until]
 
     def read(self) -> Iterator[tuple[str, Any]]:
-        """Yield the rows of the newest whole snapshot as ("state", row), then each line of the logs as ("epoch", line).
+        """Yield ("state", row) for each row of the newest valid snapshot, then ("epoch", requests) for later epochs.
 
-        Cuts a torn last line. Raises LogError: a damaged line before it, a file that is missing, another program.
+        Removes a torn last line. Raises LogError if another line is damaged, if a file is missing, or if another
+        program logged requests.
         """
         for number in reversed(self._numbers("snapshot")):
             if rows := self._snapshot(self.folder / f"snapshot.{number}"):
@@ -152,13 +165,13 @@ class RequestLog:
         self._new |= not numbers
 
     def _snapshot(self, path: Path) -> list[Any]:
-        """The head, the rows and the end of a snapshot; nothing if it cannot be used, which stderr is told."""
+        """Return the head, the rows and the end of a snapshot. If it is not valid, warn on stderr and return []."""
         lines = [parse(raw) for raw in path.read_bytes().splitlines(keepends=True)]
         rows = [found[1] for found in lines if found]
         if rows and len(rows) == len(lines) and rows[-1] == {"rows": len(rows) - 2} and rows[0]["format"] <= FORMAT:
             self.snapshot_size, self.epoch = path.stat().st_size, rows[0]["epoch"]
             return rows
-        sys.stderr.write(f"{path} is damaged or of a later version; an earlier one and more of the log are read\n")
+        sys.stderr.write(f"{path} is damaged or has a later format; using the previous snapshot and more of the log\n")
         return []
 
     def _log(self, number: int, last: bool) -> Iterator[tuple[str, Any]]:
@@ -186,13 +199,13 @@ class RequestLog:
         self.foreign |= bool(other)
         if other and not self.migrate:
             raise LogError(
-                f"{path} has requests of another program ({'; '.join(other)}), which may answer them differently now. "
-                "Run 'snapshot' with the old program first, or 'serve --migrate' to run its requests in this one."
+                f"{path} has requests of another program ({'; '.join(other)}), so a replay may have other results. "
+                "Run 'snapshot' with the old program first, or replay them in this program with 'serve --migrate'."
             )
 
     def open(self) -> None:
-        """Begin to append: to the last log if that is of this program, else to a new one."""
-        for path in self.folder.glob("*.new"):  # left by a process that was killed
+        """Open the newest log for appending, or create a new one if the newest belongs to another program."""
+        for path in self.folder.glob("*.new"):  # incomplete files of a killed process
             path.unlink()
         if self._new or self.foreign:
             self.rotate()
@@ -200,7 +213,7 @@ class RequestLog:
             self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)
 
     def append(self, value: Any) -> None:
-        """Write the line of the next epoch, and sync it. After an error, the file may have a part of it."""
+        """Append the requests of the next epoch as one line, and sync it. An OSError may leave part of the line."""
         data = line(self.epoch + 1, value)
         left = memoryview(data)
         while left:
@@ -209,7 +222,7 @@ class RequestLog:
         self.epoch, self.size = self.epoch + 1, self.size + len(data)
 
     def rotate(self) -> int:
-        """Begin the next log, and return its number."""
+        """Create the next log, append to it from now on, and return its number."""
         self.close()
         self.number += 1
         self.size = self._create(f"log.{self.number}", [line(self.epoch, self.head)])
@@ -217,12 +230,12 @@ class RequestLog:
         return self.number
 
     def save(self, number: int, rows: Sequence[Any]) -> None:
-        """Write the snapshot before the log of this number."""
+        """Write the snapshot with this number: the state at the beginning of the log with the same number."""
         first, end = {**self.head, "epoch": self.epoch}, {"rows": len(rows)}
         self._create(f"snapshot.{number}", (line(self.epoch, row) for row in [first, *rows, end]))
 
     def saved(self, number: int) -> None:
-        """Note that a snapshot is there, and remove what is older than the one before it."""
+        """Call this after `save`. Deletes all files that are older than the previous snapshot."""
         self.snapshot_size = (self.folder / f"snapshot.{number}").stat().st_size
         keep = max([old for old in self._numbers("snapshot") if old < number], default=0)
         for kind in ("snapshot", "log"):
@@ -231,7 +244,7 @@ class RequestLog:
                     (self.folder / f"{kind}.{old}").unlink()
 
     def _create(self, name: str, lines: Iterable[bytes]) -> int:
-        """Write a file that is whole or is not there, and return its bytes."""
+        """Create a file atomically, and return its size in bytes."""
         new = self.folder / f"{name}.{os.getpid()}.new"
         with new.open("wb") as file:
             file.writelines(lines)
@@ -245,7 +258,7 @@ class RequestLog:
         return size
 
     def close(self) -> None:
-        """Close the file that `append` writes to."""
+        """Close the log. `append` cannot be called afterwards."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1

@@ -4,7 +4,7 @@ Every request is a transaction here, whether its method is declared so or not. A
 undoes all that it has changed. One that a method catches undoes nothing. Arguments and results are copied at every
 question, and a loop that asks goes over a copy of its list: as in blocks.
 
-A method runs as Python here, so nothing stops one that never ends; blocks are counted.
+A method runs as ordinary Python, so an endless loop is not detected here. `bins` detects it, because it counts blocks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PlainStore:
         return self._request(lambda: self._ask(who.cls, who.key, method, args))
 
     def read(self, who: Reference, method: str, *args: Any) -> Reply:
-        """Run a method that only reads. If it changes anything, that is undone, and the answer is 500."""
+        """Run a method that must not change an entity. If it does, the change is undone and the answer is 500."""
         return self._request(lambda: self._ask(who.cls, who.key, method, args), keep=False)
 
     def create(self, cls: str, *args: Any) -> Reply:
@@ -96,7 +96,7 @@ class PlainStore:
         return {name: copied(value) for name, value in self.tables[who.cls][who.key].__dict__.items()}
 
     def put(self, who: Reference, state: dict[str, Any]) -> None:
-        """Set an entity's state to a copy of what `state` has returned."""
+        """Set the state of an entity, in the form that `state` returns."""
         me: Any = object.__new__(self._classes[who.cls])
         me.__dict__ = {name: copied(value, name, self._refer) for name, value in state.items()}
         self.tables[who.cls][who.key] = me
@@ -114,7 +114,7 @@ class PlainStore:
                 changed = [who for who, old in self._undo.items() if old != vars(self.tables[who[0]][who[1]])]
                 self._take_back()
                 if changed:
-                    raise TypeError(f"a read changes {' '.join(changed[0])}; send a request that may change it")
+                    raise TypeError(f"a read changed {' '.join(changed[0])}; use a POST route")
             return Reply(200, value)
         except MemoryError:
             self._take_back()

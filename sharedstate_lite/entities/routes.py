@@ -1,8 +1,8 @@
-"""Routes: which request runs which method, and what the parts of its path are.
+"""Routes map requests to methods, and parts of the path to arguments.
 
-``"POST /stock/add/{item}/{n:int}": Item.put`` gives the key of an item and then, in their order and under their names,
-the method's parameters. With `new`, the key is drawn when the request arrives. A GET changes nothing, so it is not
-logged.
+A route such as ``"POST /stock/add/{item}/{n:int}": Item.put`` contains parts in braces. The first one is the key of
+the entity. The others are the arguments of the method: they have the names and the order of its parameters. With `new`,
+the server chooses a random key. A GET request must not change an entity, so it is not logged.
 
 >>> from sharedstate_lite.entities import PlainStore, Program, entity, new
 >>> @entity
@@ -28,7 +28,7 @@ Reply(status=200, value={}, error=None)
 ('GET /find/{item}', ['a1'], {'stock': 3, 'price': 7})
 >>> routes.find(b"POST", b"/add/a1/-3")
 Traceback (most recent call last):
-sharedstate_lite.entities.routes.HttpError: -3 is no number of 0 to 9007199254740992
+sharedstate_lite.entities.routes.HttpError: -3 is not a number from 0 to 9007199254740992
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from .program import Program, Target
 from .rules import BUILTINS
 
 MOST = 2**53
-"""The largest number in a path: the largest up to which JSON readers agree on every whole number."""
+"""The largest number in a path. JSON parsers that use doubles represent all integers up to it exactly."""
 MOST_KEY = 256
-"""How many bytes a key has at most."""
+"""The maximum length of a key in bytes."""
 MOST_MANY = 1_000_000
-"""How many entities one request creates at most."""
+"""The maximum number of entities that one request can create."""
 _PART = re.compile(r"\{(\w+)(:int)?\}")
 
 
 class HttpError(Exception):
-    """A request that is answered before it is numbered: its status and why."""
+    """A request that is rejected before it runs, with the status of the answer and the reason."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -64,8 +64,8 @@ class HttpError(Exception):
 
 
 def _number(word: bytes, most: int = MOST) -> int:
-    if not word.isdigit() or len(word) > 16 or int(word) > most:  # of bytes: only 0 to 9 are digits
-        raise HttpError(400, f"{word[:40].decode(errors='replace')} is no number of 0 to {most}")
+    if not word.isdigit() or len(word) > 16 or int(word) > most:  # bytes.isdigit accepts only 0 to 9
+        raise HttpError(400, f"{word[:40].decode(errors='replace')} is not a number from 0 to {most}")
     return int(word)
 
 
@@ -80,11 +80,11 @@ def _text(word: bytes) -> str:
             return word.decode()
     except UnicodeDecodeError:
         pass
-    raise HttpError(400, f"a key in the path is UTF-8 of 1 to {MOST_KEY} bytes, and this is not: {word[:40]!r}")
+    raise HttpError(400, f"{word[:40]!r} is not a key; a key is 1 to {MOST_KEY} bytes of UTF-8")
 
 
 class EntityRoute:
-    """One route. Raises EntityError (Route) if its path does not give what its method takes."""
+    """One route. Raises EntityError (Route) if its path does not match the parameters of its method."""
 
     def __init__(self, program: Program, pattern: str, target: Target) -> None:
         self.program, self.pattern, self.target = program, pattern, target
@@ -93,14 +93,14 @@ class EntityRoute:
         self.parts = [word for word in self.words if "{" in word]
         self.names = [word.strip("{}").removesuffix(":int") for word in self.parts]
         self.reads: list[Callable[[bytes], Any]] = [_number if word.endswith(":int}") else _text for word in self.parts]
-        """For each part in braces, the function that reads it."""
+        """For each part in braces, the function that parses it."""
         self.draws = isinstance(target, New)
-        """Whether a new key is drawn for each request."""
+        """Whether each request needs a new random key."""
         self._refers = [""] * len(self.parts)
         if self.method not in ("GET", "POST") or not all(map(_PART.fullmatch, self.parts)):
-            raise self.refuse("write a method and a path, as in POST /stock/add/{item}/{n:int}")
+            raise self.refuse("a route is a method and a path, such as POST /stock/add/{item}/{n:int}")
         if self.method == "GET" and isinstance(target, New | Many):
-            raise self.refuse("it creates, and a GET changes nothing; make it a POST")
+            raise self.refuse("it creates entities, which a GET must not do; use POST")
         if isinstance(target, Many):
             self._check_many(target)
         elif isinstance(target, New):
@@ -116,11 +116,11 @@ class EntityRoute:
         return EntityError("Route", file, 0, f"{self.pattern}: {text}")
 
     def _check(self, keys: int) -> None:
-        """Check that the parts after the key are the method's parameters, and find those that are references."""
+        """Compare the parts after the key with the parameters of the method, and find those that are references."""
         declared = self.program.declared.get(self.cls)
         method = declared.methods.get(self.name) if declared else None
         if method is None or keys and (self.name.startswith("__") or self.reads[:1] != [_text]):
-            raise self.refuse("it leads to no method of the program, or its first part is no key such as {item}")
+            raise self.refuse("its target is no method of the program, or its first part is not a key such as {item}")
         taken = {a.arg: ast.unparse(a.annotation).strip("'\"") for a in method.args.args[2 - keys :] if a.annotation}
         wanted = [f"{{{name}:int}}" if kind == "int" else f"{{{name}}}" for name, kind in taken.items()]
         given = self.parts[keys:]
@@ -129,22 +129,22 @@ class EntityRoute:
         known = {"int", "str", *self.program.declared}
         if given != wanted[: len(given)] or len(given) < least or not known.issuperset(kinds):
             text = f"{self.cls}.{self.name} takes {', '.join(f'{n}: {k}' for n, k in taken.items()) or 'nothing'}"
-            raise self.refuse(f"{text}; name the parts so, in this order: {{x:int}} for int, {{x}} for str, entities")
+            raise self.refuse(f"{text}; use these names, {{x:int}} for an int, {{x}} for a str or an entity")
         self._refers = [""] * keys + [kind if kind in self.program.declared else "" for kind in kinds]
 
     def _check_many(self, target: Many) -> None:
         names = [name for name in self.names if name != target.number]
         count, taken = f"{{{target.number}:int}}", list(inspect.signature(target.arguments).parameters)
         if taken[1:] != names or count not in self.parts:
-            raise self.refuse(f"many needs {count}, and a function of a number, {', '.join(names)}")
+            raise self.refuse(f"many needs {count}, and a function with the parameters i, {', '.join(names)}")
         self.reads[self.names.index(target.number)] = _count
         used = inspect.getclosurevars(target.arguments)
         values = {**used.globals, **used.nonlocals}
         if drawn := {n for n, v in values.items() if not hasattr(v, "__entity__")} | (used.builtins.keys() - BUILTINS):
-            raise self.refuse(f"its function uses {min(drawn)}, which may differ at a replay; use its arguments alone")
+            raise self.refuse(f"its function uses {min(drawn)}, which may differ in a replay; use only its arguments")
 
     def run(self, store: PlainStore, args: Sequence[Any], drawn: str) -> Reply:
-        """Run a request: ``args`` as `Routes.find` returns them, ``drawn`` the new key. The value is for JSON."""
+        """Run a request. ``args``: as returned by `Routes.find`. ``drawn``: the new key, if the route needs one."""
         if isinstance(self.target, Many):
             parts = dict(zip(self.names, args, strict=True))
             n, make = parts.pop(self.target.number), self.target.arguments
@@ -159,7 +159,7 @@ class EntityRoute:
 
 
 class Routes:
-    """All routes of a program, by their patterns."""
+    """All routes of a program. ``all`` contains them by pattern. Raises EntityError (Route)."""
 
     def __init__(self, program: Program) -> None:
         self.all = {pattern: EntityRoute(program, pattern, target) for pattern, target in program.routes.items()}
@@ -169,13 +169,13 @@ class Routes:
             for word in route.words:
                 below = node.setdefault(None if "{" in word else word.encode(), {})
                 if None in node and len(node.keys() - {""}) > 1:
-                    raise route.refuse("two routes have a word and a part in braces in one place; rename one")
+                    raise route.refuse("one route has a word where another has a part in braces; change one")
                 node = below
             if node.setdefault("", route) is not route:
-                raise route.refuse(f"it has the path of {node[''].pattern}; rename one")
+                raise route.refuse(f"it has the same path as {node[''].pattern}; change one")
 
     def find(self, method: bytes, path: bytes) -> tuple[EntityRoute, list[Any]]:
-        """Return the route of a request, and the parts of its path. Raises HttpError: 404, 400."""
+        """Return the route and the arguments of a request. Raises HttpError: 404 no route, 400 bad argument."""
         node, given = self._tree.get(method, {}), []
         for word in path.partition(b"?")[0].split(b"/")[1:]:
             below = node.get(word)

@@ -1,10 +1,16 @@
-"""A program behind HTTP: requests are run one after the other, logged an epoch at a time, and answered.
+"""An HTTP server for an entity program: one process, one log, one sync per epoch.
 
-An epoch is what arrives in one turn of the event loop. Its requests run at once, in memory; then they are one line of
-the log and one sync; then they are answered. A read is answered after the epoch that it saw. If the process dies
-before the sync, none of the epoch has happened, and nobody has an answer that says otherwise.
+An epoch consists of the requests that arrive in the same turn of the event loop. The server does three steps per epoch:
 
-What memory has done and the log has not cannot be undone, so any error between the two ends the process (exit 70).
+1. It runs the requests one after the other, in memory.
+2. It appends them to the log as one line, and syncs the file once.
+3. It answers them.
+
+A read waits for the sync of the epoch whose changes it saw. If the process dies before the sync, no request of the
+epoch has an effect, and no client has an answer to one.
+
+If the server cannot write the log, memory contains changes that the log does not. Then the process exits with status 70
+before it answers. The next start replays the log.
 
 >>> import tempfile
 >>> from sharedstate_lite.entities import Program, entity, new
@@ -50,34 +56,34 @@ from .program import Program
 from .routes import MOST_KEY, HttpError, Routes
 
 MOST_WAITING = 10_000
-"""Requests that wait for their epoch's sync; more are answered 429, without effect."""
+"""The maximum number of requests that wait for a sync. The next one gets 429 and has no effect."""
 MOST_KEYS = 100_000
-"""How many answers are kept for requests that are sent again with their Idempotency-Key."""
+"""The server stores its answers to the last 100,000 requests with an Idempotency-Key."""
 LOG_SIZE = 64 << 20
-"""Bytes of log, and at least as many as the last snapshot has, after which a child process makes the next one."""
+"""A child process writes a snapshot when the log is larger than this, in bytes, and than the last snapshot."""
 DISK = 70
-"""Exit status if the log cannot be written (EX_SOFTWARE)."""
+"""The exit status if the log cannot be written (EX_SOFTWARE in sysexits.h)."""
 _RUNTIME = ("declare", "errors", "kinds", "split", "rules", "blocks", "program", "plain", "routes")
-"""The modules that decide what a request does."""
+"""The modules that determine the results of a request."""
 
 
 def load(path: Path) -> Program:
-    """Run a file, and return its program. Raises LogError unless it has exactly one."""
+    """Import a Python file, and return its `Program`. Raises LogError unless the file defines exactly one."""
     name = f"program_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise LogError(f"{path} is no Python file; name the file with the classes and the Program")
+        raise LogError(f"{path} is not a Python file; give the file that defines the Program")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     found = [value for value in vars(module).values() if isinstance(value, Program)]
     if len(found) != 1:
-        raise LogError(f"{path} has {len(found)} programs; assign one Program(..., routes=...) to a name")
+        raise LogError(f"{path} defines {len(found)} programs; define exactly one Program(..., routes=...)")
     return found[0]
 
 
 def head(program: Program) -> dict[str, Any]:
-    """What must be equal for a replay to be equal: the head of a log."""
+    """Return the head of a log: the values that must be the same when the log is replayed."""
     files = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in _RUNTIME]
     runtime = hashlib.sha256(b"".join(files)).hexdigest()
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -85,10 +91,10 @@ def head(program: Program) -> dict[str, Any]:
 
 
 class EntityService:
-    """A program, its state and its log. Raises LogError if the folder does not fit.
+    """A program with its state and its log. The constructor replays the log in ``folder``.
 
-    ``source`` is the program's file, for snapshots: without it there are none. ``until`` and ``migrate`` as in
-    `RequestLog`.
+    ``source``: the file of the program. A child process needs it to write snapshots; without it, there are none.
+    ``until`` and ``migrate``: as in `RequestLog`. Raises LogError if the log cannot be replayed.
     """
 
     def __init__(
@@ -102,13 +108,13 @@ class EntityService:
         self.source, self.folder = source, folder
         self.routes, self.store = Routes(program), PlainStore(program)
         self.keys: dict[str, tuple[str, list[Any], int, Any]] = {}
-        """For each Idempotency-Key its request (route and arguments) and its answer (status and value)."""
+        """For each Idempotency-Key, the request (route and arguments) and the answer (status and value)."""
         self.epoch: list[list[Any]] = []
-        """The requests to log: route, arguments, the drawn key or "", and the Idempotency-Key if there is one."""
+        """The requests of the current epoch that must be logged: route, arguments, new key or "", Idempotency-Key."""
         self.waiting: list[tuple[HttpConnection, bytes]] = []
         self.log_size = LOG_SIZE
         self.snapshots = 0
-        """How many snapshots were made since the start."""
+        """The number of snapshots written since the start."""
         self._child: asyncio.Task[None] | None = None
         self._lock = lock(folder) if until is None else -1
         self.log = RequestLog(folder, head(program), until, migrate)
@@ -123,14 +129,14 @@ class EntityService:
             raise
 
     def close(self) -> None:
-        """Close the log, and leave the folder to others."""
+        """Close the log and release the folder."""
         self.log.close()
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
 
     def rows(self) -> Iterator[list[Any]]:
-        """The state, as a snapshot has it."""
+        """Yield the rows of a snapshot."""
         for cls, table in self.store.tables.items():
             for key, me in table.items():
                 yield [cls, key, {name: to_json(value) for name, value in me.__dict__.items()}]
@@ -144,19 +150,19 @@ class EntityService:
                 continue
             for record in value:
                 if record[0] not in self.routes.all:
-                    raise LogError(f"{self.folder}: the log has {record[0]}, which is no route of this program; add it")
+                    raise LogError(f"{self.folder}: the log uses the route {record[0]}; add it to the program")
                 self.run(*record)
 
     def _restore(self, cls: str, key: str, value: Any) -> None:
         if cls == "":
             self.keys[key] = from_json(value)
         elif cls not in self.store.tables:
-            raise LogError(f"{self.folder}: the snapshot has a {cls}, which is no class of this program; add it")
+            raise LogError(f"{self.folder}: the snapshot contains a {cls}; add this class to the program")
         else:
             self.store.put(Reference(cls, key), {name: from_json(part) for name, part in value.items()})
 
     def run(self, pattern: str, args: list[Any], drawn: str = "", key: str = "") -> tuple[int, Any]:
-        """Run a request, the first time or at a replay: status and value. MemoryError is raised."""
+        """Run or replay a request. Returns the status and the value. Raises MemoryError."""
         reply = self.routes.all[pattern].run(self.store, args, drawn)
         error, value = reply.error, reply.value
         if error is not None:
@@ -172,10 +178,10 @@ class EntityService:
         return reply.status, value
 
     def request(self, connection: HttpConnection, method: bytes, path: bytes, key: str) -> None:
-        """Handle a request: run it, and answer it once what it has seen is in the log."""
+        """Run a request. Answer it after the sync of the current epoch, or immediately if the epoch is empty."""
         try:
             if len(self.waiting) >= MOST_WAITING:
-                raise HttpError(429, f"{MOST_WAITING} requests wait; send it again later")
+                raise HttpError(429, f"{MOST_WAITING} requests are waiting; retry later")
             if len(key) > MOST_KEY:
                 raise HttpError(400, f"the Idempotency-Key is longer than {MOST_KEY} bytes")
             route, args = self.routes.find(method, path)
@@ -183,7 +189,7 @@ class EntityService:
                 key = ""
             if known := self.keys.get(key):
                 if (known[0], known[1]) != (route.pattern, args):
-                    raise HttpError(422, f"this Idempotency-Key was sent with {known[0]} {known[1]}; draw a new one")
+                    raise HttpError(422, f"this Idempotency-Key was used for {known[0]} {known[1]}; use a new one")
                 status, value = known[2:]
             else:
                 drawn = os.urandom(8).hex() if route.draws else ""
@@ -203,7 +209,7 @@ class EntityService:
             connection.answer(raw)
 
     def flush(self) -> None:
-        """End the epoch: log its requests, then answer them and the reads that saw them."""
+        """Log the requests of the epoch, then answer all requests that wait for it."""
         try:
             self.log.append(self.epoch)
             waiting, self.epoch, self.waiting = self.waiting, [], []
@@ -216,7 +222,7 @@ class EntityService:
             connection.answer(raw)
 
     async def _snapshot(self, source: Path, number: int) -> None:
-        """Let a child process read what is before a log, and write it as a snapshot."""
+        """Start a child process that replays everything before a log and writes the snapshot with its number."""
         words = ["snapshot", str(source), "--data", str(self.folder), "--until", str(number)]
         code = f"import sys; sys.path[:] = {sys.path}; from {__package__}.__main__ import main; main({words})"
         try:
@@ -225,27 +231,29 @@ class EntityService:
                 self.log.saved(number)
                 self.snapshots += 1
             else:
-                sys.stderr.write(f"{self.folder}: no snapshot before log.{number}; the logs before it are kept\n")
+                sys.stderr.write(f"{self.folder}: writing snapshot.{number} failed; the older logs are kept\n")
         finally:
             self._child = None
 
 
 def stop() -> NoReturn:
-    """End the process at once: memory and log may differ. Nobody is answered."""
+    """Exit immediately, without an answer to any request, because memory and log may differ."""
     traceback.print_exc()
-    sys.stderr.write("the log may lack what memory has; this process ends, and a start replays the log\n")
+    sys.stderr.write(
+        "memory has changes that the log may lack, so this process exits; the next start replays the log\n"
+    )
     sys.stderr.flush()
     os._exit(DISK)
 
 
 async def serve(service: EntityService, port: int) -> None:
-    """Serve on a port of 127.0.0.1 until the process ends; port 0 is a free one. Prints the address."""
+    """Serve on 127.0.0.1 until the process ends, and print the address. Port 0 selects a free port."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError):  # no limit at all is more than macOS allows
+    with contextlib.suppress(ValueError):  # macOS does not allow "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 1_000_000)  # the state holds no cycles, and a full collection takes longer than an epoch
+    gc.set_threshold(10_000, 1_000_000)  # state has no cycles; a full collection would delay an epoch
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: HttpConnection(service.request), "127.0.0.1", port, backlog=1024)
     sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")

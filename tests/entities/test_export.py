@@ -71,7 +71,7 @@ def test_a_folder_of_its_own(shop: Path) -> None:
 def test_what_export_refuses(tmp_path: Path) -> None:
     """A folder that it has not written, and a program that needs more than Python; nothing is written."""
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(LogError, match="is not empty, and 'export' has not written it; choose another folder"):
+    with pytest.raises(LogError, match="is not empty and was not written by 'export'; choose another folder"):
         export(SHOP, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     for line, name in (
@@ -80,17 +80,17 @@ def test_what_export_refuses(tmp_path: Path) -> None:
         ("import grader\n", "grader"),
     ):
         (tmp_path / "p.py").write_text(line + SHOP.read_text())
-        with pytest.raises(LogError, match=rf"p\.py: imports {name}; an exported program is one file"):
+        with pytest.raises(LogError, match=rf"p\.py: imports {name}; an exported program imports only"):
             export(tmp_path / "p.py", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 def test_one_program_a_file(tmp_path: Path) -> None:
     """No file, none, or two."""
-    with pytest.raises(LogError, match=r"no\.py is no Python file"):
+    with pytest.raises(LogError, match=r"no\.py is not a Python file"):
         load(tmp_path / "no.py")
     (tmp_path / "none.py").write_text("")
-    with pytest.raises(LogError, match="has 0 programs; assign one Program"):
+    with pytest.raises(LogError, match="defines 0 programs; define exactly one Program"):
         load(tmp_path / "none.py")
 
 
@@ -181,7 +181,7 @@ def test_a_full_disk(counters: Path, tmp_path: Path) -> None:
                     assert send(address, "POST", "/add/0/1")[0] == 200
                     added += 1
             assert process.wait(PLENTY) == DISK
-            assert "File too large" in (err := process.stderr.read()) and "a start replays the log" in err
+            assert "File too large" in (err := process.stderr.read()) and "the next start replays the log" in err
         finally:
             process.kill()
     with served(counters, tmp_path, program="source.py") as address:
@@ -249,7 +249,7 @@ def test_options_in_one_word(shop: Path) -> None:
     """``-Is`` hides that the hashes cannot be fixed: refused, rather than started for ever."""
     words = [sys.executable, "-Is", ".", "serve", "shop.py", "--port", "0", "--data", "data"]
     done = subprocess.run(words, cwd=shop, capture_output=True, text=True, timeout=PLENTY)
-    assert done.returncode == 1 and "write -I or -E apart" in done.stderr
+    assert done.returncode == 1 and "write -I and -E as separate options" in done.stderr
 
 
 def test_the_command_of_the_library(tmp_path: Path) -> None:

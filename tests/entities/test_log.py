@@ -126,7 +126,7 @@ def test_another_program(tmp_path: Path) -> None:
     """Its requests are refused, with what differs and the two ways out. Its snapshot, or no requests, are not."""
     written(tmp_path, [["a"]])
     other = {"program": "q"}
-    with pytest.raises(LogError, match=r"program p, now q.*Run 'snapshot' with the old program first, or 'serve --mi"):
+    with pytest.raises(LogError, match=r"program p, now q.*Run 'snapshot' with the old program first, or replay"):
         read(tmp_path, other)
     assert read(tmp_path) == [["a"]]
     old = opened(tmp_path)
@@ -167,7 +167,7 @@ def test_a_damaged_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for wrong in (raw[:-1], raw[: raw.rindex(b"\n", 0, -1) + 1], raw[:5], b"", later + raw[raw.index(b"\n") + 1 :]):
         file.write_bytes(wrong)
         assert read(tmp_path) == [["state", 1], [2], [3]]
-        assert "snapshot.4 is damaged or of a later version; an earlier one" in capsys.readouterr().err
+        assert "snapshot.4 is damaged or has a later format; using the prev" in capsys.readouterr().err
 
 
 class Crash(BaseException):

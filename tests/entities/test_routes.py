@@ -106,25 +106,25 @@ def test_not_found(request_line: str, status: int) -> None:
 @pytest.mark.parametrize(
     ("pattern", "target", "says"),
     [
-        ("PUT /a/{order}", Order.find, "write a method and a path, as in POST"),
-        ("POST /a{order}", Order.find, "write a method and a path, as in POST"),
-        ("POST /{order:str}", Order.find, "write a method and a path, as in POST"),
-        ("GET /a/{user}", new(Order, "id"), "it creates, and a GET changes nothing; make it a POST"),
-        ("POST /a", Order.find, "its first part is no key such as {item}"),
-        ("POST /{order:int}", Order.find, "its first part is no key such as {item}"),
-        ("POST /{order}", SCOPE["Other"].add, "it leads to no method of the program"),
-        ("POST /{order}", Order.__init__, "it leads to no method of the program"),
-        ("POST /{order}/{user}", Order.add, "Order.add takes user: User, n: int, why: str; name the parts so"),
-        ("POST /{order}/{n:int}/{user}", Order.add, "Order.add takes user: User, n: int, why: str; name the parts so"),
-        ("POST /{order}/{user}/{n}", Order.add, "Order.add takes user: User, n: int, why: str; name the parts so"),
-        ("POST /{order}/{x}", Order.find, "Order.find takes nothing; name the parts so"),
-        ("POST /{order}/{by}", Order.rate, "Order.rate takes by: float; name the parts so"),
-        ("POST /{user}/{order}", new(Order, "id"), "Order.__init__ takes user: User, n: int; name the parts so"),
-        ("POST /{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function of a number, n"),
-        ("POST /{k}/{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function of a number, n"),
-        ("POST /{k:int}/{m:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function of"),
-        ("POST /{k:int}/{n:int}", many("k", Order, SCOPE["drawn"]), "its function uses random, which may differ at"),
-        ("POST /{k:int}", many("k", Order, lambda i: open(str(i))), "its function uses open, which may differ at"),
+        ("PUT /a/{order}", Order.find, "a route is a method and a path, such as POST"),
+        ("POST /a{order}", Order.find, "a route is a method and a path, such as POST"),
+        ("POST /{order:str}", Order.find, "a route is a method and a path, such as POST"),
+        ("GET /a/{user}", new(Order, "id"), "it creates entities, which a GET must not do; use POST"),
+        ("POST /a", Order.find, "its first part is not a key such as {item}"),
+        ("POST /{order:int}", Order.find, "its first part is not a key such as {item}"),
+        ("POST /{order}", SCOPE["Other"].add, "its target is no method of the program"),
+        ("POST /{order}", Order.__init__, "its target is no method of the program"),
+        ("POST /{order}/{user}", Order.add, "Order.add takes user: User, n: int, why: str; use these names"),
+        ("POST /{order}/{n:int}/{user}", Order.add, "Order.add takes user: User, n: int, why: str; use these names"),
+        ("POST /{order}/{user}/{n}", Order.add, "Order.add takes user: User, n: int, why: str; use these names"),
+        ("POST /{order}/{x}", Order.find, "Order.find takes nothing; use these names"),
+        ("POST /{order}/{by}", Order.rate, "Order.rate takes by: float; use these names"),
+        ("POST /{user}/{order}", new(Order, "id"), "Order.__init__ takes user: User, n: int; use these names"),
+        ("POST /{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with the parameters"),
+        ("POST /{k}/{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with the parameters"),
+        ("POST /{k:int}/{m:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with"),
+        ("POST /{k:int}/{n:int}", many("k", Order, SCOPE["drawn"]), "its function uses random, which may differ in a replay"),
+        ("POST /{k:int}", many("k", Order, lambda i: open(str(i))), "its function uses open, which may differ in a replay"),
     ],
 )  # fmt: skip
 def test_refused(pattern: str, target: Any, says: str) -> None:
@@ -136,7 +136,7 @@ def test_refused(pattern: str, target: Any, says: str) -> None:
 
 def test_two_routes_in_one_place() -> None:
     """A word beside a part in braces, and the same path twice: which one a request means is not clear."""
-    with pytest.raises(EntityError, match="two routes have a word and a part in braces in one place"):
+    with pytest.raises(EntityError, match="one route has a word where another has a part in braces"):
         routes({"POST /a/{order}": Order.find, "POST /a/c/{order}": Order.find})
-    with pytest.raises(EntityError, match=r"it has the path of POST /a/\{order\}; rename one"):
+    with pytest.raises(EntityError, match=r"it has the same path as POST /a/\{order\}; change one"):
         routes({"POST /a/{order}": Order.find, "POST /a/{x}": Order.find})

@@ -64,7 +64,7 @@ def test_a_read_changes_nothing(service: EntityService) -> None:
     """A GET that would change something is answered 500, and it has not."""
     before = (service.folder / "log.1").read_bytes()
     assert ask(service, "GET /peek/0", "GET /find/0") == [
-        (500, {"error": "TypeError: a read changes Counter 0; send a request that may change it"}),
+        (500, {"error": "TypeError: a read changed Counter 0; use a POST route"}),
         (200, {"n": 5, "words": ["a", 1]}),
     ]
     assert (service.folder / "log.1").read_bytes() == before
@@ -182,7 +182,7 @@ def test_a_repeated_key_has_one_effect(service: EntityService) -> None:
         assert later == [first[1], first[3], first[4]]
         said = ask(service, "POST /add/0/8 k", "POST /add/1/7 k", "GET /find/0 k")
         assert [status for status, _ in said] == [422, 422, 200] and said[2][1]["n"] == 12
-        assert said[0][1]["error"].endswith("was sent with POST /add/{counter}/{n:int} ['0', 7]; draw a new one")
+        assert said[0][1]["error"].endswith("was used for POST /add/{counter}/{n:int} ['0', 7]; use a new one")
         service = again(service)
     service.close()
 
@@ -229,7 +229,7 @@ def test_another_program_on_the_same_folder(service: EntityService) -> None:
     changed.close()
     fewer = source.replace('"POST /add/{counter}/{n:int}": Counter.add,', "")
     ask(other := EntityService(counters(), service.folder / "other"), "POST /many/1/1", "POST /add/0/1")
-    with pytest.raises(LogError, match=r"the log has POST /add/\{counter\}/\{n:int\}, which is no route of this"):
+    with pytest.raises(LogError, match=r"the log uses the route POST /add/\{counter\}/\{n:int\}; add it"):
         again(other, fewer, migrate=True)
 
 
