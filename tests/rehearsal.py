@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import secrets
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sharedstate_lite.spark.bins import engine_spec, tables, worker_cache
-from sharedstate_lite.spark.bins.bin import BinFactory, new_salt
+from sharedstate_lite.spark.bins.bin import BinFactory
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.messages import BinMessage, init_globals
 from sharedstate_lite.spark.bins.route import Route
@@ -79,7 +80,7 @@ class Workers:
         try:
             return worker_cache.run_bin(self.work, stage, number, mine, store)
         except Exception:
-            self.work.salt = new_salt()  # a query is started again
+            self.work.salt = secrets.token_hex(16)  # a query is started again
             raise
         finally:
             self.processes[which], worker_cache._cached = worker_cache._cached, before

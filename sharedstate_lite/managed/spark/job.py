@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError
-from ...spark.bins.bin import new_salt
 from ...spark.bins.bin_placement import grouping_keys
 from ...spark.bins.messages import BinMessage
 from ...spark.driver.store import StateReader, retained
@@ -86,7 +85,7 @@ class ManagedJob:
             self._labels = grouping_keys(self.bins * self.slots)
             # The bins of an earlier start have the operators that were passed then, so no worker may use them.
             factory = ManagedBinFactory(
-                f"{self._owner} {new_salt()}", self.bins, lambda: (chain, source), slots=self.slots
+                f"{self._owner} {secrets.token_hex(6)}", self.bins, lambda: (chain, source), slots=self.slots
             )
             # A session of its own has its own settings. The number of partitions is that of the slots.
             self.session = session.newSession()

@@ -23,11 +23,6 @@ from .stored_bin import StoredBin
 from .strings import worker_strings
 
 
-def new_salt() -> str:
-    """Return a random text that no other start of a query has."""
-    return secrets.token_hex(16)
-
-
 @dataclass
 class BinFactory:
     """The data from which a worker builds the bins of an engine. It is the same in all workers.
@@ -43,7 +38,7 @@ class BinFactory:
     checked: bool = True
     use_rpc: bool = True
     """Whether a worker calls the worker that has a bin in memory. Otherwise, it reads the bin from the store."""
-    salt: str = field(default_factory=new_salt)
+    salt: str = field(default_factory=lambda: secrets.token_hex(16))
     """A random text of which tokens are made (:mod:`.stored_bin`). Each start of the query has another one, because the
     batch in progress can have other rows then."""
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -32,7 +33,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 from ...errors import CheckpointError, Error
-from ..bins.bin import BinFactory, new_salt
+from ..bins.bin import BinFactory
 from ..bins.messages import BinMessage
 from ..session.paths import readable
 from ..session.quiet import silence
@@ -156,7 +157,7 @@ class Query:
             version = self.committed + self._file(self.committed).exists()
             discard_state(self.checkpoint, version)
             self._file(version).unlink(missing_ok=True)
-            self.plan.salt = new_salt()
+            self.plan.salt = secrets.token_hex(16)
             self._running = self._started()
 
     def _started(self) -> StreamingQuery:

@@ -117,7 +117,7 @@ class Twice(Rehearsal):
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_views_over_tasks_that_run_twice(kind: str, seed: int, slow_merges: None) -> None:
     """Every epoch emits what one process emits, whichever attempt wrote the files and whichever is in memory."""
     catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
@@ -172,7 +172,7 @@ class Totals(m.Operator):
         out(key, self.rows_of.get())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_managed_state_over_tasks_that_run_twice(seed: int, slow_merges: None, tmp_path: Path) -> None:
     """The same for operators with managed state whose bins move: what they emit, in which order, and what is stored."""
     bins, slots, there, draw = 4, 2, Executors(seed), random.Random(seed)
