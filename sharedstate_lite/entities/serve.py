@@ -113,8 +113,6 @@ class EntityService:
         """The requests of the current epoch that must be logged: route, arguments, new key or "", Idempotency-Key."""
         self.waiting: list[tuple[HttpConnection, bytes]] = []
         self.log_size = LOG_SIZE
-        self.snapshots = 0
-        """The number of snapshots written since the start."""
         self._child: asyncio.Task[None] | None = None
         self._lock = lock(folder) if until is None else -1
         self.log = RequestLog(folder, head(program), until, migrate)
@@ -229,7 +227,6 @@ class EntityService:
             child = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
             if await child.wait() == 0:
                 self.log.saved(number)
-                self.snapshots += 1
             else:
                 sys.stderr.write(f"{self.folder}: writing snapshot.{number} failed; the older logs are kept\n")
         finally:

@@ -120,11 +120,11 @@ def test_not_found(request_line: str, status: int) -> None:
         ("POST /{order}/{x}", Order.find, "Order.find takes nothing; use these names"),
         ("POST /{order}/{by}", Order.rate, "Order.rate takes by: float; use these names"),
         ("POST /{user}/{order}", new(Order, "id"), "Order.__init__ takes user: User, n: int; use these names"),
-        ("POST /{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with the parameters"),
-        ("POST /{k}/{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with the parameters"),
+        ("POST /{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with"),
+        ("POST /{k}/{n:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with"),
         ("POST /{k:int}/{m:int}", many("k", Order, SCOPE["numbered"]), "many needs {k:int}, and a function with"),
-        ("POST /{k:int}/{n:int}", many("k", Order, SCOPE["drawn"]), "its function uses random, which may differ in a replay"),
-        ("POST /{k:int}", many("k", Order, lambda i: open(str(i))), "its function uses open, which may differ in a replay"),
+        ("POST /{k:int}/{n:int}", many("k", Order, SCOPE["drawn"]), "its function uses random, which may differ"),
+        ("POST /{k:int}", many("k", Order, lambda i: open(str(i))), "its function uses open, which may differ"),
     ],
 )  # fmt: skip
 def test_refused(pattern: str, target: Any, says: str) -> None:
