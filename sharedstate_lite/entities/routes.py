@@ -107,7 +107,8 @@ class EntityRoute:
             self.cls, self.name = target.cls.__name__, "__init__"
             self._check(0)
         else:
-            self.cls, self.name = getattr(target, "__qualname__", "").split(".")[-2:]
+            owner, _, self.name = getattr(target, "__qualname__", "").rpartition(".")
+            self.cls = owner.rpartition(".")[2]
             self._check(1)
 
     def refuse(self, text: str) -> EntityError:
@@ -121,10 +122,11 @@ class EntityRoute:
         method = declared.methods.get(self.name) if declared else None
         if method is None or keys and (self.name.startswith("__") or self.reads[:1] != [_text]):
             raise self.refuse("its target is no method of the program, or its first part is not a key such as {item}")
-        taken = {a.arg: ast.unparse(a.annotation).strip("'\"") for a in method.args.args[2 - keys :] if a.annotation}
+        parameters = method.args.args[2 - keys :]
+        taken = {a.arg: ast.unparse(a.annotation).strip("'\"") if a.annotation else "no type" for a in parameters}
         wanted = [f"{{{name}:int}}" if kind == "int" else f"{{{name}}}" for name, kind in taken.items()]
         given = self.parts[keys:]
-        least = len(method.args.args) - 2 + keys - len(method.args.defaults)
+        least = len(parameters) - len(method.args.defaults)
         kinds = [taken[name] for name in self.names[keys:] if name in taken]
         known = {"int", "str", *self.program.declared}
         if given != wanted[: len(given)] or len(given) < least or not known.issuperset(kinds):
@@ -152,7 +154,8 @@ class EntityRoute:
             return reply._replace(value={"msg": f"{n} of {self.target.cls.__name__}"})
         args = [Reference(cls, arg) if cls else arg for cls, arg in zip(self._refers, args, strict=True)]
         if isinstance(self.target, New):
-            return store.create(self.cls, drawn, *args)._replace(value={self.target.name: drawn})
+            reply = store.create(self.cls, drawn, *args)
+            return reply if reply.error else reply._replace(value={self.target.name: reply.value.key})
         run = store.read if self.method == "GET" else store.call
         reply = run(Reference(self.cls, args[0]), self.name, *args[1:])
         return reply._replace(value={}) if reply.value is None else reply

@@ -27,6 +27,8 @@ class Order:
         return self.order_id
     def add(self, user: User, n: int, why: str = ""):
         self.n += n
+    def free(self, by):
+        return by
     def rate(self, by: float):
         self.n = int(self.n * by)
     def find(self):
@@ -112,6 +114,8 @@ def test_not_found(request_line: str, status: int) -> None:
         ("GET /a/{user}", new(Order, "id"), "it creates entities, which a GET must not do; use POST"),
         ("POST /a", Order.find, "its first part is not a key such as {item}"),
         ("POST /{order:int}", Order.find, "its first part is not a key such as {item}"),
+        ("POST /{order}", print, "its target is no method of the program"),
+        ("POST /{order}/{by}", Order.free, "Order.free takes by: no type; use these names"),
         ("POST /{order}", SCOPE["Other"].add, "its target is no method of the program"),
         ("POST /{order}", Order.__init__, "its target is no method of the program"),
         ("POST /{order}/{user}", Order.add, "Order.add takes user: User, n: int, why: str; use these names"),
