@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..changelog.convert import format_row
 from ..errors import RowError, StateError, shorten
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words
@@ -159,13 +158,7 @@ def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool)
 
     Raises StateError if the key is missing or has no scalar type, or if it needs event time and there is none.
     """
-    given = operator.operator.key or default
-    key = tuple(each.strip() for each in given.split(",")) if isinstance(given, str) else tuple(given)
-    kinds = dict(types)
-    for each in key:
-        if not isinstance(kinds.get(each), Scalar):
-            raise StateError(f"{operator.name}: the key {each} is not a column with a scalar type; "
-                             f"the columns are {', '.join(kinds)}")  # fmt: skip
+    key = _key_columns(operator.name, operator.operator.key or default, types)
     if not key:
         raise StateError(f"{operator.name} has no key; set key = 'column' in its class")
     clash = set(key) & set(operator.states)
@@ -176,7 +169,18 @@ def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool)
     ] * operator.event_order
     if needs and not time:
         raise StateError(f"{operator.name}.{needs[0]} needs event time; declare it with source(..., time='column')")
-    return Declared(**{**operator.__dict__, "key": key, "types": types})
+    return replace(operator, key=key, types=types)
+
+
+def _key_columns(name: str, given: str | Sequence[str], columns: Schema) -> tuple[str, ...]:
+    """Return the names in a key. Raises StateError if one of them is no column with a scalar type."""
+    kinds = dict(columns)
+    key = tuple(each.strip() for each in given.split(",")) if isinstance(given, str) else tuple(given)
+    for each in key:
+        if not isinstance(kinds.get(each), Scalar):
+            raise StateError(f"{name}: the key {each} is not a column with a scalar type; "
+                             f"the columns are {', '.join(kinds)}")  # fmt: skip
+    return key
 
 
 @dataclass(frozen=True)
@@ -208,9 +212,8 @@ class EventSource:
         if len(bad) and self.late == "error":
             at = int(bad[0])
             why = "has no time" if times[at] == NULL else f"is earlier than the watermark {moment(watermark)}"
-            scalars = [(at, Column(n, k.type)) for at, (n, k) in enumerate(types) if isinstance(k, Scalar)]
-            row = np.array([events.words(i)[at] for i, _ in scalars])
-            raise RowError(f"{self.name}: row {at} {format_row(row, [c for _, c in scalars], strings)} {why}; "
+            row = next(events.take(bad[:1]).rows())
+            raise RowError(f"{self.name}: row {at} {shorten(row)} {why}; "
                            "declare a longer delay, or late='drop' to count such rows in run.late")  # fmt: skip
         if len(bad):
             events = events.take(np.setdiff1d(np.arange(count), bad))
@@ -245,13 +248,8 @@ def source(
     600000000
     """
     found = parse_fields(columns)
-    kinds = dict(found.fields)
-    names = tuple(each.strip() for each in key.split(",")) if isinstance(key, str) else tuple(key)
-    for each in names:
-        if not isinstance(kinds.get(each), Scalar):
-            raise StateError(f"source {name}: the key {each} is not a column with a scalar type; "
-                             f"the columns are {', '.join(kinds)}")  # fmt: skip
-    if time is not None and kinds.get(time) != Scalar(Type.TIMESTAMP):
+    names = _key_columns(f"source {name}", key, found.fields)
+    if time is not None and dict(found.fields).get(time) != Scalar(Type.TIMESTAMP):
         raise StateError(f"source {name}: the time {time} is not a TIMESTAMP column; the columns are {found}")
     if late not in ("error", "drop"):
         raise StateError(f"source {name}: late={shorten(late)} is unknown; it is 'error' or 'drop'")

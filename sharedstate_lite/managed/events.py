@@ -228,7 +228,7 @@ class Output:
         self.ranks: list[Rank] = []
         self.rows: list[tuple[Any, ...]] = []
         self.times: list[int] = []
-        self.blocks: list[tuple[Words, list[Words], Words]] = []
+        self.blocks: list[tuple[Words, Events]] = []
 
     def __call__(self, *values: Any) -> None:
         """Emit one row, with a value for each column of the operator's ``out``."""
@@ -267,7 +267,7 @@ class Output:
             raise StateError(
                 f"{self._operator}: out.add got {count} rows for {len(where)} positions of the batch; pass at="
             )
-        self.blocks.append((where, words, self.batch.keys.times.take(where)))
+        self.blocks.append((where, Events(self.schema, words, self.batch.keys.times.take(where), self._strings)))
 
 
 class Emitted(NamedTuple):
@@ -294,17 +294,14 @@ def merge(outputs: Sequence[tuple[Output, Words]], schema: Schema, operator: str
             raise StateError(f"{operator}: out column {name} {kind}: {error}") from error
     emitted = Events(schema, columns, np.array([time for *_, time in ranked], dtype=np.int64), strings)
     ranks: list[Any] = [rank for rank, *_ in ranked]
-    blocks = [(where.take(at), words, times) for out, where in outputs for at, words, times in out.blocks]
+    blocks = [(where.take(at), block) for out, where in outputs for at, block in out.blocks]
     if not blocks:
         return Emitted(emitted, ranks)
     # The rows of rows() come before those of timers, which are all that remains in a batch of columns.
-    where = np.concatenate([each for each, _, _ in blocks])
+    where = np.concatenate([each for each, _ in blocks])
     order = where.argsort(kind="stable")
-    lines = [np.concatenate([words[at] for _, words, _ in blocks]).take(order) for at in range(len(schema))]
-    whole = [np.concatenate([line, emitted.words(at)]) for at, line in enumerate(lines)]
-    times = np.concatenate([times for _, _, times in blocks]).take(order)
-    events = Events(schema, whole, np.concatenate([times, emitted.times]), strings)
-    return Emitted(events, where.take(order).tolist() + ranks)
+    events = Events.concat([block for _, block in blocks]).take(order)
+    return Emitted(Events.concat([events, emitted]), where.take(order).tolist() + ranks)
 
 
 def row_class(schema: Schema) -> type[tuple[Any, ...]]:
