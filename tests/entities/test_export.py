@@ -190,30 +190,21 @@ def test_a_full_disk(counters: Path, tmp_path: Path) -> None:
 
 def test_a_snapshot_while_requests_arrive(counters: Path, tmp_path: Path) -> None:
     """A child process makes it from the log; a start reads it, and the log after it alone."""
-    code = f"import sys; sys.path.insert(0, {str(counters)!r})\n" + (
-        "import asyncio, pathlib\n"
-        "from sharedstate_lite.entities import serve\n"
-        "from sharedstate_lite.entities.__main__ import fixed_hashes\n"
-        "fixed_hashes()\n"
-        "serve.LOG_SIZE = 4000\n"
-        f"program, data = pathlib.Path({str(counters / 'source.py')!r}), pathlib.Path({str(tmp_path)!r})\n"
-        "asyncio.run(serve.serve(serve.EntityService(serve.load(program), data, program), 0))\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            send(address, "POST", "/many/2/0")
-            send(address, "POST", "/add/1/3", key="k")
-            send(address, "POST", "/mix/1")
-            before, n = send(address, "GET", "/find/1"), 0
-            while not (tmp_path / "snapshot.2").exists():
-                n += send(address, "POST", f"/add/0/{1 if n < 100 else 0}")[1] > n
-        finally:
-            process.kill()
-    assert {path.name for path in tmp_path.iterdir()} >= {"log.1", "log.2", "snapshot.2"}
-    (tmp_path / "log.1").unlink()
-    with served(counters, tmp_path, program="source.py") as address:
+    small, data = tmp_path / "small", tmp_path / "data"
+    shutil.copytree(counters, small)
+    module = small / "sharedstate_lite" / "entities" / "serve.py"
+    module.write_text(module.read_text().replace("LOG_SIZE = 64 << 20", "LOG_SIZE = 4_000"))
+    with served(small, data, program="source.py") as address:
+        send(address, "POST", "/many/2/0")
+        send(address, "POST", "/add/1/3", key="k")
+        send(address, "POST", "/mix/1")
+        before, n, end = send(address, "GET", "/find/1"), 0, time.monotonic() + PLENTY
+        while not (data / "snapshot.2").exists():
+            assert time.monotonic() < end
+            n = send(address, "POST", f"/add/0/{int(n < 100)}")[1]
+    assert {path.name for path in data.iterdir()} >= {"log.1", "log.2", "snapshot.2"}
+    (data / "log.1").unlink()
+    with served(counters, data, program="source.py") as address:
         assert send(address, "GET", "/find/1") == before and send(address, "GET", "/find/0")[1]["n"] == n
         assert send(address, "POST", "/add/1/3", key="k") == (200, 3)
 

@@ -86,6 +86,19 @@ def test_a_torn_last_line_is_cut(tmp_path: Path) -> None:
         assert read(tmp_path) == [["a"], ["b"], ["d"]]
 
 
+def test_a_torn_line_that_stays_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant: without the cut, the next epoch is appended to the torn line, and both are lost."""
+    file = written(tmp_path, [["a"], ["b"]])
+    file.write_bytes(file.read_bytes()[:-3])
+    monkeypatch.setattr(os, "truncate", lambda path, size: None)
+    again = opened(tmp_path)
+    for epoch in "cd":
+        again.append([epoch])
+    again.close()
+    with pytest.raises(LogError, match="is damaged"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize("number", range(3))
 def test_a_damaged_line_before_the_last_one_is_named(tmp_path: Path, number: int) -> None:
     """Its byte in the file; nothing is started, and the file stays as it is."""
