@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -84,13 +84,11 @@ class RemoteStore(RowStore):
         return self._all(self._db, relation)
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
-        parts = [(name, *part) for name, delta in changes.items() for part in self._split(name, delta)]
-        if not any(_size(gone, new) for _, gone, new in parts):
+        parts = [part for name, delta in changes.items() for part in self._statements(name, delta) if part[2].shape[1]]
+        if not parts:
             return
         if self.per_record:
-            parts = [
-                (n, gone[:, i : i + 1], new[:, i : i + 1]) for n, gone, new in parts for i in range(_size(gone, new))
-            ]
+            parts = [(query, name, rows[:, i : i + 1]) for query, name, rows in parts for i in range(rows.shape[1])]
         done = 0
         try:
             for group in [[part] for part in parts] if self.per_record else [parts]:
@@ -124,28 +122,22 @@ class RemoteStore(RowStore):
             self._db.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self.schema)))
         self._db.close()
 
-    def _send(self, parts: Sequence[tuple[str, Words, Words]]) -> None:
+    def _send(self, parts: Sequence[tuple[sql.Composed, str, Words]]) -> None:
         """Delete and write rows in one transaction, and in one exchange with the server."""
         with self._db.pipeline(), self._db.transaction():
-            for name, gone, new in parts:
-                table = self._tables[name]
-                if gone.shape[1]:
-                    self._db.execute(table.delete(), self._values(name, gone))
-                if new.shape[1]:
-                    self._db.execute(table.upsert(), self._values(name, new))
+            for query, name, rows in parts:
+                self._db.execute(query, self._values(name, rows))
             self._db.execute(self._at_version("UPDATE {} SET version = %s"), [self.version + 1])
         self.version += 1
         self.exchanges += 1
 
-    def _split(self, name: str, delta: Delta) -> Iterator[tuple[Words, Words]]:
-        """Yield the identities to delete, and then the rows to write."""
-        relation, (rows, diffs) = self._relations[name], delta
-        new = rows.compress(diffs > 0, axis=1)
-        stays = set(zip(*new[: relation.identity].tolist(), strict=True))
-        old = rows[: relation.identity].compress(diffs < 0, axis=1)
-        gone = [identity not in stays for identity in zip(*old.tolist(), strict=True)]
-        yield old.compress(np.array(gone, dtype=bool), axis=1), new[:, :0]
-        yield old[:, :0], new
+    def _statements(self, name: str, delta: Delta) -> list[tuple[sql.Composed, str, Words]]:
+        """Return what deletes identities and what writes rows, each with its relation and with what it gets."""
+        (rows, diffs), identity, table = delta, self._relations[name].identity, self._tables[name]
+        new, old = rows.compress(diffs > 0, axis=1), rows[:identity].compress(diffs < 0, axis=1)
+        stays = set(zip(*new[:identity].tolist(), strict=True))
+        gone = np.array([each not in stays for each in zip(*old.tolist(), strict=True)], dtype=bool)
+        return [(table.delete(), name, old.compress(gone, axis=1)), (table.upsert(), name, new)]
 
     def _failed(self, error: psycopg.Error, epoch: int, done: int, parts: int) -> StateError:
         """Return the error for a failed write. It says what the server has kept."""
@@ -300,7 +292,3 @@ def _column(words: Words, kind: Type, strings: Dictionary) -> list[Any]:
 
 def _list(parts: Sequence[sql.Composable]) -> sql.Composed:
     return sql.SQL(", ").join(parts)
-
-
-def _size(*parts: Words) -> int:
-    return max(int(part.shape[1]) for part in parts)
