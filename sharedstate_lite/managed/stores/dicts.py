@@ -48,16 +48,20 @@ class DictStore(RowStore):
         for handle in self.handles:
             handle.keep(changes)
         for name, delta in changes.items():
-            relation, data = self._relations[name], self._data[name]
-            # Old rows go first, because a new row can have the same key and place.
-            for row, diff in sorted(_changes(delta), key=_diff):
-                key, place = row[: relation.key], row[relation.key : relation.identity]
-                if diff > 0:
-                    data.setdefault(key, {})[place] = row[relation.identity :]
-                else:
-                    del data[key][place]
-                    if not data[key]:
-                        del data[key]
+            self._apply(name, delta)
+
+    def _apply(self, name: str, delta: Delta) -> None:
+        relation, data = self._relations[name], self._data[name]
+        changed = zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
+        # Old rows go first, because a new row can have the same key and place.
+        for row, diff in sorted(changed, key=lambda change: change[1]):
+            key, place = row[: relation.key], row[relation.key : relation.identity]
+            if diff > 0:
+                data.setdefault(key, {})[place] = row[relation.identity :]
+            else:
+                del data[key][place]
+                if not data[key]:
+                    del data[key]
 
     def size(self, relation: str) -> tuple[int, int]:
         data, size = self._data[relation], sys.getsizeof
@@ -89,11 +93,3 @@ def find(relation: Relation, data: Mapping[Place, Rows], keys: Words, sub: Words
 def _matrix(relation: Relation, rows: Iterator[Place] | list[Place]) -> Words:
     rows = list(rows)
     return np.array(rows, dtype=np.int64).T if rows else empty(relation)
-
-
-def _changes(delta: Delta) -> Iterator[tuple[Place, int]]:
-    return zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
-
-
-def _diff(change: tuple[Place, int]) -> int:
-    return change[1]

@@ -13,9 +13,8 @@ Source: Chandramouli et al., FASTER: a concurrent key-value store with in-place 
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +22,8 @@ import numpy.typing as npt
 
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .base import Place, RowStore
+from .dicts import DictStore
 from .protocol import Found, Relation
-
-Index = dict[Place, dict[Place, int]]
-"""The address of each row: by the operator's key, then by the place."""
 
 
 class Log:
@@ -43,20 +39,19 @@ class Log:
         """The first address that can be updated in place."""
         return max(0, self.tail - self.mutable)
 
-    def read(self, addresses: Sequence[int]) -> Words:
+    def read(self, addresses: Words) -> Words:
         """Return the rows at some addresses, int64[width, n]."""
-        at = np.array(addresses, dtype=np.int64)
-        out, cold = np.empty((len(at), self.width), dtype=np.int64), at < self.head
-        out[~cold] = self._rows[at[~cold] - self.head]
+        out, cold = np.empty((len(addresses), self.width), dtype=np.int64), addresses < self.head
+        out[~cold] = self._rows[addresses[~cold] - self.head]
         size = 8 * self.width
         for i in np.flatnonzero(cold).tolist():
-            self._file.seek(addresses[i] * size)
+            self._file.seek(int(addresses[i]) * size)
             out[i] = np.frombuffer(self._file.read(size), dtype=np.int64)
         return out.T
 
-    def update(self, addresses: Sequence[int], rows: npt.NDArray[np.int64]) -> None:
+    def update(self, addresses: Words, rows: npt.NDArray[np.int64]) -> None:
         """Replace rows in place, int64[n, width]."""
-        self._rows[np.array(addresses, dtype=np.int64) - self.head] = rows
+        self._rows[addresses - self.head] = rows
 
     def append(self, rows: npt.NDArray[np.int64], memory: int) -> None:
         """Append rows, int64[n, width]. When more than ``memory`` rows are in memory, write the older half to disk."""
@@ -84,7 +79,7 @@ class UpdateCounts(NamedTuple):
     appended: int
 
 
-class HybridStore(RowStore):
+class HybridStore(DictStore):
     """A store in a hybrid log. ``mutable`` and ``memory`` are numbers of rows for each relation.
 
     >>> from sharedstate_lite.plan import Column, Type
@@ -102,86 +97,59 @@ class HybridStore(RowStore):
         self._mutable, self._memory = mutable, max(memory, 2 * mutable)
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
+        # The dictionary is the index: its values are addresses.
         super().open(name, relations, strings, bins)
-        self._index: dict[str, Index] = {r.name: {} for r in relations}
         self._live = {r.name: 0 for r in relations}
         self._log = {r.name: Log(len(r.columns), self._mutable) for r in relations}
         self.counts = UpdateCounts(0, 0)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        return _find(self._index[relation], self._log[relation], keys, sub)
+        owner, found = super().read(relation, keys, sub)
+        return owner, self._log[relation].read(found[-1])
 
     def scan(self, relation: str) -> Words:
-        return _scan(self._index[relation], self._log[relation])
+        return self._log[relation].read(super().scan(relation)[-1])
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
         for handle in self.handles:
             handle.keep(changes)
         for name, (rows, diffs) in changes.items():
-            relation, index, log = self._relations[name], self._index[name], self._log[name]
-            new = rows.compress(diffs > 0, axis=1)
-            stays = {identity: i for i, identity in enumerate(_identities(relation, new))}
-            for key, place in _identities(relation, rows.compress(diffs < 0, axis=1)):
-                if (key, place) not in stays:
-                    del index[key][place]
-                    self._live[name] -= 1
-                    if not index[key]:
-                        del index[key]
-            updated: list[int] = []
-            addresses: list[int] = []
-            appended: list[int] = []
-            for (key, place), i in stays.items():
-                address = index.setdefault(key, {}).get(place)
-                self._live[name] += address is None
-                if address is not None and address >= log.read_only:
-                    updated.append(i)
-                    addresses.append(address)
-                else:
-                    index[key][place] = log.tail + len(appended)
-                    appended.append(i)
-            log.update(addresses, new.T[updated])
-            log.append(new.T[appended], self._memory)
-            self.counts = UpdateCounts(self.counts.in_place + len(updated), self.counts.appended + len(appended))
+            relation, log = self._relations[name], self._log[name]
+            new, identity = rows.compress(diffs > 0, axis=1), relation.identity
+            owner, found = super().read(
+                name, new[: relation.key], new[relation.key : identity] if relation.sub else None
+            )
+            addresses = np.full(new.shape[1], -1)
+            addresses[owner] = found[-1]
+            fresh = addresses < log.read_only
+            log.update(addresses[~fresh], new.T[~fresh])
+            count = int(np.count_nonzero(fresh))
+            addresses[fresh] = log.tail + np.arange(count)
+            log.append(new.T[fresh], self._memory)
+            self._point(name, rows, diffs, addresses)
+            self.counts = UpdateCounts(self.counts.in_place + len(fresh) - count, self.counts.appended + count)
+            self._live[name] += int(diffs.sum())
             if log.tail > 4 * self._live[name] + self._memory:
                 self._compact(relation)
 
     def size(self, relation: str) -> tuple[int, int]:
-        log, index, size = self._log[relation], self._index[relation], sys.getsizeof
-        places = sum(size(key) + size(each) + sum(map(size, each)) for key, each in index.items())
-        return self._live[relation], 8 * log.width * log.tail + size(index) + places
+        count, index = super().size(relation)
+        return count, index + 8 * self._log[relation].width * self._log[relation].tail
 
     def close(self) -> None:
         for log in self._log.values():
             log.close()
+
+    def _point(self, name: str, rows: Words, diffs: Words, addresses: Words) -> None:
+        """Change the index: the new ones of some rows are at these addresses."""
+        line = np.zeros_like(diffs)
+        line[diffs > 0] = addresses
+        self._apply(name, Delta(np.vstack([rows[: self._relations[name].identity], line]), diffs))
 
     def _compact(self, relation: Relation) -> None:
         """Copy the rows that are in the index to a new log."""
         rows, log = self.scan(relation.name), Log(len(relation.columns), self._mutable)
         self._log[relation.name].close()
         log.append(rows.T, self._memory)
-        index: Index = {}
-        self._log[relation.name], self._index[relation.name] = log, index
-        for address, (key, place) in enumerate(_identities(relation, rows)):
-            index.setdefault(key, {})[place] = address
-
-
-def _find(index: Index, log: Log, keys: Words, sub: Words | None) -> Found:
-    owner: list[int] = []
-    addresses: list[int] = []
-    places: list[Place] = [] if sub is None else list(zip(*sub.tolist(), strict=True))
-    for at, key in enumerate(zip(*keys.tolist(), strict=True)):
-        found = index.get(key, {})
-        some = found.values() if sub is None else [found[places[at]]] if places[at] in found else []
-        owner += [at] * len(some)
-        addresses += some
-    return np.array(owner, dtype=np.intp), log.read(addresses)
-
-
-def _scan(index: Index, log: Log) -> Words:
-    return log.read([address for places in index.values() for address in places.values()])
-
-
-def _identities(relation: Relation, rows: Words) -> Iterator[tuple[Place, Place]]:
-    """Yield the operator's key and the place of each row."""
-    for row in zip(*rows[: relation.identity].tolist(), strict=True):
-        yield row[: relation.key], row[relation.key :]
+        self._log[relation.name], self._data[relation.name] = log, {}
+        self._point(relation.name, rows, np.ones_like(rows[0]), np.arange(rows.shape[1]))
