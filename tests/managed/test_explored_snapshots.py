@@ -244,7 +244,7 @@ def test_aligned_barriers_never_complete_in_a_loop() -> None:
     stuck = s.explore(s.Loop(aligned=True))
     assert not stuck.right and stuck.stuck is not None and "nothing can happen" in repr(stuck)
     world = s.replay(s.Loop(aligned=True), stuck.stuck).world
-    assert world.waits and world.under_way and not world.saved[0]
+    assert world.waits and world.under_way and not world.saved.number
     assert 1 not in stuck.restored and 1 in s.explore(s.Loop()).restored
     assert s.costs(s.Loop())["logged"] == (0, 1)
 
@@ -282,7 +282,7 @@ def every_run(protocol: Any, world: Any, crashes: int) -> set[Any]:
 
 
 @pytest.mark.parametrize(
-    "protocol", [s.StrongProductions(records=SMALL), s.SparkBatches(records=(1, 10)), s.Loop(records=(1,))]
+    "protocol", [s.StrongProductions(records=SMALL), s.SparkBatches(records=(1, 10)), s.Loop(records=((1,),))]
 )
 def test_the_search_misses_no_run(protocol: Any) -> None:
     """Merging equal worlds loses no outcome."""

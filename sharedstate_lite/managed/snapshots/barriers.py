@@ -20,23 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from .world import BARRIER, Action, Channel, SumJob, SumWorld, pop, push, put
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A snapshot: offsets, c's total, k's totals, and the rows of the channels, if the protocol stores them.
-
-    While it is taken, a part is None until its owner has saved it.
-    """
-
-    number: int
-    sent: tuple[Any, ...]
-    channels: tuple[Channel, ...]
-    total: Any = None
-    told: Any = None
+from .world import BARRIER, Action, Cut, SumJob, SumWorld, pop, push, put
 
 
 @dataclass(frozen=True)

@@ -13,24 +13,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from .world import Action, Outcome, Protocol, World
 
 
 @dataclass(frozen=True)
-class EpochWorld(World):
-    """``epoch`` and ``total`` are durable. ``memory`` is the new total, and ``at`` the step of the epoch.
+class SinkWorld(World):
+    """``at`` is the step of the epoch or batch. ``output`` has (number, total) pairs."""
 
-    ``output`` has (epoch, total) pairs.
-    """
-
-    epoch: int = 0
     at: int = 0
-    memory: int | None = None
 
     @property
     def outcome(self) -> Outcome:
         return Outcome((self.total,), tuple(total for _, total in self.output))
+
+
+S = TypeVar("S", bound=SinkWorld)
+
+
+def emit(world: S, number: int, total: int, once: bool) -> tuple[bool, S]:
+    """Return whether the sink knows this epoch, and the world after it was sent. Without ``once``, it knows none.
+
+    >>> emit(SinkWorld(output=((0, 3),)), 0, 3, once=True)[0]
+    True
+    """
+    if once and any(each == number for each, _ in world.output):
+        return True, world
+    return False, replace(world, output=(*world.output, (number, total)))
+
+
+@dataclass(frozen=True)
+class EpochWorld(SinkWorld):
+    """``epoch`` and ``total`` are durable. ``memory`` is the new total."""
+
+    epoch: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,46 +72,39 @@ class EpochCommit(Protocol[EpochWorld]):
             yield Action("the input ends", replace(world, ended=True))
             return
         step, after = self.steps[world.at], replace(world, at=(world.at + 1) % len(self.steps))
-        cost = {"writes": 1} if step in ("commit", "offset", "state") else {}
+        rows = self.epochs[world.epoch] if step in ("work", "emit") else ()
         if step == "work":
-            rows = self.epochs[world.epoch]
             yield Action(f"add up epoch {world.epoch + 1}", replace(after, memory=world.total + sum(rows)))
         elif step == "emit":
-            known = self.once and any(epoch == world.epoch for epoch, _ in world.output)
-            output = world.output if known else (*world.output, (world.epoch, world.memory))
-            words = "the sink has this epoch" if known else f"emit {world.memory}"
-            yield Action(words, replace(after, output=output), {"delayed": len(self.epochs[world.epoch])})
+            known, after = emit(after, world.epoch, world.memory, self.once)
+            label = "the sink has this epoch" if known else f"emit {world.memory}"
+            yield Action(label, after, {"delayed": len(rows)})
         else:
-            if step in ("commit", "state"):
-                after = replace(after, total=world.memory or 0)
-            if step in ("commit", "offset"):
+            if step != "offset":
+                after = replace(after, total=world.memory)
+            if step != "state":
                 after = replace(after, epoch=world.epoch + 1)
-            yield Action({"commit": "commit offset and state"}.get(step, f"write the {step}"), after, cost)
+            label = "commit offset and state" if step == "commit" else f"write the {step}"
+            yield Action(label, after, {"writes": 1})
 
     def crash(self, world: EpochWorld) -> Iterator[Action[EpochWorld]]:
-        yield Action(
-            f"crash: continue from epoch {world.epoch + 1}", replace(world, at=0, memory=None), restored=world.epoch
-        )
+        label = f"crash: continue from epoch {world.epoch + 1}"
+        yield Action(label, replace(world, at=0, memory=0), restored=world.epoch)
 
 
 @dataclass(frozen=True)
-class SparkWorld(World):
+class SparkWorld(SinkWorld):
     """``arrived`` counts the rows in the source. ``planned`` is the offset log: the last row of each batch.
 
-    ``states`` are the versions of the total, one a batch. ``done`` is the commit log. ``at`` is the step of the batch,
-    and ``end`` its last row.
+    ``states`` are the versions of the total, one a batch, and ``total`` is the newest. ``done`` is the commit log.
+    ``end`` is the last row of the batch.
     """
 
     arrived: int = 0
     planned: tuple[int, ...] = ()
     states: tuple[int, ...] = (0,)
     done: int = 0
-    at: int = 0
     end: int = 0
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome((self.states[-1],), tuple(total for _, total in self.output))
 
 
 @dataclass(frozen=True)
@@ -116,33 +127,28 @@ class SparkBatches(Protocol[SparkWorld]):
 
     def actions(self, world: SparkWorld) -> Iterator[Action[SparkWorld]]:
         batch, now = world.done, replace(world, at=world.at + 1)
+        label, begin = f"batch {batch}: ", world.planned[batch - 1] if batch else 0
         if world.arrived < len(self.records):
             yield Action(f"{self.records[world.arrived]} arrives", replace(world, arrived=world.arrived + 1))
-        begin = world.planned[batch - 1] if batch else 0
         if world.at == 0 and len(world.planned) > batch:
-            yield Action(f"batch {batch}: the offset log has it", replace(now, end=world.planned[batch]))
+            yield Action(f"{label}the offset log has it", replace(now, end=world.planned[batch]))
         elif world.at == 0 and world.arrived > begin:
             planned = (*world.planned, world.arrived) if self.log_offsets else world.planned
-            yield Action(
-                f"batch {batch}: log offset {world.arrived}",
-                replace(now, planned=planned, end=world.arrived),
-                {"writes": 1},
-            )
+            after = replace(now, planned=planned, end=world.arrived)
+            yield Action(f"{label}log offset {world.arrived}", after, {"writes": 1})
         elif world.at == 0 and begin == len(self.records):
             yield Action("the input ends", replace(world, ended=True))
         elif world.at == 1:
             total = world.states[batch if self.versions else 0] + sum(self.records[begin : world.end])
             states = (*world.states[: batch + 1], total) if self.versions else (total,)
-            yield Action(f"batch {batch}: write state {total}", replace(now, states=states), {"writes": 1})
+            yield Action(f"{label}write state {total}", replace(now, states=states, total=total), {"writes": 1})
         elif world.at == 2:
-            known = self.once and any(each == batch for each, _ in world.output)
-            output = world.output if known else (*world.output, (batch, world.states[-1]))
-            words = "the sink has it" if known else f"emit {world.states[-1]}"
-            yield Action(f"batch {batch}: {words}", replace(now, output=output), {"delayed": world.end - begin})
+            known, after = emit(now, batch, world.total, self.once)
+            cost = {"delayed": world.end - begin}
+            yield Action(label + ("the sink has it" if known else f"emit {world.total}"), after, cost)
         elif world.at == 3:
-            planned = (*world.planned[:batch], world.end)
-            after = replace(world, done=batch + 1, at=0, planned=planned)
-            yield Action(f"batch {batch}: log the commit", after, {"writes": 1})
+            after = replace(world, done=batch + 1, at=0, planned=(*world.planned[:batch], world.end))
+            yield Action(f"{label}log the commit", after, {"writes": 1})
 
     def crash(self, world: SparkWorld) -> Iterator[Action[SparkWorld]]:
         yield Action(f"kill -9, restart at batch {world.done}", replace(world, at=0), restored=world.done)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .barriers import Aligned, BarrierWorld
-from .world import BARRIER, Action, Channel, J, Numbered, SumJob, SumWorld, pop, push, put
+from .world import BARRIER, Action, Channel, Cut, J, Numbered, SumJob, SumWorld, pop, push, put
 
 
 def take_output(job: SumJob[J], world: J, drop_repeats: bool) -> Iterator[Action[J]]:
@@ -110,14 +110,12 @@ class StrongProductions(SumJob[StrongWorld]):
 
 @dataclass(frozen=True)
 class BackupWorld(SumWorld):
-    """``taken`` counts c's rows by source. ``backup`` is c's last checkpoint: total, taken, outputs not yet at k.
-
-    ``trimmed`` are the rows that each source has deleted from its buffer.
+    """``taken`` counts c's rows by source. ``backup`` is c's last checkpoint, with ``taken`` as its offsets and the
+    outputs not yet at k as its only channel. ``trimmed`` are the rows that each source has deleted from its buffer.
     """
 
     taken: tuple[int, ...] = (0, 0)
-    backup: tuple[int, tuple[int, ...], Channel] = (0, (0, 0), ())
-    backups: int = 0
+    backup: Cut = Cut(0, (0, 0), ((),), 0)
     trimmed: tuple[int, ...] = (0, 0)
 
 
@@ -139,7 +137,7 @@ class UpstreamBackup(SumJob[BackupWorld]):
 
     def start(self) -> BackupWorld:
         zeros = self.zeros
-        return BackupWorld(sent=zeros, channels=self.empty, taken=zeros, backup=(0, zeros, ()), trimmed=zeros)
+        return BackupWorld(sent=zeros, channels=self.empty, taken=zeros, backup=Cut(0, zeros, ((),), 0), trimmed=zeros)
 
     def actions(self, world: BackupWorld) -> Iterator[Action[BackupWorld]]:
         left = [(n, i) for i, n in enumerate(world.taken) if n < len(self.records[i])]
@@ -153,24 +151,25 @@ class UpstreamBackup(SumJob[BackupWorld]):
                     total, number = world.total + row.value, sum(world.taken)
                     after = replace(pop(world, i), total=total, taken=put(world.taken, i, row.number + 1))
                     yield Action(f"c takes s{i + 1}'s {row.value}", push(after, self.to_k, Numbered(number, total)))
-            upto = (world.taken if self.trim_early else world.backup[1])[i]
+            upto = (world.taken if self.trim_early else world.backup.sent)[i]
             if world.trimmed[i] < upto:
                 after = replace(world, trimmed=put(world.trimmed, i, upto))
                 yield Action(f"s{i + 1} deletes {upto} from its buffer", after)
-        if not world.backups and any(world.taken):
+        if not world.backup.number and any(world.taken):
             waiting = world.channels[self.to_k] if self.keep_outputs else ()
-            after = replace(world, backup=(world.total, world.taken, waiting), backups=1)
+            after = replace(world, backup=Cut(1, world.taken, (waiting,), world.total))
             yield Action("c checkpoints", after, {"writes": 1, "logged": len(waiting)}, note=f"saves {world.total}")
         yield from take_output(self, world, self.drop_repeats)
         if self.quiet(world):
             yield Action("the input ends", replace(world, ended=True))
 
     def crash(self, world: BackupWorld) -> Iterator[Action[BackupWorld]]:
-        total, taken, outputs = world.backup
-        kept = [range(first, last) for first, last in zip(world.trimmed, world.sent, strict=True)]
-        again = [tuple(Numbered(n, self.records[i][n]) for n in numbers) for i, numbers in enumerate(kept)]
-        after, label = replace(world, total=total, taken=taken, channels=(*again, outputs)), "c crashes and continues"
-        yield Action(f"{label} from checkpoint {world.backups}", after, restored=world.backups, note=f"back to {total}")
+        kept = world.backup
+        buffers = [range(first, last) for first, last in zip(world.trimmed, world.sent, strict=True)]
+        again = [tuple(Numbered(n, self.records[i][n]) for n in numbers) for i, numbers in enumerate(buffers)]
+        after = replace(world, total=kept.total, taken=kept.sent, channels=(*again, *kept.channels))
+        label = f"c crashes and continues from checkpoint {kept.number}"
+        yield Action(label, after, restored=kept.number, note=f"back to {kept.total}")
 
 
 @dataclass(frozen=True)

@@ -14,32 +14,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .world import BARRIER, Action, Channel, Protocol, World
+from .world import BARRIER, Action, Channel, Cut, Outcome, SumJob, SumWorld, pop, push
 
 
 @dataclass(frozen=True)
-class LoopWorld(World):
-    """``sent`` counts the rows of the source. ``ahead`` and ``back`` are the channels s1 to c and c to c.
+class LoopWorld(SumWorld):
+    """``channels`` are s1 to c and c to c. ``waits`` is True from the source's barrier to the loop's.
 
-    ``waits`` is True after c has taken the source's barrier. ``under_way`` and ``saved`` are (number, sent, total,
-    rows of the channel c to c).
+    ``under_way`` is the snapshot that is being taken, ``saved`` the last whole one.
     """
 
-    sent: int = 0
-    ahead: Channel = ()
-    back: Channel = ()
+    sent: tuple[int, ...] = (0,)
+    channels: tuple[Channel, ...] = ((), ())
     waits: bool = False
-    under_way: tuple[int, int, int, Channel] | None = None
-    saved: tuple[int, int, int, Channel] = (0, 0, 0, ())
+    under_way: Cut | None = None
+    saved: Cut = Cut(0, (0,), ((),), 0)
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome((self.total,), self.output)
 
 
 @dataclass(frozen=True)
-class Loop(Protocol[LoopWorld]):
+class Loop(SumJob[LoopWorld]):
     """One snapshot of a job with a loop. At the source's barrier, c saves its total and logs the loop until the barrier
     comes around. With ``aligned=True``, c waits for the loop's barrier first, which only c itself could send."""
 
     aligned: bool = False
-    records: tuple[int, ...] = field(default=(1, 2), kw_only=True)
+    records: tuple[tuple[int, ...], ...] = field(default=((1, 2),), kw_only=True)
     bound: int = field(default=2, kw_only=True)
     restarts = 2
 
@@ -47,55 +49,45 @@ class Loop(Protocol[LoopWorld]):
         return LoopWorld()
 
     def channels(self, world: LoopWorld) -> Mapping[tuple[str, str], Channel]:
-        return {("s1", "c"): world.ahead, ("c", "loop"): world.back}
+        return dict(zip([("s1", "c"), ("c", "loop")], world.channels, strict=True))
 
     def actions(self, world: LoopWorld) -> Iterator[Action[LoopWorld]]:
-        if world.sent < len(self.records):
-            row = self.records[world.sent]
-            yield Action(f"s1 sends {row}", replace(world, sent=world.sent + 1, ahead=(*world.ahead, row)))
-        if world.under_way is None and not world.saved[0]:
-            now = 1, world.sent, 0, ()
-            yield Action(
-                "s1 sends the barrier", replace(world, under_way=now, ahead=(*world.ahead, BARRIER)), {"writes": 1}
-            )
-        if world.ahead and not (self.aligned and world.waits):
-            yield self._ahead(world)
-        if world.back:
-            yield self._back(world)
-        if world.sent == len(self.records) and not world.ahead and not world.back and world.under_way is None:
+        yield from self.send(world, 0)
+        if world.under_way is None and not world.saved.number:
+            after = replace(push(world, 0, BARRIER), under_way=Cut(1, world.sent, ((),)))
+            yield Action("s1 sends the barrier", after, {"writes": 1})
+        ahead, back = world.channels
+        if ahead and not (self.aligned and world.waits):
+            yield self._ahead(pop(world, 0), ahead[0])
+        if back:
+            yield self._back(pop(world, 1), back[0])
+        if self.quiet(world) and world.under_way is None:
             yield Action("the input ends", replace(world, output=(world.total,), ended=True))
 
-    def _ahead(self, world: LoopWorld) -> Action[LoopWorld]:
-        after, row = replace(world, ahead=world.ahead[1:]), world.ahead[0]
-        if row != BARRIER:
-            return Action(f"c takes s1's {row}", self._add(after, row))
-        after = replace(after, waits=True)
+    def _ahead(self, world: LoopWorld, row: int | str) -> Action[LoopWorld]:
+        if isinstance(row, int):
+            return Action(f"c takes s1's {row}", self._add(world, row))
         if not self.aligned and world.under_way is not None:
-            number, sent, _, log = world.under_way
-            after = replace(after, under_way=(number, sent, world.total, log), back=(*world.back, BARRIER))
-        return Action("c takes s1's barrier", after, {"writes": 1})
+            world = replace(push(world, 1, BARRIER), under_way=replace(world.under_way, total=world.total))
+        return Action("c takes s1's barrier", replace(world, waits=True), {"writes": 1})
 
-    def _back(self, world: LoopWorld) -> Action[LoopWorld]:
-        after, row = replace(world, back=world.back[1:]), world.back[0]
-        if row == BARRIER:
-            whole = replace(after, under_way=None, waits=False, saved=world.under_way or world.saved)
+    def _back(self, world: LoopWorld, row: int | str) -> Action[LoopWorld]:
+        now = world.under_way
+        if isinstance(row, str):
+            whole = replace(world, under_way=None, waits=False, saved=now or world.saved)
             return Action("c takes its own barrier: snapshot 1 is whole", whole)
-        after = self._add(after, row)
-        if self.aligned or not world.waits or world.under_way is None:
-            return Action(f"c takes its own {row}", after)
-        number, sent, total, log = world.under_way
-        return Action(
-            f"c takes its own {row} and logs it",
-            replace(after, under_way=(number, sent, total, (*log, row))),
-            {"logged": 1},
-        )
+        after, label = self._add(world, row), f"c takes its own {row}"
+        if self.aligned or not world.waits or now is None:
+            return Action(label, after)
+        logged = replace(now, channels=((*now.channels[0], row),))
+        return Action(f"{label} and logs it", replace(after, under_way=logged), {"logged": 1})
 
     def _add(self, world: LoopWorld, row: int) -> LoopWorld:
-        back = (*world.back, row + 1) if row < self.bound else world.back
-        return replace(world, total=world.total + row, back=back)
+        after = replace(world, total=world.total + row)
+        return push(after, 1, row + 1) if row < self.bound else after
 
     def crash(self, world: LoopWorld) -> Iterator[Action[LoopWorld]]:
-        number, sent, total, log = world.saved
-        again = replace(world, sent=sent, total=total, ahead=(), back=log, waits=False, under_way=None)
-        label = f"crash: all continue from {'snapshot 1' if number else 'the start'}"
-        yield Action(label, again, restored=number)
+        kept = world.saved
+        again = replace(world, sent=kept.sent, total=kept.total, channels=((), *kept.channels))
+        label = f"crash: all continue from {'snapshot 1' if kept.number else 'the start'}"
+        yield Action(label, replace(again, waits=False, under_way=None), restored=kept.number)

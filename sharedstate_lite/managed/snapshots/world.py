@@ -69,6 +69,20 @@ class SumWorld(World):
         return Outcome((self.total, self.told), self.output)
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A snapshot: the sources' offsets, c's total, k's totals, and the rows of channels, if the protocol stores them.
+
+    While it is taken, a part is None until its owner has saved it.
+    """
+
+    number: int
+    sent: tuple[Any, ...]
+    channels: tuple[Channel, ...]
+    total: Any = None
+    told: Any = None
+
+
 W = TypeVar("W", bound=World)
 J = TypeVar("J", bound=SumWorld)
 

@@ -36,7 +36,8 @@ Modules, from the bottom:
 
     rows    rows that operators emit, as blobs between bins
     bin     one bin of one operator, without Spark
-    job     the driver: logs input files and watermarks, delivers what is emitted, reads state, moves bins
+    log     what the driver decides before a micro-batch: files, watermarks, owners of bins; without Spark
+    job     the driver: runs the query, delivers what is emitted, reads state
 
 Source: Spark 4's transformWithState; Hoffmann et al., Megaphone, VLDB 2019 (bins that move while rows arrive).
 """
