@@ -36,9 +36,9 @@ def export(source: Path, folder: Path) -> None:
     except the standard library and this package.
     """
     package = __package__ or ""
-    for node in ast.walk(ast.parse(source.read_text())):
+    for node in ast.walk(ast.parse(source.read_bytes())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+        names += ["." if node.level else str(node.module)] if isinstance(node, ast.ImportFrom) else []
         for name in names:
             if name.partition(".")[0] not in sys.stdlib_module_names and not f"{name}.".startswith(f"{package}."):
                 text = f"imports {name}; an exported program imports only the standard library and {package}"
@@ -47,12 +47,10 @@ def export(source: Path, folder: Path) -> None:
     toml = folder / "checkout.toml"
     if folder.exists() and any(folder.iterdir()) and not (toml.is_file() and toml.read_text().startswith(_MARK)):
         raise LogError(f"{folder} is not empty and was not written by 'export'; choose another folder")
-    here, *above = Path(__file__).parent, *package.split(".")[:-1]
     runtime = folder.joinpath(*package.split("."))
     shutil.rmtree(runtime, ignore_errors=True)
-    shutil.copytree(here, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
-    for at in range(len(above)):
-        (folder.joinpath(*above[: at + 1]) / "__init__.py").write_text("")
+    shutil.copytree(Path(__file__).parent, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
+    (runtime.parent / "__init__.py").write_text("")
     shutil.copy(source, folder / source.name)
     (folder / "__main__.py").write_text(_MAIN.format(file=source.name, package=package))
     toml.write_text(_MARK + _TOML.format(name=source.stem, file=source.name))

@@ -138,8 +138,8 @@ class RequestLog:
         """The number, the last epoch and the size in bytes of the newest log."""
         self.snapshot = self.snapshot_size = 0
         """The number and the size in bytes of the newest snapshot."""
-        self.foreign = self._new = False
-        """Whether `read` returned requests of another program, and whether `open` must create a new log."""
+        self._new = False
+        """Whether `open` must create a new log."""
         self._file = -1
 
     def _numbers(self, kind: str) -> list[int]:
@@ -196,7 +196,6 @@ class RequestLog:
 
     def _same(self, path: Path, head: dict[str, Any]) -> None:
         other = [f"{name} {head.get(name)}, now {now}" for name, now in self.head.items() if head.get(name) != now]
-        self.foreign |= bool(other)
         if other and not self.migrate:
             raise LogError(
                 f"{path} has requests of another program ({'; '.join(other)}), so a replay may have other results. "
@@ -207,7 +206,7 @@ class RequestLog:
         """Open the newest log for appending, or create a new one if the newest belongs to another program."""
         for path in self.folder.glob("*.new"):  # incomplete files of a killed process
             path.unlink()
-        if self._new or self.foreign:
+        if self._new or self.migrate:
             self.rotate()
         else:
             self._file = os.open(self.folder / f"log.{self.number}", os.O_WRONLY | os.O_APPEND)

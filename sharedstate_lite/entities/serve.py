@@ -39,11 +39,11 @@ import asyncio
 import contextlib
 import gc
 import hashlib
-import importlib.util
 import os
 import resource
 import sys
 import traceback
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,14 +68,10 @@ _RUNTIME = ("declare", "errors", "kinds", "split", "rules", "blocks", "program",
 
 
 def load(path: Path) -> Program:
-    """Import a Python file, and return its `Program`. Raises LogError unless the file defines exactly one."""
-    name = f"program_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise LogError(f"{path} is not a Python file; give the file that defines the Program")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    """Run a Python file, and return its `Program`. Raises OSError, or LogError unless it defines exactly one."""
+    module = types.ModuleType(f"program_{path.stem}")
+    sys.modules[module.__name__] = module
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     found = [value for value in vars(module).values() if isinstance(value, Program)]
     if len(found) != 1:
         raise LogError(f"{path} defines {len(found)} programs; define exactly one Program(..., routes=...)")
@@ -120,7 +116,7 @@ class EntityService:
             self._replay()
             if until is None:
                 self.log.open()
-            if self.log.foreign:
+            if migrate:
                 self.log.save(self.log.number, list(self.rows()))
         except BaseException:
             self.close()
