@@ -32,7 +32,7 @@ CONTIGUITIES = ("strict", "next", "any")
 SKIPS = ("none", "past last")
 MOST_RUNS = 10_000
 """The number of partial matches of a key that is an error. ``any`` can double them with each event."""
-_TOKEN = re.compile(r"(!?)([A-Za-z_]\w*)(?:(\+|\?)|\{(\d+)(,?)(\d*)\})?")
+_TOKEN = re.compile(r"!([A-Za-z_]\w*)|([A-Za-z_]\w*)(?:(\+|\?)|\{(\d+)(,?)(\d*)\})?")
 
 Condition = Callable[[Any, Mapping[str, Sequence[Any]]], bool]
 
@@ -84,22 +84,17 @@ class Automaton:
         skip: str = "none",
     ) -> None:
         self.text, self.where, self.within, self.by, self.skip = text, dict(where), within, by, skip
-        if by not in CONTIGUITIES:
-            raise StateError(f"pattern {text!r}: by={by!r} is unknown; it is one of {', '.join(CONTIGUITIES)}")
-        if skip not in SKIPS:
-            raise StateError(f"pattern {text!r}: skip={skip!r} is unknown; it is one of {', '.join(SKIPS)}")
+        for option, value, known in (("by", by, CONTIGUITIES), ("skip", skip, SKIPS)):
+            if value not in known:
+                raise StateError(f"pattern {text!r}: {option}={value!r} is unknown; it is one of {', '.join(known)}")
         self.variables = _parse(text)
         self.negated = [name for variable in self.variables for name in variable.never]
         names = [variable.name for variable in self.variables] + self.negated
-        for name in names:
-            if names.count(name) > 1:
-                raise StateError(f"pattern {text!r}: {name} occurs twice; give the second one a name of its own")
-            if not callable(self.where.get(name)):
-                raise StateError(
-                    f"pattern {text!r}: where has no condition for {name}; it is a function (event, taken)"
-                )
-        if unknown := sorted(set(self.where) - set(names)):
-            raise StateError(f"pattern {text!r}: where has a condition for {unknown[0]}, which is not in the pattern")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise StateError(f"pattern {text!r}: {twice[0]} occurs twice; give the second one a name of its own")
+        if sorted(names) != sorted(name for name, condition in where.items() if callable(condition)):
+            raise StateError(f"pattern {text!r}: where has conditions for {', '.join(where)}, but the variables are "
+                             f"{', '.join(names)}; pass one function (event, taken) for each")  # fmt: skip
         if by == "any" and within is None and any(variable.most is None for variable in self.variables):
             raise StateError(
                 f"pattern {text!r}: with by='any' and no within, the partial matches of an unbounded repetition double "
@@ -176,11 +171,7 @@ def _parse(text: str) -> tuple[Variable, ...]:
             )
         negated, name, sign, low, comma, high = given.groups()
         if negated:
-            if sign or low:
-                raise StateError(f"pattern {text!r}: {word!r}: a negated variable does not repeat; write !{name}")
-            if not found:
-                raise StateError(f"pattern {text!r}: !{name} must stand between two variables")
-            never.append(name)
+            never.append(negated)
             continue
         least = int(low) if low else 0 if sign == "?" else 1
         most = None if sign == "+" or (comma and not high) else int(high or low or 1)
@@ -190,8 +181,8 @@ def _parse(text: str) -> tuple[Variable, ...]:
             )
         found.append(Variable(name, least, most, tuple(never)))
         never = []
-    if never:
-        raise StateError(f"pattern {text!r}: !{never[0]} must stand between two variables")
+    if outside := [*never, *(found[0].never if found else ())]:
+        raise StateError(f"pattern {text!r}: !{outside[0]} must stand between two variables")
     if not any(variable.least for variable in found):
         raise StateError(f"pattern {text!r}: at least one variable must not be optional")
     return tuple(found)

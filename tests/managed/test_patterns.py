@@ -140,9 +140,10 @@ def test_a_condition_sees_the_events_taken_before() -> None:
         ("a b*", {}, "'b*' is not understood"),
         ("", {}, "at least one variable"),
         ("a?", {}, "at least one variable"),
+        ("!x", {}, "!x must stand between"),
         ("!x a", {}, "!x must stand between"),
         ("a !x", {}, "!x must stand between"),
-        ("a !x+ b", {}, "does not repeat"),
+        ("a !x+ b", {}, "'!x+' is not understood"),
         ("a{3,2}", {}, "the largest number"),
         ("a{0}", {}, "the largest number"),
         ("a b a", {}, "a occurs twice"),
@@ -158,7 +159,9 @@ def test_what_is_not_supported_is_refused_by_name(text: str, options: dict[str, 
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(("where", "said"), [({"a": WHERE["a"]}, "no condition for b"), (WHERE, "condition for c")])
+@pytest.mark.parametrize(
+    ("where", "said"), [({"a": WHERE["a"]}, "the variables are a, b"), (WHERE, "conditions for a, b, c")]
+)
 def test_conditions_and_variables_belong_together(where: dict[str, Any], said: str) -> None:
     """A variable without a condition, and a condition without a variable."""
     with pytest.raises(StateError, match=said):
