@@ -82,7 +82,7 @@ class Job:
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
-            self._stream = self._build({relation: frame for relation, (_, frame) in frames.items()})
+            self._sources = {relation: frame for relation, (_, frame) in frames.items()}
             self._launch()
         except BaseException:
             if self._new:
@@ -168,7 +168,9 @@ class Job:
         """Start the query. Raises Error if a file of the pending batch is lost, or if Spark rejects the query."""
         sources.PendingBatch(self._spark).check(sources.reported_files(self.location))
         discard_state(self._spark, committed(self._spark))
-        writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
+        # Each start has bins with a salt of their own: a file that was not read in the last start may be read now.
+        writer = self._build(self._sources).writeStream
+        writer = writer.outputMode("update").option("checkpointLocation", str(self._spark))
         try:
             self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
         except PySparkException as error:
