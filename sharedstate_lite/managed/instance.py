@@ -18,7 +18,6 @@ import numpy as np
 
 from ..errors import Error, StateError, shorten
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Delta, concat
 from ..storage.encoding import NULL, Dictionary, Words
 from .deadlines import Deadlines
 from .declare import Declared
@@ -91,9 +90,7 @@ class Instance:
         self.keys: list[Any] = []
         self._ids: dict[Any, int] = {}
         self._words: list[Words] = [np.empty((len(self.declared.key), 0), dtype=np.int64)]
-        self._changes: dict[str, list[Delta]] = {}
-        self._gross: set[str] = set()
-        self._merged: dict[str, tuple[int, Arrangement]] = {}
+        self._changes: dict[str, Arrangement] = {}
         self._heap: list[tuple[int, Any, str, int]] = []
         self._batch: object = None
         self._fired: dict[tuple[str, int, int], int] = {}
@@ -127,28 +124,23 @@ class Instance:
         owner, rows = self.store.read(relation.name, keys, sub)
         if relation.name not in self._changes:
             return owner, rows
-        deltas = self._changes[relation.name]
-        count, merged = self._merged.get(relation.name, (0, Arrangement(relation.name, layout(relation))))
-        for delta in deltas[count:]:
-            merged.insert(delta.rows, delta.diffs, self.strings)
-            merged.commit(merged.upper + 1)
-        self._merged[relation.name] = len(deltas), merged
-        more, changed, diffs = merged.match(keys, self.strings)
+        more, changed, diffs = self._changes[relation.name].match(keys, self.strings)
         if sub is not None:
             same = (changed[relation.key : relation.identity] == sub.take(more, axis=1)).all(axis=0)
             more, changed, diffs = more.compress(same), changed.compress(same, axis=1), diffs.compress(same, axis=1)
         lines = np.hstack([np.vstack([rows, np.ones(len(owner), dtype=np.int64)]), np.vstack([changed, diffs])])
         return net(np.concatenate([owner, more]), lines, relation, self.strings)
 
-    def change(self, relation: Relation, old: Words, new: Words, net: bool = False) -> None:
-        """Replace rows in this epoch. ``net`` says that no row is both old and new."""
-        if not net:
-            self._gross.add(relation.name)
-        count, fresh = old.shape[1], new.shape[1]
-        if count + fresh:
-            diffs = np.ones(count + fresh, dtype=np.int64)
-            diffs[:count] = -1
-            self._changes.setdefault(relation.name, []).append(Delta(np.hstack([old, new]), diffs))
+    def change(self, relation: Relation, old: Words, new: Words) -> None:
+        """Replace rows in this epoch."""
+        rows = np.hstack([old, new])
+        if rows.shape[1]:
+            diffs = np.repeat([-1, 1], [old.shape[1], new.shape[1]])
+            if relation.name not in self._changes:
+                self._changes[relation.name] = Arrangement(relation.name, layout(relation))
+            changes = self._changes[relation.name]
+            changes.insert(rows, diffs, self.strings)
+            changes.commit(changes.upper + 1)
 
     def own(self, keys: BatchKeys) -> None:
         """Raise StateError unless the keys are those of the batch that ``rows()`` processes."""
@@ -312,25 +304,20 @@ class Instance:
         for state in self.states.values():
             for relation in state.relations if state.ttl is not None else ():
                 index = self._index[relation.name]
-                fresh = [d.rows[: relation.key].compress(d.rows[index.line] <= after, axis=1)
-                         for d in self._changes.get(relation.name, ())]  # fmt: skip
-                due = distinct(np.hstack([index.due(after), *fresh]))
-                if due.shape[1]:
-                    _, rows = self.read(relation, due)
+                due = [index.due(after)]
+                if relation.name in self._changes:
+                    rows = self._changes[relation.name].contents().rows
+                    due.append(rows[: relation.key].compress(rows[index.line] <= after, axis=1))
+                keys = distinct(np.hstack(due))
+                if keys.shape[1]:
+                    _, rows = self.read(relation, keys)
                     gone = rows.compress(rows[index.line] <= after, axis=1)
                     self.change(relation, gone, gone[:, :0])
 
     def commit(self, epoch: int, watermark: int) -> None:
         """Write the changes of the epoch."""
-        changes = {}
-        for relation in self.relations:
-            deltas = self._changes.get(relation.name, [])
-            delta = concat(deltas, len(relation.columns))
-            if len(deltas) > 1 or (deltas and relation.name in self._gross):
-                shape = layout(relation)
-                delta = shape.delta(shape.body(*delta, self.strings))
-            if len(delta.diffs):
-                changes[relation.name] = delta
+        changes = {name: each.contents(strings=self.strings) for name, each in self._changes.items()}
+        changes = {name: delta for name, delta in changes.items() if len(delta.diffs)}
         self.store.write(changes, epoch)
         for name, index in self._index.items():
             if watermark != NULL:
