@@ -16,9 +16,8 @@ one. A handle is an iterator of RocksDB, which reads the version at which it was
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rocksdict import Checkpoint, Options, Rdict, RdictIter, WriteBatch, WriteOptions
@@ -54,10 +53,10 @@ class RocksStore(RowStore):
         self._db = _connect(self._path)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        return self._find(self._db, self._relations[relation], keys, sub)
+        return self._find(self._db.iter(), self._relations[relation], keys, sub)
 
     def scan(self, relation: str) -> Words:
-        return self._rows(self._db, self._relations[relation])
+        return self._rows(self._db.iter(), self._relations[relation], [self._all(relation)])
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -76,12 +75,12 @@ class RocksStore(RowStore):
         self.written += size
 
     def size(self, relation: str) -> tuple[int, int]:
-        sizes = [len(key) + len(value) for key, value in _range(self._db, *self._all(relation))]
+        sizes = [len(key) + len(value) for key, value in _range(self._db.iter(), *self._all(relation))]
         return len(sizes), sum(sizes)
 
     def take(self, bins: Sequence[int]) -> bytes:
         ranges = {name: [self._bin(name, number) for number in bins] for name in self._relations}
-        out = {name: self._rows(self._db, self._relations[name], each) for name, each in ranges.items()}
+        out = {name: self._rows(self._db.iter(), self._relations[name], each) for name, each in ranges.items()}
         batch = WriteBatch(raw_mode=True)
         for low, high in (each for some in ranges.values() for each in some):
             batch.delete_range(low, high)
@@ -106,38 +105,22 @@ class RocksStore(RowStore):
         self._db.close()
         self._scratch.close()
 
-    def _find(self, source: Rdict | RdictIter, relation: Relation, keys: Words, sub: Words | None) -> Found:
-        if sub is None and relation.sub:
-            owner: list[int] = []
-            places, values = [], []
-            for at, start in enumerate(self._keys(relation, keys)):
-                for key, value in _range(source, start, None):
-                    owner.append(at)
-                    places.append(key[len(start) :])
-                    values.append(value)
-            at_place = decode(places, relation.types[relation.key : relation.identity], self._strings)
-        else:
-            wanted = self._keys(relation, keys if sub is None else np.concatenate([keys, sub]))
-            found: list[Any] = _multi_get(source, wanted)
-            owner = [at for at, value in enumerate(found) if value is not None]
-            values = [value for value in found if value is not None]
-            at_place = keys[:0].take(owner, axis=1) if sub is None else sub.take(owner, axis=1)
-        rest = decode(values, relation.types[relation.identity :], self._strings)
-        position = np.array(owner, dtype=np.intp)
-        return position, np.concatenate([keys.take(position, axis=1), at_place, rest])
+    def _find(self, source: RdictIter, relation: Relation, keys: Words, sub: Words | None) -> Found:
+        starts = self._keys(relation, keys if sub is None else np.concatenate([keys, sub]))
+        found = [(at, entry) for at, start in enumerate(starts) for entry in _range(source, start, None)]
+        return np.array([at for at, _ in found], dtype=np.intp), self._decoded(relation, [entry for _, entry in found])
 
-    def _rows(
-        self, source: Rdict | RdictIter, relation: Relation, ranges: Sequence[tuple[bytes, bytes]] | None = None
-    ) -> Words:
-        """Return the rows in some ranges of RocksDB's keys, or all rows of a relation."""
-        some = [self._all(relation.name)] if ranges is None else ranges
-        found = [entry for each in some for entry in _range(source, *each)]
+    def _rows(self, source: RdictIter, relation: Relation, ranges: Sequence[tuple[bytes, bytes]]) -> Words:
+        """Return the rows in some ranges of RocksDB's keys."""
+        return self._decoded(relation, [entry for each in ranges for entry in _range(source, *each)])
+
+    def _decoded(self, relation: Relation, entries: Sequence[tuple[bytes, bytes]]) -> Words:
         start = len(relation.name.encode()) + 9
-        types, identity = relation.types, relation.identity
-        rest: list[bytes] = []
-        first = decode([key[start:] for key, _ in found], types[: relation.key], self._strings, rest)
-        second = decode(rest, types[relation.key : identity], self._strings)
-        return np.concatenate([first, second, decode([v for _, v in found], types[identity:], self._strings)])
+        parts, data = [], [key[start:] + value for key, value in entries]
+        for columns in (slice(relation.key), slice(relation.key, relation.identity), slice(relation.identity, None)):
+            rows, data = decode(data, relation.types[columns], self._strings)
+            parts.append(rows)
+        return np.concatenate(parts)
 
     def _keys(self, relation: Relation, rows: Words) -> list[bytes]:
         """Return RocksDB's keys for rows, or for the first columns of rows: at least the operator's key."""
@@ -170,7 +153,7 @@ class _RocksHandle:
         return self._store._find(self._iterator[0], self._store._relations[relation], keys, sub)
 
     def scan(self, relation: str) -> Words:
-        return self._store._rows(self._iterator[0], self._store._relations[relation])
+        return self._store._rows(self._iterator[0], self._store._relations[relation], [self._store._all(relation)])
 
     def close(self) -> None:
         # RocksDB releases an iterator when the last reference to it is gone.
@@ -185,7 +168,7 @@ def encode(rows: Words, types: Sequence[Type], strings: Dictionary) -> list[byte
     >>> data = encode(rows, (Type.STRING, Type.INT), strings)
     >>> [len(each) for each in data]
     [20, 16]
-    >>> decode(data, (Type.STRING, Type.INT), strings).tolist() == rows.tolist()
+    >>> decode(data, (Type.STRING, Type.INT), strings)[0].tolist() == rows.tolist()
     True
     """
     width = 8 * len(rows)
@@ -200,8 +183,8 @@ def encode(rows: Words, types: Sequence[Type], strings: Dictionary) -> list[byte
     return [b"".join(each) for each in zip(fixed, *parts, strict=True)] if texts else fixed
 
 
-def decode(data: Sequence[bytes], types: Sequence[Type], strings: Dictionary, rest: list[bytes] | None = None) -> Words:
-    """Decode what `encode` encoded, int64[k, n]. The bytes that follow each row are appended to ``rest``."""
+def decode(data: Sequence[bytes], types: Sequence[Type], strings: Dictionary) -> tuple[Words, list[bytes]]:
+    """Decode what `encode` encoded. Returns the rows, int64[k, n], and the bytes that follow each of them."""
     width = 8 * len(types)
     fixed = np.frombuffer(b"".join([each[:width] for each in data]), dtype=np.int64)
     rows = fixed.reshape(len(data), len(types)).T.copy()
@@ -212,9 +195,7 @@ def decode(data: Sequence[bytes], types: Sequence[Type], strings: Dictionary, re
             ends = starts + np.where(null, 0, rows[i])
             spans = zip(data, starts.tolist(), ends.tolist(), null.tolist(), strict=True)
             rows[i] = strings.codes(None if absent else each[a:b].decode() for each, a, b, absent in spans)
-    if rest is not None:
-        rest += [each[end:] for each, end in zip(data, ends.tolist(), strict=True)]
-    return rows
+    return rows, [each[end:] for each, end in zip(data, ends.tolist(), strict=True)]
 
 
 def _connect(path: Path) -> Rdict:
@@ -226,31 +207,15 @@ def _connect(path: Path) -> Rdict:
     return db
 
 
-def _range(source: Rdict | RdictIter, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+def _range(entries: RdictIter, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
     """Yield the entries from ``start`` up to ``end``, or all whose key begins with ``start``."""
-    entries: Iterable[Any] = source.items(from_key=start) if isinstance(source, Rdict) else _entries(source, start)
-    for key, value in entries:
+    entries.seek(start)
+    while entries.valid():
+        key = entries.key()
         if not key.startswith(start) if end is None else key >= end:
             return
-        yield key, value
-
-
-def _entries(iterator: RdictIter, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-    iterator.seek(start)
-    while iterator.valid():
-        yield iterator.key(), iterator.value()
-        iterator.next()
-
-
-def _multi_get(source: Rdict | RdictIter, keys: list[Any]) -> list[bytes | None]:
-    """Return the value of each key, or None."""
-    if isinstance(source, Rdict):
-        return list(source[keys] or [])
-    out = []
-    for key in keys:
-        found = next(_entries(source, key), None)
-        out.append(found[1] if found and found[0] == key else None)
-    return out
+        yield key, entries.value()
+        entries.next()
 
 
 def _copy(source: str, target: str) -> None:
