@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .errors import EntityError
 from .export import export
-from .log import LogError
+from .log import ServeError
 from .serve import EntityService, load, serve
 
 
@@ -62,7 +62,7 @@ def main(words: list[str] | None = None) -> None:
             service.log.save(given.until or service.log.rotate(), list(service.rows()))
         else:
             asyncio.run(serve(EntityService(program, given.data, given.program, migrate=given.migrate), given.port))
-    except (EntityError, LogError, OSError) as error:
+    except (EntityError, ServeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         pass

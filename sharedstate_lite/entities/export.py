@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from .log import LogError
+from .log import ServeError
 from .routes import Routes
 from .serve import load
 
@@ -32,7 +32,7 @@ main()
 def export(source: Path, folder: Path) -> None:
     """Copy a program and the runtime to a folder, and write a checkout.toml.
 
-    Raises LogError if the folder is not empty and was not written by `export`, or if the program imports anything
+    Raises ServeError if the folder is not empty and was not written by `export`, or if the program imports anything
     except the standard library and this package.
     """
     package = __package__ or ""
@@ -42,14 +42,16 @@ def export(source: Path, folder: Path) -> None:
         for name in names:
             if name.partition(".")[0] not in sys.stdlib_module_names and not f"{name}.".startswith(f"{package}."):
                 text = f"imports {name}; an exported program imports only the standard library and {package}"
-                raise LogError(f"{source}: {text}")
+                raise ServeError(f"{source}: {text}")
     Routes(load(source))
     toml = folder / "checkout.toml"
     if folder.exists() and any(folder.iterdir()) and not (toml.is_file() and toml.read_text().startswith(_MARK)):
-        raise LogError(f"{folder} is not empty and was not written by 'export'; choose another folder")
-    runtime = folder.joinpath(*package.split("."))
+        raise ServeError(f"{folder} is not empty and was not written by 'export'; choose another folder")
+    here, runtime = Path(__file__).parent, folder.joinpath(*package.split("."))
+    if runtime.exists() and runtime.samefile(here):
+        raise ServeError(f"{folder} contains the runtime that runs this command; choose another folder")
     shutil.rmtree(runtime, ignore_errors=True)
-    shutil.copytree(Path(__file__).parent, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
+    shutil.copytree(here, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
     (runtime.parent / "__init__.py").write_text("")
     shutil.copy(source, folder / source.name)
     (folder / "__main__.py").write_text(_MAIN.format(file=source.name, package=package))

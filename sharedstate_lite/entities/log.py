@@ -52,8 +52,8 @@ _sync = getattr(os, "fdatasync", os.fsync)
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-class LogError(Exception):
-    """A server cannot start from a file or folder. The message names it, the reason, and what to do."""
+class ServeError(Exception):
+    """A program cannot be served or exported. The message names the file or folder, the reason, and what to do."""
 
 
 def line(epoch: int, value: Any) -> bytes:
@@ -109,7 +109,7 @@ def from_json(value: Any) -> Any:
 def lock(folder: Path) -> int:
     """Create the folder if it does not exist, and lock it. Returns a file descriptor; closing it releases the lock.
 
-    Raises LogError, with the process id of the owner, if another server uses the folder.
+    Raises ServeError, with the process id of the owner, if another server uses the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -118,7 +118,7 @@ def lock(folder: Path) -> int:
     except BlockingIOError:
         owner = os.read(file, 32).decode()
         os.close(file)
-        raise LogError(f"{folder} is in use by process {owner}; stop it, or choose another folder") from None
+        raise ServeError(f"{folder} is in use by process {owner}; stop it, or choose another folder") from None
     os.truncate(file, 0)
     os.write(file, b"%d" % os.getpid())
     return file
@@ -149,7 +149,7 @@ class RequestLog:
     def read(self) -> Iterator[tuple[str, Any]]:
         """Yield ("state", row) for each row of the newest valid snapshot, then ("epoch", requests) for later epochs.
 
-        Removes a torn last line. Raises LogError if another line is damaged, if a file is missing, or if another
+        Removes a torn last line. Raises ServeError if another line is damaged, if a file is missing, or if another
         program logged requests.
         """
         for number in reversed(self._numbers("snapshot")):
@@ -160,7 +160,7 @@ class RequestLog:
         numbers = [number for number in self._numbers("log") if number >= self.snapshot]
         for number in range(self.snapshot or 1, max([*numbers, self.snapshot]) + 1):
             if number not in numbers:
-                raise LogError(f"{self.folder}/log.{number} is missing; put it back, or start in an empty folder")
+                raise ServeError(f"{self.folder}/log.{number} is missing; put it back, or start in an empty folder")
             yield from self._log(number, last=number == numbers[-1] and self.until is None)
         self._new |= not numbers
 
@@ -184,7 +184,7 @@ class RequestLog:
                     break
                 if found is None or found[0] != self.epoch + bool(at):
                     why = "is damaged" if found is None else f"has epoch {found[0]} after epoch {self.epoch}"
-                    raise LogError(f"{path}: the line at byte {at} {why}; put back a copy of the file")
+                    raise ServeError(f"{path}: the line at byte {at} {why}; put back a copy of the file")
                 if at == 0:
                     head = found[1]
                 else:
@@ -197,7 +197,7 @@ class RequestLog:
     def _same(self, path: Path, head: dict[str, Any]) -> None:
         other = [f"{name} {head.get(name)}, now {now}" for name, now in self.head.items() if head.get(name) != now]
         if other and not self.migrate:
-            raise LogError(
+            raise ServeError(
                 f"{path} has requests of another program ({'; '.join(other)}), so a replay may have other results. "
                 "Run 'snapshot' with the old program first, or replay them in this program with 'serve --migrate'."
             )

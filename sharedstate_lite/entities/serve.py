@@ -50,7 +50,7 @@ from typing import Any, NoReturn
 
 from .declare import Reference
 from .http1 import HttpConnection, answer
-from .log import LogError, RequestLog, from_json, lock, to_json
+from .log import RequestLog, ServeError, from_json, lock, to_json
 from .plain import PlainStore
 from .program import Program
 from .routes import MOST_KEY, HttpError, Routes
@@ -68,13 +68,13 @@ _RUNTIME = ("declare", "errors", "kinds", "split", "rules", "blocks", "program",
 
 
 def load(path: Path) -> Program:
-    """Run a Python file, and return its `Program`. Raises OSError, or LogError unless it defines exactly one."""
+    """Run a Python file, and return its `Program`. Raises OSError, or ServeError unless it defines exactly one."""
     module = types.ModuleType(f"program_{path.stem}")
     sys.modules[module.__name__] = module
     exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     found = [value for value in vars(module).values() if isinstance(value, Program)]
     if len(found) != 1:
-        raise LogError(f"{path} defines {len(found)} programs; define exactly one Program(..., routes=...)")
+        raise ServeError(f"{path} defines {len(found)} programs; define exactly one Program(..., routes=...)")
     return found[0]
 
 
@@ -90,7 +90,7 @@ class EntityService:
     """A program with its state and its log. The constructor replays the log in ``folder``.
 
     ``source``: the file of the program. A child process needs it to write snapshots; without it, there are none.
-    ``until`` and ``migrate``: as in `RequestLog`. Raises LogError if the log cannot be replayed.
+    ``until`` and ``migrate``: as in `RequestLog`. Raises ServeError if the log cannot be replayed.
     """
 
     def __init__(
@@ -144,14 +144,14 @@ class EntityService:
                 continue
             for record in value:
                 if record[0] not in self.routes.all:
-                    raise LogError(f"{self.folder}: the log uses the route {record[0]}; add it to the program")
+                    raise ServeError(f"{self.folder}: the log uses the route {record[0]}; add it to the program")
                 self.run(*record)
 
     def _restore(self, cls: str, key: str, value: Any) -> None:
         if cls == "":
             self.keys[key] = from_json(value)
         elif cls not in self.store.tables:
-            raise LogError(f"{self.folder}: the snapshot contains a {cls}; add this class to the program")
+            raise ServeError(f"{self.folder}: the snapshot contains a {cls}; add this class to the program")
         else:
             self.store.put(Reference(cls, key), {name: from_json(part) for name, part in value.items()})
 

@@ -17,7 +17,7 @@ import pytest
 from served import COUNTERS, ROOT, SHOP, send, served
 
 from sharedstate_lite.entities.export import export
-from sharedstate_lite.entities.log import LogError
+from sharedstate_lite.entities.log import ServeError
 from sharedstate_lite.entities.serve import DISK, load
 
 PLENTY = 60.0
@@ -71,7 +71,7 @@ def test_a_folder_of_its_own(shop: Path) -> None:
 def test_what_export_refuses(tmp_path: Path) -> None:
     """A folder that it has not written, and a program that needs more than Python; nothing is written."""
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(LogError, match="is not empty and was not written by 'export'; choose another folder"):
+    with pytest.raises(ServeError, match="is not empty and was not written by 'export'; choose another folder"):
         export(SHOP, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     for line, name in (
@@ -80,9 +80,21 @@ def test_what_export_refuses(tmp_path: Path) -> None:
         ("import grader\n", "grader"),
     ):
         (tmp_path / "p.py").write_text(line + SHOP.read_text())
-        with pytest.raises(LogError, match=rf"p\.py: imports {name}; an exported program imports only"):
+        with pytest.raises(ServeError, match=rf"p\.py: imports {name}; an exported program imports only"):
             export(tmp_path / "p.py", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_export_from_an_exported_folder(shop: Path, tmp_path: Path) -> None:
+    """To another folder: the same files. To the folder itself: refused, and nothing has changed."""
+    export(SHOP, tmp_path / "one")
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        command(tmp_path / "one", "export", ".", program="shop.py")
+    assert "contains the runtime that runs this command" in error.value.stderr
+    command(tmp_path / "one", "export", "../two", program="shop.py")
+    one, two = ({path.relative_to(root) for path in root.rglob("*.*") if path.suffix != ".pyc"}
+                for root in (tmp_path / "one", tmp_path / "two"))  # fmt: skip
+    assert one == two
 
 
 def test_one_program_a_file(tmp_path: Path) -> None:
@@ -90,7 +102,7 @@ def test_one_program_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no\.py"):
         load(tmp_path / "no.py")
     (tmp_path / "none.py").write_text("")
-    with pytest.raises(LogError, match="defines 0 programs; define exactly one Program"):
+    with pytest.raises(ServeError, match="defines 0 programs; define exactly one Program"):
         load(tmp_path / "none.py")
 
 
@@ -221,7 +233,7 @@ def test_a_change_of_program(counters: Path, tmp_path: Path) -> None:
         send(address, "POST", "/add/0/5")
         with pytest.raises(subprocess.CalledProcessError) as error:
             command(counters, "serve", "--data", str(data), "--port", "0")
-        assert "LogError: " in error.value.stderr and "is in use by process" in error.value.stderr
+        assert "ServeError: " in error.value.stderr and "is in use by process" in error.value.stderr
     with pytest.raises(subprocess.CalledProcessError) as error:
         command(changed, "serve", "--data", str(data), "--port", "0")
     assert error.value.returncode == 1 and "has requests of another program (program" in error.value.stderr
@@ -230,9 +242,9 @@ def test_a_change_of_program(counters: Path, tmp_path: Path) -> None:
         assert send(address, "POST", "/add/0/5") == (200, 15)
 
 
-def command(folder: Path, name: str, *words: str) -> str:
+def command(folder: Path, name: str, *words: str, program: str = "source.py") -> str:
     """Run a command of an exported program."""
-    line = [sys.executable, "-I", ".", name, "source.py", *words]
+    line = [sys.executable, "-I", ".", name, program, *words]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True, timeout=PLENTY).stdout
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharedstate_lite.entities import Reference, log
-from sharedstate_lite.entities.log import LogError, RequestLog, from_json, line, lock, parse, to_json
+from sharedstate_lite.entities.log import RequestLog, ServeError, from_json, line, lock, parse, to_json
 
 HEAD = {"program": "p"}
 
@@ -95,7 +95,7 @@ def test_a_torn_line_that_stays_is_caught(tmp_path: Path, monkeypatch: pytest.Mo
     for epoch in "cd":
         again.append([epoch])
     again.close()
-    with pytest.raises(LogError, match="is damaged"):
+    with pytest.raises(ServeError, match="is damaged"):
         read(tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_a_damaged_line_before_the_last_one_is_named(tmp_path: Path, number: int
     start = sum(map(len, bytes(raw).splitlines(keepends=True)[:number]))
     raw[start + 4] ^= 1
     file.write_bytes(raw)
-    with pytest.raises(LogError, match=rf"log\.1: the line at byte {start} is damaged; put back a copy"):
+    with pytest.raises(ServeError, match=rf"log\.1: the line at byte {start} is damaged; put back a copy"):
         read(tmp_path)
     assert file.read_bytes() == raw
 
@@ -117,19 +117,19 @@ def test_a_missing_line_is_named(tmp_path: Path) -> None:
     file = written(tmp_path, [["a"], ["b"], ["c"]])
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:2] + lines[3:]))
-    with pytest.raises(LogError, match="has epoch 3 after epoch 1; put back"):
+    with pytest.raises(ServeError, match="has epoch 3 after epoch 1; put back"):
         read(tmp_path)
     file.write_bytes(b"".join(lines))
     opened(tmp_path).rotate()
     file.unlink()
-    with pytest.raises(LogError, match=r"log\.1 is missing; put it back"):
+    with pytest.raises(ServeError, match=r"log\.1 is missing; put it back"):
         read(tmp_path)
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     """The second one is told who the first is. A folder that is given back can be taken."""
     owner = lock(tmp_path / "new")
-    with pytest.raises(LogError, match=f"is in use by process {os.getpid()}; stop it"):
+    with pytest.raises(ServeError, match=f"is in use by process {os.getpid()}; stop it"):
         lock(tmp_path / "new")
     os.close(owner)
     os.close(lock(tmp_path / "new"))
@@ -139,7 +139,7 @@ def test_another_program(tmp_path: Path) -> None:
     """Its requests are refused, with what differs and the two ways out. Its snapshot, or no requests, are not."""
     written(tmp_path, [["a"]])
     other = {"program": "q"}
-    with pytest.raises(LogError, match=r"program p, now q.*Run 'snapshot' with the old program first, or replay"):
+    with pytest.raises(ServeError, match=r"program p, now q.*Run 'snapshot' with the old program first, or replay"):
         read(tmp_path, other)
     assert read(tmp_path) == [["a"]]
     old = opened(tmp_path)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from served import COUNTERS, Client, ask, counters
 
 from sharedstate_lite.entities import Reference, log, serve
-from sharedstate_lite.entities.log import LogError
+from sharedstate_lite.entities.log import ServeError
 from sharedstate_lite.entities.serve import EntityService
 
 
@@ -220,7 +220,7 @@ def test_another_program_on_the_same_folder(service: EntityService) -> None:
     """Refused, or run again with what it answers now; then that is the state."""
     source = COUNTERS.replace("self.n += n", "self.n += n + 1")
     ask(service, "POST /add/0/1")
-    with pytest.raises(LogError, match="has requests of another program"):
+    with pytest.raises(ServeError, match="has requests of another program"):
         again(service, source)
     changed = again(service, source, migrate=True)
     assert ask(changed, "GET /find/0")[0][1]["n"] == 7
@@ -229,7 +229,7 @@ def test_another_program_on_the_same_folder(service: EntityService) -> None:
     changed.close()
     fewer = source.replace('"POST /add/{counter}/{n:int}": Counter.add,', "")
     ask(other := EntityService(counters(), service.folder / "other"), "POST /many/1/1", "POST /add/0/1")
-    with pytest.raises(LogError, match=r"the log uses the route POST /add/\{counter\}/\{n:int\}; add it"):
+    with pytest.raises(ServeError, match=r"the log uses the route POST /add/\{counter\}/\{n:int\}; add it"):
         again(other, fewer, migrate=True)
 
 
