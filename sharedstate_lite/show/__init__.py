@@ -17,6 +17,7 @@ picture of the same numbers, for pages that cannot run plotly.
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
     outcome_tree     every order of some actions as a tree, with the outcome of each order
+    machine          a method in blocks, with its questions and the frame that travels with each
     tiles            which worker owns each bin, and which bins move
     process_map      the processes of a Spark job in Python, and which of them have a copy of a graph
 
@@ -39,7 +40,8 @@ Modules, from the bottom: ``palette`` defines the colours, ``text`` measures tex
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
 ``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written`` checks the reader's
 code, and ``dataframes`` displays data frames. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a
-time axis with its marks, ``outcome_tree`` draws orders, and ``process_map`` draws processes.
+time axis with its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of code, and ``process_map`` draws
+processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -50,6 +52,7 @@ from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
 from .line_charts import curves, hits_chart, panels, rows_chart, time_chart
+from .machine import machine
 from .outcome_tree import outcome_tree
 from .predict import emitted
 from .prediction import predict
@@ -68,6 +71,7 @@ __all__ = [
     "graph",
     "hits_chart",
     "lifetimes",
+    "machine",
     "outcome_tree",
     "panels",
     "predict",
