@@ -205,7 +205,7 @@ def test_a_snapshot_while_requests_arrive(counters: Path, tmp_path: Path) -> Non
     small, data = tmp_path / "small", tmp_path / "data"
     shutil.copytree(counters, small)
     module = small / "sharedstate_lite" / "entities" / "serve.py"
-    module.write_text(module.read_text().replace("LOG_SIZE = 64 << 20", "LOG_SIZE = 4_000"))
+    module.write_text(module.read_text().replace("LOG_SIZE = 16 << 20", "LOG_SIZE = 4_000"))
     with served(small, data, program="source.py") as address:
         send(address, "POST", "/many/2/0")
         send(address, "POST", "/add/1/3", key="k")

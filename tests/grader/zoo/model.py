@@ -13,7 +13,8 @@ import sharedstate_lite.entities
 from sharedstate_lite.entities.export import export
 
 HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parents[2] / "labs" / "checkout" / "entities" / "shop.py"
+CHECKOUT = HERE.parents[2] / "labs" / "checkout"
+PROGRAM = CHECKOUT / "entities" / "shop.py"
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Right:
 
     name: str
     parts: tuple[str, ...]
-    """Folders, copied over each other in this order. The last one belongs to this system alone. Or an entity program,
-    which is exported."""
+    """Folders, copied over each other in this order; absolute paths are outside the zoo. The last one belongs to this
+    system alone. Or an entity program, which is exported."""
     convergence: float = 3.0
     """Seconds within which its effects must complete."""
 
@@ -60,7 +61,7 @@ RIGHT = {
         Right("three", ("web", "three")),
         Right("timer", ("web", "three", "timer"), convergence=60.0),
         Right("twophase", ("web", "three", "twophase"), convergence=20.0),
-        Right("fast", ("fast",)),
+        Right("fast", (str(CHECKOUT / "fast"),)),
         Right("entities", (str(PROGRAM),)),
     )
 }
