@@ -18,13 +18,13 @@ import numpy as np
 
 from ..errors import Error, StateError, shorten
 from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta
 from ..storage.encoding import NULL, Dictionary, Words
 from .deadlines import Deadlines
 from .declare import Declared
 from .events import BatchKeys, Events, Output, Rank, RowBatch, grouped, row_class
 from .handles import KeyedState, OrderedState, TimerState
-from .stores.columns import layout
-from .stores.protocol import Found, Relation, StateStore, net
+from .stores.protocol import Found, Relation, StateStore, add_changes, changed
 from .tasks import TaskState
 from .types import Struct, assemble, decode, microseconds, shred
 
@@ -121,15 +121,10 @@ class Instance:
 
     def read(self, relation: Relation, keys: Words, sub: Words | None = None) -> Found:
         """Read distinct keys: the rows of the store, with the changes of this epoch."""
-        owner, rows = self.store.read(relation.name, keys, sub)
+        found = self.store.read(relation.name, keys, sub)
         if relation.name not in self._changes:
-            return owner, rows
-        more, changed, diffs = self._changes[relation.name].match(keys, self.strings)
-        if sub is not None:
-            same = (changed[relation.key : relation.identity] == sub.take(more, axis=1)).all(axis=0)
-            more, changed, diffs = more.compress(same), changed.compress(same, axis=1), diffs.compress(same, axis=1)
-        lines = np.hstack([np.vstack([rows, np.ones(len(owner), dtype=np.int64)]), np.vstack([changed, diffs])])
-        return net(np.concatenate([owner, more]), lines, relation, self.strings)
+            return found
+        return changed(found, self._changes[relation.name], relation, self.strings, keys, sub)
 
     def change(self, relation: Relation, old: Words, new: Words) -> None:
         """Replace rows in this epoch."""
@@ -137,10 +132,8 @@ class Instance:
         if rows.shape[1]:
             diffs = np.repeat([-1, 1], [old.shape[1], new.shape[1]])
             if relation.name not in self._changes:
-                self._changes[relation.name] = Arrangement(relation.name, layout(relation))
-            changes = self._changes[relation.name]
-            changes.insert(rows, diffs, self.strings)
-            changes.commit(changes.upper + 1)
+                self._changes[relation.name] = relation.no_changes()
+            add_changes(self._changes[relation.name], Delta(rows, diffs), self.strings)
 
     def own(self, keys: BatchKeys) -> None:
         """Raise StateError unless the keys are those of the batch that ``rows()`` processes."""

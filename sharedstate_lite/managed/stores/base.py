@@ -13,15 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import CheckpointError
-from ...storage.batch import Delta
+from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary, Words
 from ...system.scratch import Scratch
-from .protocol import Found, Relation, StoreReader, bins_of, pack, unpack
-
-Place = tuple[int, ...]
+from .protocol import Found, Relation, StoreReader, add_changes, bins_of, changed, pack, unpack
 
 STATE = "state"
 """The file that `RowStore.save` writes."""
@@ -71,55 +68,33 @@ class RowStore:
 
 
 class UndoHandle:
-    """Reads a store as it was when the handle was opened: the present rows, and the old rows of what has changed.
+    """Reads a store as it was when the handle was opened: the present rows, and the changes since then undone.
 
     The store calls `keep` before each write (an undo log, as in the rollback segments of a database).
     """
 
     def __init__(self, store: RowStore) -> None:
         self._store = store
-        self._before: dict[str, dict[Place, dict[Place, Place | None]]] = {name: {} for name in store._relations}
+        self._undone = {name: relation.no_changes() for name, relation in store._relations.items()}
 
     def keep(self, changes: Mapping[str, Delta]) -> None:
-        """Keep the rows that are about to change, unless they have changed before."""
+        """Keep the opposite of changes that are about to be written."""
         for name, delta in changes.items():
-            relation, before = self._store._relations[name], self._before[name]
-            changed = zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
-            # The old row comes before the new one, which counts only if there was no old one.
-            for row, diff in sorted(changed, key=lambda change: change[1]):
-                places = before.setdefault(row[: relation.key], {})
-                places.setdefault(row[relation.key : relation.identity], row if diff < 0 else None)
+            add_changes(self._undone[name], Delta(delta.rows, -delta.diffs), self._store._strings)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        owner, rows = self._store.read(relation, keys, sub)
-        live, before = self._unchanged(relation, rows), self._before[relation]
-        wanted = [None] * keys.shape[1] if sub is None else list(zip(*sub.tolist(), strict=True))
-        asked = zip(zip(*keys.tolist(), strict=True), wanted, strict=True)
-        old = [
-            (at, row)
-            for at, (key, only) in enumerate(asked)
-            for place, row in before.get(key, {}).items()
-            if row is not None and only in (None, place)
-        ]
-        owners = np.concatenate([owner.compress(live), np.array([at for at, _ in old], dtype=np.intp)])
-        return owners, self._joined(rows.compress(live, axis=1), [row for _, row in old])
+        store, found = self._store, self._store.read(relation, keys, sub)
+        return changed(found, self._undone[relation], store._relations[relation], store._strings, keys, sub)
 
     def scan(self, relation: str) -> Words:
-        rows = self._store.scan(relation)
-        old = [row for places in self._before[relation].values() for row in places.values() if row is not None]
-        return self._joined(rows.compress(self._unchanged(relation, rows), axis=1), old)
+        rows, strings = self._store.scan(relation), self._store._strings
+        present = Delta(rows, np.ones(rows.shape[1], dtype=np.int64))
+        whole = concat([present, self._undone[relation].contents()], len(rows))
+        layout = self._store._relations[relation].layout
+        return layout.delta(layout.body(*whole, strings)).rows
 
     def close(self) -> None:
         self._store.handles = [handle for handle in self._store.handles if handle is not self]
-
-    def _unchanged(self, relation: str, rows: Words) -> npt.NDArray[np.bool_]:
-        found, before = self._store._relations[relation], self._before[relation]
-        identities = zip(*rows[: found.identity].tolist(), strict=True)
-        return np.array([each[found.key :] not in before.get(each[: found.key], ()) for each in identities], dtype=bool)
-
-    @staticmethod
-    def _joined(rows: Words, old: list[Place]) -> Words:
-        return np.concatenate([rows, np.array(old, dtype=np.int64).T], axis=1) if old else rows
 
 
 def required(path: Path) -> Path:

@@ -16,7 +16,7 @@ from copy import copy
 import numpy as np
 
 from ...storage.arrangement import Arrangement
-from ...storage.batch import Delta, Layout
+from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
 from ..bins import word_range
 from .base import RowStore
@@ -37,7 +37,7 @@ class ColumnStore(RowStore):
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
-        self.arrangements = {r.name: Arrangement(f"{name}.{r.name}", layout(r)) for r in relations}
+        self.arrangements = {r.name: Arrangement(f"{name}.{r.name}", r.layout) for r in relations}
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
         return find(self.arrangements[relation], self._relations[relation], self._strings, keys, sub)
@@ -74,11 +74,6 @@ class ColumnStore(RowStore):
 
     def close(self) -> None:
         self.open(self._name, list(self._relations.values()), self._strings, self._bins)
-
-
-def layout(relation: Relation) -> Layout:
-    """Return the format of a relation's batches. The first column of the place orders the rows of a key."""
-    return Layout(relation.types, tuple(range(relation.key)), relation.key if relation.sub else None)
 
 
 def find(

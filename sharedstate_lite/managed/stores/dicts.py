@@ -12,9 +12,10 @@ import numpy as np
 
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .base import Place, RowStore
+from .base import RowStore
 from .protocol import Found, Relation, empty
 
+Place = tuple[int, ...]
 Rows = dict[Place, Place]
 """The rows of one key: the value at each place."""
 

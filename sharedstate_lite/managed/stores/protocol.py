@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from ...plan.nodes import Column, Type
 from ...storage import wire
+from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, hash_rows
 from ...storage.encoding import Dictionary, Words
 from ..bins import bin_of
@@ -56,6 +57,15 @@ class Relation(NamedTuple):
     def identity(self) -> int:
         """The number of columns that identify a row: those of the key and of the place."""
         return self.key + self.sub
+
+    @property
+    def layout(self) -> Layout:
+        """The format of a batch of rows. The first column of the place orders the rows of a key."""
+        return Layout(self.types, tuple(range(self.key)), self.key if self.sub else None)
+
+    def no_changes(self) -> Arrangement:
+        """Return an empty arrangement of changes, for `add_changes` and `changed`."""
+        return Arrangement(self.name, self.layout)
 
 
 Found = tuple[npt.NDArray[np.intp], Words]
@@ -160,3 +170,22 @@ def net(owner: npt.NDArray[np.intp], lines: Words, relation: Relation, strings: 
     """
     body = Layout((Type.BIGINT, *relation.types), (0,)).body(np.vstack([owner, lines[:-1]]), lines[-1], strings)
     return body[1], body[2:-1]
+
+
+def add_changes(changes: Arrangement, delta: Delta, strings: Dictionary) -> None:
+    """Add a delta to changes."""
+    changes.insert(delta.rows, delta.diffs, strings)
+    changes.commit(changes.upper + 1)
+
+
+def changed(
+    found: Found, changes: Arrangement, relation: Relation, strings: Dictionary, keys: Words, sub: Words | None
+) -> Found:
+    """Apply changes to the rows that a store has found for ``keys``, and for the places ``sub``."""
+    owner, rows = found
+    more, delta, diffs = changes.match(keys, strings)
+    if sub is not None:
+        same = (delta[relation.key : relation.identity] == sub.take(more, axis=1)).all(axis=0)
+        more, delta, diffs = more.compress(same), delta.compress(same, axis=1), diffs.compress(same, axis=1)
+    lines = np.hstack([np.vstack([rows, np.ones_like(owner)]), np.vstack([delta, diffs])])
+    return net(np.concatenate([owner, more]), lines, relation, strings)
