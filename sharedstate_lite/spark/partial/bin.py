@@ -14,6 +14,7 @@ was after the micro-batch.
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -445,6 +446,9 @@ class PartialBin(Bin):
     def save(self, store: Store) -> None:
         """See `Bin.save`."""
         self.time = max([self.time, *(part.arrangement.upper for part in self.parts.values())])
+        # A task that Spark runs again may write something else, because a read changes a bin in memory only. With a
+        # token of its own, no worker takes one state for the other.
+        self.token = secrets.token_hex(8)
         super().save(store)
 
     def _encoded_keys(self, lookup: WaitingLookup) -> list[Any]:
