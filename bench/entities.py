@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 import timeit
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def split(quick: bool) -> list[measure.Row]:
     e.rounds([bin], made)
     me, goods = Purse("p", rich), Stock("s", 2, rich)
     asked = e.AskMessage(2, purse, "buy", (1, stock), None)
-    forms = {
+    forms: dict[str, Callable[[], Any]] = {
         "blocks": lambda: in_blocks(program, {purse: me, stock: goods}, purse, "buy", (1, stock)),
         GENERATOR: lambda: driven(as_generator(me, 1, goods)),
         PLAIN: lambda: me.buy(1, goods),
