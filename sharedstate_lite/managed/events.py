@@ -37,10 +37,7 @@ def words_of(values: Any, column: Column, relation: str, strings: Dictionary) ->
 
 
 class Events:
-    """n rows: a column for each field of ``schema``, and the event time of each row in microseconds, int64[n].
-
-    ``sequence``, int64[n], numbers the rows of a run in order of arrival.
-    """
+    """n rows: a column for each field of ``schema``, and the event time of each row in microseconds, int64[n]."""
 
     def __init__(self, schema: Schema, columns: Sequence[Words | list[Any]], times: Words, strings: Dictionary) -> None:
         self.schema, self.times, self.strings = schema, times, strings
@@ -206,10 +203,6 @@ class RowBatch:
         if isinstance(kind, Scalar):
             return to_series(self._events.words(at), kind.type, self._events.strings)
         return pd.Series(self._events.values(at), dtype=object)
-
-    def frame(self) -> pd.DataFrame:
-        """Return all columns as a data frame."""
-        return self._events.frame()
 
 
 Rank = tuple[Any, ...]

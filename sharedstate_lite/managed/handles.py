@@ -113,7 +113,8 @@ class KeyedState:
 
     def describe(self) -> dict[str, Any]:
         """Return what a checkpoint compares: the kind of state, its type, and whether its entries expire."""
-        return {"state": type(self).__name__.removesuffix("State"), "type": str(self.kind), "ttl": self.ttl is not None}
+        kind = type(self).__name__.removesuffix("State")
+        return {"state": kind, "type": str(self.shown), "ttl": self.ttl is not None}
 
     @property
     def shown(self) -> Kind:
@@ -160,7 +161,7 @@ class KeyedState:
         self._cells: list[dict[Place, Any]] = []
         self._expiry: dict[tuple[int, Place], int] = {}
         self._changed: dict[tuple[int, Place], None] = {}
-        self._ends: dict[tuple[int, Place], int] = {}
+        self._ends: dict[int, int] = {}
         self._stored: dict[str, list[tuple[list[tuple[int, Place]], Words]]] = {r.name: [] for r in self.relations}
 
     def places(self, lines: Words, strings: Dictionary) -> list[Place]:
@@ -266,16 +267,13 @@ class KeyedState:
                 del cell[place]
                 self._changed[scope.current, place] = None
 
-    def _next(self, *group: int) -> int:
-        """Return the number after the last one among the entries whose places begin with ``group``."""
+    def _next(self) -> int:
+        """Return a number that is greater than the last one in the place of each entry."""
         key = self._scope().current
-        if (key, ()) not in self._ends:
-            cell, self._ends[key, ()] = self._cell(), 0
-            for place in cell:
-                self._ends[key, place[:-1]] = max(self._ends.get((key, place[:-1]), 0), place[-1] + 1)
-        number = self._ends.get((key, group), 0)
-        self._ends[key, group] = number + 1
-        return number
+        if key not in self._ends:
+            self._ends[key] = max((place[-1] for place in self._cell()), default=-1) + 1
+        self._ends[key] += 1
+        return self._ends[key] - 1
 
     def _check(self, kind: Kind, value: Any) -> Any:
         try:
@@ -338,14 +336,8 @@ class KeyedState:
 
     def _replace(self, identity: Words, found: Found, lines: Sequence[Words], times: Words) -> None:
         """Write one row for each of the distinct identities, int64[k, m], in place of the rows that were found."""
-        owner, old = found
         last = [times + self.ttl] if self.ttl is not None else []
-        new = np.vstack([identity, *lines, *last])
-        same = np.zeros(len(times), dtype=bool)
-        same[owner] = (new.take(owner, axis=1) == old).all(axis=0)
-        if same.any():
-            old, new = old.compress(~same.take(owner), axis=1), new.compress(~same, axis=1)
-        self._scope().change(self.relations[0], old, new)
+        self._scope().change(self.relations[0], found[1], np.vstack([identity, *lines, *last]))
 
 
 def checked_default(kind: Kind, default: Any, state: str) -> Any:
@@ -574,8 +566,8 @@ class AggregatingState(KeyedState):
         self._returns = parse_type(getattr(self.aggregate, "returns", kind))
 
     def describe(self) -> dict[str, Any]:
-        """Add the aggregate's name."""
-        return {**super().describe(), "reducer": function_name(type(self.aggregate))}
+        """Add the aggregate's name, and the type of its accumulator."""
+        return {**super().describe(), "acc": str(self.kind), "reducer": function_name(type(self.aggregate))}
 
     @property
     def shown(self) -> Kind:
@@ -637,7 +629,7 @@ class ListState(KeyedState):
         """Remove all values of the current key, or of each of the ``keys``."""
         super().clear(keys)
         if keys is None:
-            self._ends[self._scope().current, ()] = 0
+            self._ends[self._scope().current] = 0
 
     def append(self, value: Any) -> None:
         """Add a value at the end."""
@@ -673,10 +665,6 @@ class MapState(KeyedState):
             raise StateError(f"the key of a Map is one of the seven scalar types, not {found}")
         self.key = found.type
         self.place = (Column("@key", found.type),)
-
-    def describe(self) -> dict[str, Any]:
-        """Add the type of the map's keys."""
-        return {**super().describe(), "type": str(self.shown)}
 
     @property
     def shown(self) -> Kind:
@@ -773,10 +761,6 @@ class ArrayState(KeyedState):
         self.length = parse_type(f"ARRAY<INT, {length}>").length  # type: ignore[union-attr]
         self.default = checked_default(self.kind, default, "an Array")
 
-    def describe(self) -> dict[str, Any]:
-        """Add the length."""
-        return {**super().describe(), "type": str(self.shown)}
-
     @property
     def shown(self) -> Kind:
         """An ARRAY."""
@@ -843,7 +827,7 @@ class OrderedState(KeyedState):
         time = self._scope().time if at is None else self._micros(at)
         if time == NULL:
             raise self._fault("the source has no time; declare one with source(..., time=)")
-        self._put((time, self._next(time)), values)
+        self._put((time, self._next()), values)
 
     def range(
         self, start: datetime.datetime | None = None, end: datetime.datetime | None = None

@@ -110,20 +110,18 @@ class ManagedRun:
         known = len(self.strings)
         instances = [each for worker in self.instances for each in worker]
         counts = list(self.counts)
-        done = False
         try:
             events, late, after = self.source.read(rows, self.micros, self.strings)
             after = max(after, tick)
             for stage, operator in enumerate(self.chain):
                 events = self._stage(stage, operator, events, after, clock)
             frame = events.frame()
-            done = True
-        finally:
-            if not done:
-                for each in instances:
-                    each.discard()
-                self.counts = counts
-                self.strings.truncate(known)
+        except BaseException:
+            for each in instances:
+                each.discard()
+            self.counts = counts
+            self.strings.truncate(known)
+            raise
         self._commit(instances, after)
         self.epoch += 1
         self.late += late
