@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ import psutil
 import pytest
 from managed_operators import FLIGHTS, Late, parts, same, written
 from pyspark.sql import SparkSession
-from sparks import Start
+from sparks import EXECUTOR, Start, kill
 
 from data.flights import flights
 from sharedstate_lite import managed as m
@@ -110,3 +111,29 @@ def test_rule_23_on_spark_before_offsets_and_before_commits(spark: SparkSession,
         with m.spark.run(Late(), FLIGHTS, {"flights": folder}, out, checkpoint=state, session=spark) as job:
             assert job.run_available() == 1
             same(job, run, [*frames, run.step(EPOCHS[2])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("everywhere", ["local-cluster"], indirect=True)
+def test_rule_31_an_executor_that_is_killed_in_a_batch(everywhere: SparkSession, tmp_path: Path) -> None:
+    """Spark repeats the tasks of the lost executor, and the query runs on: rows and state are those of one process."""
+    folder, out, state = written(tmp_path / "in", EPOCHS), tmp_path / "out", tmp_path / "state"
+    begun, ended, killed = state / "query" / "spark" / "offsets" / "1", threading.Event(), list[int]()
+
+    def killer() -> None:
+        while not begun.exists() and not ended.wait(0.01):
+            pass
+        killed.append(kill(EXECUTOR, most=1))
+
+    with m.run(Late(), FLIGHTS, bins=16) as run:
+        frames = [run.step(each) for each in EPOCHS]
+        with m.spark.run(Late(), FLIGHTS, {"flights": folder}, out, checkpoint=state, session=everywhere) as job:
+            thread = threading.Thread(target=killer)
+            thread.start()
+            try:
+                assert job.run_available() == len(EPOCHS)
+            finally:
+                ended.set()
+                thread.join()
+            same(job, run, frames)
+    assert killed == [1]
