@@ -136,7 +136,7 @@ WRONG: dict[str, tuple[s.Protocol[Any], int, int, int, Any, str]] = {
     "Spark, one state": (s.SparkBatches(versions=False), 2, 63, 59, (26,), "batch 0: log the commit"),
     "Spark, sink without id": (s.SparkBatches(once=False), 2, 25, 21, (13,), "batch 0: log the commit"),
     "rows not held": (s.MoveBin(hold=False), 1, 29, 26, (3,), "b takes the bin"),
-    "at the first input": (s.MoveBin(all_inputs=False), 1, 27, 24, (10,), "b takes the bin"),
+    "at the first input": (s.MoveBin(all_inputs=False), 1, 23, 20, (10,), "b takes the bin"),
     "timer left behind": (s.MoveBin(timers=False), 1, 6, 3, (13,), "b takes the bin"),
 }
 """Each wrong variant: crashes, outcomes, wrong ones, the state in which its shortest trace ends, the last action."""

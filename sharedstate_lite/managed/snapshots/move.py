@@ -101,8 +101,7 @@ class MoveBin(SumJob[MoveWorld]):
         if len(after.brought) < (len(self.records) if self.all_inputs else 1) or world.totals[0] is None:
             return Action(label, after)
         timer = world.timer if self.timers else ""
-        moved = MovedBin(world.totals[0], timer and "b")
-        after = replace(after, channels=put(after.channels, 4, (moved,)))
+        after = push(after, 4, MovedBin(world.totals[0], timer and "b"))
         after = replace(after, totals=(None, world.totals[1]), timer="" if timer else world.timer)
         return Action(f"{label} and sends the bin", after)
 
