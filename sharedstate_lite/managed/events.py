@@ -218,9 +218,8 @@ class Output:
         """The rank of what is emitted now, or None outside a callback."""
         self.time = 0
         self.batch: RowBatch | None = None
-        self.ranks: list[Rank] = []
-        self.rows: list[tuple[Any, ...]] = []
-        self.times: list[int] = []
+        self.rows: list[tuple[Rank, tuple[Any, ...], int]] = []
+        """Each row that was emitted alone, with its rank and its event time."""
         self.blocks: list[tuple[Words, Events]] = []
 
     def __call__(self, *values: Any) -> None:
@@ -232,9 +231,7 @@ class Output:
             raise StateError(
                 f"{self._operator}: out{shorten(values)} has {len(values)} values; its columns are {names}"
             )
-        self.ranks.append(self.rank)
-        self.rows.append(values)
-        self.times.append(self.time)
+        self.rows.append((self.rank, values, self.time))
 
     def add(self, columns: Mapping[str, Any] | pd.DataFrame, at: Any = None) -> None:
         """Emit many rows in ``rows()``: a column for each name of ``out``, each with n values.
@@ -275,11 +272,8 @@ def merge(outputs: Sequence[tuple[Output, Words]], schema: Schema, operator: str
 
     With each output come the positions in the epoch of the rows that its worker has processed, int64[n].
     """
-    ranked = sorted(
-        (pair for out, _ in outputs for pair in zip(out.ranks, range(len(out.rows)), out.rows, out.times, strict=True)),
-        key=lambda each: each[0],
-    )
-    columns: list[Any] = [[row[at] for _, _, row, _ in ranked] for at in range(len(schema))]
+    ranked = sorted((row for out, _ in outputs for row in out.rows), key=lambda row: row[0])
+    columns: list[Any] = [[values[at] for _, values, _ in ranked] for at in range(len(schema))]
     for at, (name, kind) in enumerate(schema):
         try:
             columns[at] = [checked(kind, value) for value in columns[at]]

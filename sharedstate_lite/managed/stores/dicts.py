@@ -49,20 +49,17 @@ class DictStore(RowStore):
         for handle in self.handles:
             handle.keep(changes)
         for name, delta in changes.items():
-            self._apply(name, delta)
-
-    def _apply(self, name: str, delta: Delta) -> None:
-        relation, data = self._relations[name], self._data[name]
-        changed = zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
-        # Old rows go first, because a new row can have the same key and place.
-        for row, diff in sorted(changed, key=lambda change: change[1]):
-            key, place = row[: relation.key], row[relation.key : relation.identity]
-            if diff > 0:
-                data.setdefault(key, {})[place] = row[relation.identity :]
-            else:
-                del data[key][place]
-                if not data[key]:
-                    del data[key]
+            relation, data = self._relations[name], self._data[name]
+            changed = zip(zip(*delta.rows.tolist(), strict=True), delta.diffs.tolist(), strict=True)
+            # Old rows go first, because a new row can have the same key and place.
+            for row, diff in sorted(changed, key=lambda change: change[1]):
+                key, place = row[: relation.key], row[relation.key : relation.identity]
+                if diff > 0:
+                    data.setdefault(key, {})[place] = row[relation.identity :]
+                else:
+                    del data[key][place]
+                    if not data[key]:
+                        del data[key]
 
     def size(self, relation: str) -> tuple[int, int]:
         data, size = self._data[relation], sys.getsizeof

@@ -13,6 +13,7 @@ Source: Chandramouli et al., FASTER: a concurrent key-value store with in-place 
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -22,8 +23,12 @@ import numpy.typing as npt
 
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .dicts import DictStore
+from .base import RowStore
 from .protocol import Found, Relation
+
+Place = tuple[int, ...]
+Index = dict[Place, dict[Place, int]]
+"""The address of each row: by the operator's key, then by the place."""
 
 
 class Log:
@@ -79,7 +84,7 @@ class UpdateCounts(NamedTuple):
     appended: int
 
 
-class HybridStore(DictStore):
+class HybridStore(RowStore):
     """A store in a hybrid log. ``mutable`` and ``memory`` are numbers of rows for each relation.
 
     >>> from sharedstate_lite.plan import Column, Type
@@ -97,59 +102,71 @@ class HybridStore(DictStore):
         self._mutable, self._memory = mutable, max(memory, 2 * mutable)
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
-        # The dictionary is the index: its values are addresses.
         super().open(name, relations, strings, bins)
+        self._index: dict[str, Index] = {r.name: {} for r in relations}
         self._live = {r.name: 0 for r in relations}
         self._log = {r.name: Log(len(r.columns), self._mutable) for r in relations}
         self.counts = UpdateCounts(0, 0)
 
     def read(self, relation: str, keys: Words, sub: Words | None = None) -> Found:
-        owner, found = super().read(relation, keys, sub)
-        return owner, self._log[relation].read(found[-1])
+        index = self._index[relation]
+        owner: list[int] = []
+        addresses: list[int] = []
+        places: list[Place] = [] if sub is None else list(zip(*sub.tolist(), strict=True))
+        for at, key in enumerate(zip(*keys.tolist(), strict=True)):
+            found = index.get(key, {})
+            some = found.values() if sub is None else [found[places[at]]] if places[at] in found else []
+            owner += [at] * len(some)
+            addresses += some
+        return np.array(owner, dtype=np.intp), self._log[relation].read(np.array(addresses, dtype=np.int64))
 
     def scan(self, relation: str) -> Words:
-        return self._log[relation].read(super().scan(relation)[-1])
+        addresses = [address for places in self._index[relation].values() for address in places.values()]
+        return self._log[relation].read(np.array(addresses, dtype=np.int64))
 
     def write(self, changes: Mapping[str, Delta], epoch: int) -> None:
         for handle in self.handles:
             handle.keep(changes)
         for name, (rows, diffs) in changes.items():
-            relation, log = self._relations[name], self._log[name]
-            new, identity = rows.compress(diffs > 0, axis=1), relation.identity
-            owner, found = super().read(
-                name, new[: relation.key], new[relation.key : identity] if relation.sub else None
-            )
-            addresses = np.full(new.shape[1], -1)
-            addresses[owner] = found[-1]
-            fresh = addresses < log.read_only
-            log.update(addresses[~fresh], new.T[~fresh])
-            count = int(np.count_nonzero(fresh))
-            addresses[fresh] = log.tail + np.arange(count)
+            relation, index, log = self._relations[name], self._index[name], self._log[name]
+            new, old = rows.compress(diffs > 0, axis=1), rows.compress(diffs < 0, axis=1)
+            written = _identities(relation, new)
+            for key, place in set(_identities(relation, old)).difference(written):
+                del index[key][place]
+                if not index[key]:
+                    del index[key]
+            addresses = np.array([index.setdefault(key, {}).get(place, -1) for key, place in written], dtype=np.int64)
+            fresh = np.flatnonzero(addresses < log.read_only)
+            for address, at in enumerate(fresh.tolist(), log.tail):
+                key, place = written[at]
+                index[key][place] = address
+            in_place = np.flatnonzero(addresses >= log.read_only)
+            log.update(addresses[in_place], new.T[in_place])
             log.append(new.T[fresh], self._memory)
-            self._point(name, rows, diffs, addresses)
-            self.counts = UpdateCounts(self.counts.in_place + len(fresh) - count, self.counts.appended + count)
+            self.counts = UpdateCounts(self.counts.in_place + len(in_place), self.counts.appended + len(fresh))
             self._live[name] += int(diffs.sum())
             if log.tail > 4 * self._live[name] + self._memory:
                 self._compact(relation)
 
     def size(self, relation: str) -> tuple[int, int]:
-        count, index = super().size(relation)
-        return count, index + 8 * self._log[relation].width * self._log[relation].tail
+        log, index, size = self._log[relation], self._index[relation], sys.getsizeof
+        places = sum(size(key) + size(each) + sum(map(size, each)) for key, each in index.items())
+        return self._live[relation], 8 * log.width * log.tail + size(index) + places
 
     def close(self) -> None:
         for log in self._log.values():
             log.close()
-
-    def _point(self, name: str, rows: Words, diffs: Words, addresses: Words) -> None:
-        """Change the index: the new ones of some rows are at these addresses."""
-        line = np.zeros_like(diffs)
-        line[diffs > 0] = addresses
-        self._apply(name, Delta(np.vstack([rows[: self._relations[name].identity], line]), diffs))
 
     def _compact(self, relation: Relation) -> None:
         """Copy the rows that are in the index to a new log."""
         rows, log = self.scan(relation.name), Log(len(relation.columns), self._mutable)
         self._log[relation.name].close()
         log.append(rows.T, self._memory)
-        self._log[relation.name], self._data[relation.name] = log, {}
-        self._point(relation.name, rows, np.ones_like(rows[0]), np.arange(rows.shape[1]))
+        self._log[relation.name] = log
+        for address, (key, place) in enumerate(_identities(relation, rows)):
+            self._index[relation.name][key][place] = address
+
+
+def _identities(relation: Relation, rows: Words) -> list[tuple[Place, Place]]:
+    """Return the operator's key and the place of each row."""
+    return [(row[: relation.key], row[relation.key :]) for row in zip(*rows[: relation.identity].tolist(), strict=True)]
