@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .stepper.glyphs import minus, plus
+from .stepper.glyphs import disc, minus, plus
 from .svg import Drawing, Picture, line, rect, text
 from .text import fit, width
 
@@ -35,23 +35,33 @@ def lifetimes(
     at: int | None = None,
     title: str = "",
     across: str = "epoch",
+    hits: Iterable[tuple[tuple[Any, ...], int]] = (),
 ) -> Picture:
     """Return a picture of entries, given as (row, time, diff).
 
     The axis ends at ``upper``. The epochs that can be read, from ``since`` to before ``upper``, are tinted. ``at``
-    marks the epoch of a read. ``across`` names the axis if it counts something else than epochs.
+    marks the epoch of a read. ``across`` names the axis if it counts something else than epochs; the rows are then in
+    the order in which they are given. ``hits`` are (row, time), each marked by a disc.
     """
+    given = list(entries)
     rows: dict[str, list[tuple[int, int]]] = {}
-    for row, time, diff in sorted(entries, key=lambda e: e[1]):
+    for row, time, diff in given if across != "epoch" else sorted(given, key=lambda e: e[1]):
         rows.setdefault(" ".join(map(str, row)), []).append((time, diff))
-    lines = [f"  {name}: " + ", ".join(f"{d:+d} at {t}" for t, d in found) for name, found in rows.items()]
+    found_at: dict[str, list[int]] = {name: [] for name in rows}
+    for row, time in hits:
+        found_at[" ".join(map(str, row))].append(time)
+    lines = []
+    for name, changes in rows.items():
+        hit = f"; hits at {', '.join(map(str, found_at[name]))}" if found_at[name] else ""
+        lines.append(f"  {name}: " + ", ".join(f"{d:+d} at {t}" for t, d in changes) + hit)
     frontiers = ([] if since is None else [f"since {since}"]) + [f"upper {upper}" if across == "epoch" else across]
     words = "\n".join([title or f"Entries by {across}", *lines, "  " + ", ".join(frontiers)])
-    return Picture(words, *(_draw(rows, upper, since, at, title, across, wide) for wide in ROOMS))
+    return Picture(words, *(_draw(rows, found_at, upper, since, at, title, across, wide) for wide in ROOMS))
 
 
 def _draw(
     rows: dict[str, list[tuple[int, int]]],
+    hits: dict[str, list[int]],
     upper: int,
     since: int | None,
     at: int | None,
@@ -77,6 +87,7 @@ def _draw(
         out.append(text((left - 16, y + 4), fit(name, LABEL), anchor="end", tip=name))
         out += _bars(found, upper, x, y)
         out += [(plus if diff > 0 else minus)(x[time], y, 5) for time, diff in found]
+        out += [disc(x[time], y, 5, "upquery") for time in hits[name]]
     if at is not None:
         out.append(line([(x[at], top), (x[at], bottom)], "ink", wide=1.5, dashes="4 3"))
         out.append(text((x[at], top - 5), f"read at {at}", kind="b", anchor="middle"))

@@ -41,3 +41,12 @@ def test_what_is_marked() -> None:
     assert len(show.lifetimes(ENTRIES, upper=11).drawings) == 2
     flights = show.lifetimes(ENTRIES, upper=11, across="flight").drawing.body
     assert "flight" in flights and "upper" not in flights and "epoch" not in flights
+
+
+def test_rows_in_their_order_with_hits() -> None:
+    """On another axis than epochs, rows keep the order in which they are given. A hit is a disc in its row."""
+    picture = show.lifetimes(
+        [(("late",), 3, +1), (("early",), 1, +1)], upper=5, across="flight", hits=[(("late",), 4), (("early",), 2)]
+    )
+    assert repr(picture).splitlines()[1:3] == ["  late: +1 at 3; hits at 4", "  early: +1 at 1; hits at 2"]
+    assert picture.drawing.body.count("<circle") == 2
