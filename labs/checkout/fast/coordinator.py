@@ -124,8 +124,8 @@ class Coordinator:
     def voted(self, ledger, votes):
         """A ledger has voted, and has given back what the refused orders of the previous epoch took."""
         epoch = self.epoch
-        epoch.votes[ledger] = votes
-        if None in epoch.votes:
+        known, epoch.votes[ledger] = epoch.votes[ledger], votes
+        if known is not None or None in epoch.votes:  # a ledger that restarts after its vote reports it again
             return
         self.shop.settled(self.refused, False)
         fate = "".join(map(min, *epoch.votes))  # 1 if both are 1
