@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -333,6 +336,69 @@ def test_a_number_in_a_path(text: str) -> None:
     with pytest.raises(ValueError, match="whole number"):
         FAST["wire"].amount_in(text)
     assert FAST["wire"].amount_in(str(1 << 53)) == 1 << 53
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[int]:
+    """The port of a ledger in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    with subprocess.Popen([sys.executable, FOLDER / "ledger.py", str(port), tmp_path]) as process:
+        try:
+            for _ in range(3000):
+                with contextlib.suppress(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                time.sleep(0.01)
+            yield port
+        finally:
+            process.kill()
+
+
+def exchange(port: int, *parts: bytes) -> bytes:
+    """Everything that the ledger answers to these bytes until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+        for part in parts:
+            sock.sendall(part)
+        answers = b""
+        while data := sock.recv(1 << 16):
+            answers += data
+    return answers
+
+
+def test_requests_arrive_together_and_in_pieces(ledger: int, tmp_path: Path) -> None:
+    """Pipelined requests are answered in order; a body is skipped; the connection closes when the client wants it."""
+    post, end = b"POST /batch_init/2/7/5 HTTP/1.1\r\ncontent-length: 4\r\n\r\n{\r\n}", b" HTTP/1.1\r\n\r\n"
+    last = b"GET /find/1 HTTP/1.1\r\nConnection: close\r\n\r\n"
+    answers = exchange(ledger, post + b"POST /subtract/1/3" + end + b"GET /fi", b"nd/1" + end + last)
+    bodies = [text.partition(b"\r\n\r\n")[2] for text in answers.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+    assert bodies == [b'{"msg": "done"}', b'{"done": true}', *[b'{"stock": 4, "price": 5}'] * 2]
+
+
+def test_bad_requests_change_nothing(ledger: int, tmp_path: Path) -> None:
+    """400 for each, without a line in the log; too many bytes, or what is not HTTP/1.1, end the connection."""
+    bad = [
+        "POST /add/0/-1",
+        "POST /add/0/1_0",
+        "POST /add/none/1",
+        "GET /add/0/1",
+        "POST /add/0",
+        "POST /add/0/1/2",
+        "x",
+    ]
+    bad += [
+        "POST /batch_init/1",
+        "POST /batch_init/1/2/3/4",
+        "POST /batch_init/10000001/1",
+        "POST /item/create/",
+        "GET /find/\udcff",
+    ]
+    for each in bad:
+        answers = exchange(ledger, each.encode(errors="surrogateescape") + b" HTTP/1.0\r\n\r\n")
+        assert answers.startswith(b"HTTP/1.1 400 Bad Request\r\n"), each
+    with contextlib.suppress(ConnectionError):  # the rest of what was sent is not read
+        assert exchange(ledger, b"GET /find/0 HTTP/1.1\r\nx: " + b"x" * 100_000) == b""
+    assert (tmp_path / "log").read_bytes() == b""
 
 
 class Ends:

@@ -13,7 +13,7 @@ from functools import partial
 
 from journal import Journal
 from loop import Loop
-from wire import BATCH_DONE, DONE, REFUSED, Client, Link, amount_in, answer
+from wire import BATCH_DONE, DONE, MANY, REFUSED, Client, Link, amount_in, answer
 
 
 class Ledger:
@@ -108,9 +108,10 @@ class Ledger:
             case "POST ", "create_user":
                 name = os.urandom(8).hex()
                 self.change(client, answer(200, {"user_id": name}), "new", name, 0)
-            case "POST ", "batch_init", count, balance, *price:
-                price = amount_in(*price) if price else 0
-                self.change(client, BATCH_DONE, "many", amount_in(count), amount_in(balance), price)
+            case "POST ", "batch_init", count, credit:
+                self.change(client, BATCH_DONE, "many", amount_in(count, MANY), amount_in(credit), 0)
+            case "POST ", "batch_init", count, stock, price:
+                self.change(client, BATCH_DONE, "many", amount_in(count, MANY), amount_in(stock), amount_in(price))
             case "POST ", "coordinator":
                 self.meet(client)
             case _:

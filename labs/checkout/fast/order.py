@@ -13,7 +13,7 @@ from functools import partial
 from coordinator import STOCK, Coordinator
 from journal import Journal
 from loop import Loop
-from wire import AWAY, BATCH_DONE, DONE, REFUSED, Client, amount_in, answer
+from wire import AWAY, BATCH_DONE, DONE, MANY, REFUSED, Client, amount_in, answer
 
 CHECKOUT = b"POST /checkout/"
 
@@ -131,7 +131,7 @@ class Orders:
                 self.add_line(client, name, item, amount_in(quantity))
             case "POST ", "batch_init", *numbers:
                 count, items, users, price = map(amount_in, numbers)
-                if not items or not users:
+                if not items or not users or count > MANY:
                     raise ValueError("orders need items and users")
                 self.change(client, BATCH_DONE, "many", count, items, users, price)
             case _:

@@ -10,6 +10,9 @@ import socket
 LONGEST = 1 << 16
 """A client may send this many bytes that the service has not handled yet. Then its connection is closed."""
 READ = 1 << 18
+"""Bytes to read from a socket at once."""
+MANY = 10_000_000
+"""A request may create this many things."""
 REASONS = {200: b"OK", 400: b"Bad Request", 503: b"Service Unavailable"}
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,9}) *(?:\r\n|$)", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
@@ -32,14 +35,14 @@ BATCH_DONE = answer(200, {"msg": "done"})
 AWAY = answer(503, {"error": "a service is restarting; try again"})
 
 
-def amount_in(text):
-    """The number in a path. Raises ValueError unless it is 0 or more, in ASCII digits, and at most 2**53.
+def amount_in(text, most=1 << 53):
+    """The number in a path. Raises ValueError unless it is written in ASCII digits, and is from 0 to ``most``.
 
     >>> amount_in("12")
     12
     """
-    if not (text.isascii() and text.isdigit()) or len(text) > 16 or int(text) > 1 << 53:
-        raise ValueError(f"{text!r} is not a whole number from 0 to 2**53")
+    if not (text.isascii() and text.isdigit()) or len(text) > 16 or int(text) > most:
+        raise ValueError(f"{text!r} is not a whole number from 0 to {most}")
     return int(text)
 
 
@@ -127,7 +130,8 @@ class Client(Wire):
             request, _, version = line.rpartition(b" ")
             self.unread, self.busy, self.last = rest[size:], True, last or version != b"HTTP/1.1"
             self.serve(self, request)
-        if len(self.unread) > LONGEST:
+        finished = self.last and not self.busy and not self.unsent
+        if finished or len(self.unread) > LONGEST:
             self.close()
 
     def parse(self, fields):
@@ -143,9 +147,7 @@ class Client(Wire):
         """Answer the current request."""
         self.busy = False
         self.write(raw)
-        if self.last:
-            self.close()
-        elif self.unread:
+        if self.unread or self.last:
             self.loop.after(0, self.heard)
 
     def detach(self):
