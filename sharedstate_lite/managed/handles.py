@@ -504,13 +504,15 @@ def reduce_words(before: Words, added: Words, member: npt.NDArray[np.intp], redu
     old, new = (doubles(before), doubles(added)) if double else (before, added)
     least, most = (-np.inf, np.inf) if double else (NULL, 2**63 - 1)
     out = np.where(none, {"sum": 0, "min": most, "max": least}[reducer], old)
-    _UFUNCS[reducer].at(out, member, new)
+    with np.errstate(over="ignore"):
+        _UFUNCS[reducer].at(out, member, new)
     if reducer == "sum":
-        # A float64 sum is not exact, but it does not wrap around.
+        # int64 wraps around. A float64 sum is not exact, but it shows where that has happened.
         wide = np.where(none, 0.0, old)
-        np.add.at(wide, member, new.astype(np.float64))
-        limit = {Type.INT: 2.0**31, Type.DOUBLE: np.inf}.get(kind, 2.0**63)
-        if (np.abs(wide + 0.5) >= limit).any():
+        with np.errstate(over="ignore"):
+            np.add.at(wide, member, new.astype(np.float64))
+        low, high = (-(2**31), 2**31 - 1) if kind is Type.INT else (NULL + 1, most)
+        if (np.isinf(wide) if double else (out < low) | (out > high) | (np.abs(wide - out) > 2.0**62)).any():
             raise OverflowError(f"a sum is out of the range of {kind.value}")
     return np.where(missing, NULL, from_doubles(out) if double else out)
 

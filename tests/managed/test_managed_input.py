@@ -285,12 +285,17 @@ def test_rows_refuses_what_needs_one_key() -> None:
         lambda op, batch, out: batch["nothing"],
         lambda op, batch, out: op.n.set(batch.keys, ["a", "b"]),
         lambda op, batch, out: op.total.add(batch.keys, [2**62, 2**62]),
+        lambda op, batch, out: op.total.add(batch.keys, [-(2**62), -(2**62)]),
+        lambda op, batch, out: op.small.add(batch.keys, [2**31 - 1, 1]),
+        lambda op, batch, out: op.real.add(batch.keys, [1.7e308, 1.7e308]),
     ]
 
     class Columns(m.Operator):
         out = "k STRING, x INT"
         n = m.Value("INT")
         total = m.Reducing("BIGINT", "sum")
+        small = m.Reducing("INT", "sum")
+        real = m.Reducing("DOUBLE", "sum")
 
         def rows(self, batch: Any, out: Any) -> None:
             old.append(batch.keys)
@@ -302,6 +307,20 @@ def test_rows_refuses_what_needs_one_key() -> None:
         with pytest.raises(Error):
             run.step([("a", second(0), 1), ("a", second(0), 1)])
     assert run.epoch == 1 and run.read("total", key="a") == 2 and run.read("n", key="a") is None
+
+
+def test_a_sum_of_columns_may_be_the_largest_value_of_its_type() -> None:
+    """Only the sum has to be in range, not what is added up on the way."""
+
+    class Largest(m.Operator):
+        total = m.Reducing("BIGINT", "sum")
+
+        def rows(self, batch: Any, out: Any) -> None:
+            self.total.add(batch.keys, [2**63 - 1, 1, -1])
+
+    run = m.run(Largest(), VISIT)
+    run.step([("a", second(0), 1)] * 3)
+    assert run.read("total", key="a") == 2**63 - 1
 
 
 def test_values_handed_out_are_copies() -> None:

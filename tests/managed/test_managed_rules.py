@@ -133,6 +133,7 @@ class ByRow(m.Operator):
     out = "k STRING, total BIGINT, was INT"
     total = m.Reducing("BIGINT", "sum")
     low = m.Reducing("DOUBLE", "min")
+    thirds = m.Reducing("DOUBLE", "sum")
     pair = m.Reducing("STRUCT<n: BIGINT, top: INT>", {"n": "sum", "top": "max"}, ttl="4 seconds")
     last = m.Value("INT", ttl="4 seconds")
     named = m.Value("STRUCT<x: INT, s: STRING>")
@@ -148,6 +149,7 @@ class ByRow(m.Operator):
         self.recent.add(row["s"])
         self.total.add(row["x"])
         self.low.add(None if row["x"] is None else row["x"] / 2)
+        self.thirds.add(None if row["x"] is None else row["x"] / 3)
         self.pair.add((1, row["x"]))
         self.named.set((row["x"], row["s"]))
         self.seen.put(row["s"] or "", row["x"])
@@ -171,6 +173,7 @@ class ByRows(ByRow):
         keys, x = batch.keys, batch["x"]
         self.total.add(keys, x)
         self.low.add(keys, x / 2)
+        self.thirds.add(keys, x / 3)
         self.pair.add(keys, {"n": 1, "top": x})
         self.named.set(keys, pd.DataFrame({"x": x, "s": batch["s"]}))
         self.seen.put(keys, batch["s"].fillna(""), x)
@@ -202,7 +205,7 @@ def test_rule_32_row_and_rows_do_the_same(store: str, drawn: list[list[tuple[Any
             rows.append((key, second(clock + ahead), x, text))
             clock += ahead / 4
         pd.testing.assert_frame_equal(slow.step(rows), fast.step(rows))
-        for state in ("total", "low", "pair", "last", "named", "seen", "mean", "quiet", "tail", "recent"):
+        for state in ("total", "low", "thirds", "pair", "last", "named", "seen", "mean", "quiet", "tail", "recent"):
             a, b = slow.read(state), fast.read(state)
             pd.testing.assert_frame_equal(a, b)
 
