@@ -285,7 +285,7 @@ def test_rows_refuses_what_needs_one_key() -> None:
         lambda op, batch, out: batch["nothing"],
         lambda op, batch, out: op.n.set(batch.keys, ["a", "b"]),
         lambda op, batch, out: op.total.add(batch.keys, [2**62, 2**62]),
-        lambda op, batch, out: op.total.add(batch.keys, [-(2**62), -(2**62)]),
+        lambda op, batch, out: op.total.add(batch.keys, [-(2**62), -(2**62) - 9]),
         lambda op, batch, out: op.small.add(batch.keys, [2**31 - 1, 1]),
         lambda op, batch, out: op.real.add(batch.keys, [1.7e308, 1.7e308]),
     ]
