@@ -60,10 +60,11 @@ class Service:
     def follow(self):
         """Connect, send the results that have not come back, and apply records until the connection is lost."""
         address = "127.0.0.1", int(os.environ["LOG"])
-        with socket.create_connection(address) as self.log, self.log.makefile("rb") as lines:
-            self.log.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.log.sendall(b"%d\n" % self.fold.offset)
+        with socket.create_connection(address) as log, log.makefile("rb") as lines:
+            log.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            log.sendall(b"%d\n" % self.fold.offset)
             end = int(lines.readline() or -1)
+            self.log = log
             self.send(self.fold.pending.values())
             while True:
                 if self.fold.offset >= end >= 0:
