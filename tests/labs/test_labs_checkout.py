@@ -71,7 +71,7 @@ def test_the_first_system_loses_what_its_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["one-database", "saga", "entities", "fast"])
+@pytest.mark.parametrize("name", ["one-database", "saga", "embedded", "log", "entities", "fast"])
 def test_a_right_system_passes_every_safety_phase(name: str, tmp_path: Path) -> None:
     """Kills of every service and of the database included."""
     code, report, text = grade(name, SAFETY, tmp_path)

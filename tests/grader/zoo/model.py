@@ -63,6 +63,8 @@ RIGHT = {
         Right("twophase", ("web", "three", "twophase"), convergence=20.0),
         Right("fast", (str(CHECKOUT / "fast"),)),
         Right("entities", (str(PROGRAM),)),
+        Right("embedded", (str(CHECKOUT / "embedded"),), convergence=10.0),
+        Right("log", (str(CHECKOUT / "log"),), convergence=10.0),
     )
 }
 

@@ -188,4 +188,22 @@ MUTANTS = [
         "faults",
         "ok_not_paid",
     ),
+    Mutant(
+        "embeds-its-state-and-logs-nothing",
+        "embedded",
+        "store.py",
+        "            append(line)\n",
+        "",
+        "faults",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "applies-a-result-as-often-as-it-comes",
+        "log",
+        "fold.py",
+        "            if (kind, at) in self.seen:\n                return []\n",
+        "",
+        "faults",
+        "taken_times",
+    ),
 ]
