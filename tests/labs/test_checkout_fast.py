@@ -19,6 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the system needs epoll and fdatasync: run this on Linux"
+)
+
 FOLDER = Path(__file__).resolve().parents[2] / "labs" / "checkout" / "fast"
 
 
