@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -130,11 +130,13 @@ class HybridStore(RowStore):
         for name, (rows, diffs) in changes.items():
             relation, index, log = self._relations[name], self._index[name], self._log[name]
             new, old = rows.compress(diffs > 0, axis=1), rows.compress(diffs < 0, axis=1)
-            written = _identities(relation, new)
-            for key, place in set(_identities(relation, old)).difference(written):
-                del index[key][place]
-                if not index[key]:
-                    del index[key]
+            written = list(_identities(relation, new))
+            stays = set(written)
+            for key, place in _identities(relation, old):
+                if (key, place) not in stays:
+                    del index[key][place]
+                    if not index[key]:
+                        del index[key]
             addresses = np.array([index.setdefault(key, {}).get(place, -1) for key, place in written], dtype=np.int64)
             fresh = np.flatnonzero(addresses < log.read_only)
             for address, at in enumerate(fresh.tolist(), log.tail):
@@ -167,6 +169,7 @@ class HybridStore(RowStore):
             self._index[relation.name][key][place] = address
 
 
-def _identities(relation: Relation, rows: Words) -> list[tuple[Place, Place]]:
-    """Return the operator's key and the place of each row."""
-    return [(row[: relation.key], row[relation.key :]) for row in zip(*rows[: relation.identity].tolist(), strict=True)]
+def _identities(relation: Relation, rows: Words) -> Iterator[tuple[Place, Place]]:
+    """Yield the operator's key and the place of each row."""
+    for row in zip(*rows[: relation.identity].tolist(), strict=True):
+        yield row[: relation.key], row[relation.key :]
