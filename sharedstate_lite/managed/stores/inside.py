@@ -36,6 +36,7 @@ class InsideStore(RemoteStore):
     """A store in PostgreSQL that reduces values itself.
 
     >>> from sharedstate_lite.plan import Column, Type
+    >>> from sharedstate_lite.storage import Dictionary
     >>> columns = (Column("plane", Type.INT), Column("value", Type.BIGINT))
     >>> store = InsideStore()
     >>> store.open("late", [Relation("total", columns, key=1, reducers=("sum",))], Dictionary(), bins=8)
