@@ -150,16 +150,6 @@ MUTANTS = [
         "charged_times",
     ),
     Mutant(
-        "forgets-which-epochs-it-has-decided",
-        "fast",
-        "coordinator.py",
-        'fate if number == last else "0" * len(votes)\n',
-        '"0" * len(votes)\n',
-        "faults",
-        "taken_times",
-        seconds=10.0,
-    ),
-    Mutant(
         "undoes-nothing",
         "entities",
         "sharedstate_lite/entities/plain.py",
