@@ -51,9 +51,11 @@ class Reader(StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self):
-        offset = int(self.rfile.readline())
+        offset = self.rfile.readline()
+        if not offset.endswith(b"\n"):
+            return  # it only wanted to know whether the log accepts connections
         self.wfile.write(b"%d\n" % len(self.server.log.lines))
-        threading.Thread(target=self.send, args=[offset], daemon=True).start()
+        threading.Thread(target=self.send, args=[int(offset)], daemon=True).start()
         with suppress(ConnectionError):  # the service is gone; a kill can tear its last line
             for line in self.rfile:
                 if line.endswith(b"\n"):
