@@ -94,13 +94,14 @@ def bin_of(who: Reference, bins: int) -> int:
 
 
 class EntityBin:
-    """The entities of some keys: ``state`` has a dict for each (class, key)."""
+    """The entities of some keys: ``state`` has a dict for each (class, key). ``received`` counts messages."""
 
     keeps = False
 
     def __init__(self, program: Program, number: int, bins: int) -> None:
         self.program, self.number, self.bins = program, number, bins
         self.state: MutableMapping[Name, State] = {}
+        self.received = 0
 
     def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
         """Handle messages in their order, and return those for other bins and for the front.
@@ -109,6 +110,7 @@ class EntityBin:
         """
         out = []
         for message in messages:
+            self.received += 1
             work = [message]
             while work:
                 for sent in self.one(work.pop()):

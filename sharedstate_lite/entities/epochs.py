@@ -152,14 +152,14 @@ class Epochs:
 
     ``order`` has the numbers of the transactions as they are serialized, ``rounds`` counts the rounds of messages:
     every bin handles what was sent to it before. ``gathered`` counts transactions that ran at the front, and
-    ``deferrals`` those that waited for the next epoch.
+    ``deferrals`` those that waited for the next epoch. ``told`` counts what the front sends to bins on its own.
     """
 
     def __init__(self, program: Program, bins: int, gather: bool = True) -> None:
         self.program, self._gather = program, gather
         self.bins = [EpochBin(program, number, bins) for number in range(bins)]
         self.order: list[int] = []
-        self.rounds = self.epochs = self.gathered = self.deferrals = 0
+        self.rounds = self.epochs = self.gathered = self.deferrals = self.told = 0
         self._answers: dict[int, Any] = {}
         self._begins: dict[int, AskMessage] = {}
         self._deferred: list[int] = []
@@ -183,6 +183,9 @@ class Epochs:
 
     def _bin(self, message: AskMessage) -> int:
         return bin_of(message.who, len(self.bins))
+
+    def _home(self, name: Name) -> int:
+        return bin_of(Reference(*name), len(self.bins))
 
     def _take(self, sent: tuple[int, EntityMessage]) -> AnswerMessage | None:
         """Take what was sent to a bin or to the front. Return the answer to a transaction, if it is one."""
@@ -221,6 +224,7 @@ class Epochs:
             ends |= {answer.request: answer for answer in self._round()}
         failed = {number for number, end in ends.items() if end.error}
         self.rounds += 2  # each bin is asked for conflicts, then told which transactions to install
+        self.told += 2 * len(self.bins)
         bad = set().union(*(bin.conflicts(order, failed) for bin in self.bins))
         lent: dict[Name, State | None] = {}
         for bin in self.bins:
@@ -235,6 +239,7 @@ class Epochs:
         """Run transactions one after the other on the entities that they touched, or defer them."""
         if self._gather:
             self.rounds += 1  # the entities are sent back
+            self.told += len({self._home(name) for name in lent})
             place = EpochBin(self.program, 0, 1)
             for begin in conflicting:
                 copies = place.copies[begin.request] = Copies(lent, lent=True)
@@ -250,7 +255,7 @@ class Epochs:
                 self._finish(begin, end)
             for name, state in lent.items():
                 if state is not None:
-                    self.bins[bin_of(Reference(*name), len(self.bins))].installed[name] = state
+                    self.bins[self._home(name)].installed[name] = state
         else:
             for begin in conflicting:
                 self._defer(begin)

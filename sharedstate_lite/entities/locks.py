@@ -75,14 +75,15 @@ class Locks:
     """The front: it starts transactions, and tells the bins of their ends. Every request is a transaction.
 
     ``order`` has the requests as they have committed or failed, ``rounds`` counts the rounds of messages, and
-    ``deaths`` the transactions that had to start again.
+    ``deaths`` the transactions that had to start again. ``told`` counts the messages of the front about ends, one a bin
+    and round.
     """
 
     def __init__(self, program: Program, bins: int) -> None:
         self.program = program
         self.bins = [LockBin(program, number, bins) for number in range(bins)]
         self.order: list[int] = []
-        self.rounds = self.deaths = 0
+        self.rounds = self.deaths = self.told = 0
 
     def state(self) -> dict[Name, State]:
         """Return the states of all entities."""
@@ -97,6 +98,7 @@ class Locks:
         sent: list[tuple[int, EntityMessage]] = []
         while len(answers) < len(begins) or ended:
             self.rounds += 1
+            self.told += len(self.bins) if ended else 0
             inbox: list[list[EntityMessage]] = [[] for _ in self.bins]
             for end in ended:
                 for bin, messages in zip(self.bins, inbox, strict=True):

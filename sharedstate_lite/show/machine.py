@@ -1,9 +1,9 @@
 """Draws a method that was compiled to blocks: its source lines by block, its questions, and what travels with each.
 
-The blocks stand below one another. Beside a block are the questions that it can ask: who is asked, for what, and the
-frame, which has the names that the method needs later. An arrow leads from a question to the block that runs when the
-answer is there. On the left, an arrow leads to a block that runs without a question, and a dashed one to a handler.
-An ellipsis marks a line that a question divides between two blocks.
+The blocks stand below one another. Beside a block, at the line that asks, are the questions: who is asked, for what,
+and the frame, which has the names that the method needs later. An arrow leads from a question to the block that runs
+when the answer is there. On the left, an arrow leads to a block that runs without a question, and a dashed one to a
+handler. An ellipsis marks a line that a question divides between two blocks.
 
 >>> from sharedstate_lite import show
 >>> from sharedstate_lite.entities import Program, entity
@@ -69,12 +69,13 @@ class MachineLike(Protocol):
 
 
 class _Part(NamedTuple):
-    """A block as text: the names that it needs, its lines, its edges without a question, its questions with frames."""
+    """A block as text: the names that it needs, its lines, its edges without a question, and its questions: the call,
+    the frame, the block that runs then, and which of the lines asks."""
 
     needs: list[str]
     code: list[tuple[str, str]]
     jumps: list[tuple[int, str]]
-    asks: list[tuple[str, list[str], int]]
+    asks: list[tuple[str, list[str], int, int]]
 
     @property
     def high(self) -> float:
@@ -90,7 +91,7 @@ def machine(machine: MachineLike, *, title: str = "") -> Picture:
 
 
 def _told(part: _Part) -> Iterator[str]:
-    for call, frame, then in part.asks:
+    for call, frame, then, _ in part.asks:
         yield f"asks {call}, frame {' '.join(frame)}, then block {then}"
     for to, label in part.jumps:
         yield f"{label}: block {to}" if label else f"goes to block {to}"
@@ -111,10 +112,20 @@ def _parts(blocks: Mapping[int, BlockLike]) -> dict[int, _Part]:
             indent = source[n][: -len(words)]
             code.append((str(n), indent + "… " * (n in before) + words + " …" * (n in after)))
         needs = wrap(", ".join(block.live), MOST, 4)
-        asks = [(_call(ask), wrap(", ".join(ask[6]) or "empty", MOST, 4), ask[5]) for ask in block.asks]
+        asks = [
+            (_call(ask), wrap(", ".join(ask[6]) or "empty", MOST, 4), ask[5], _asking(block, blocks[ask[5]]))
+            for ask in block.asks
+        ]
         jumps = [edge for edge in dict.fromkeys(block.edges) if not edge[1] or edge[1].startswith("except ")]
         parts[number] = _Part(needs, code, sorted(jumps, key=lambda edge: edge[1]), asks)
     return parts
+
+
+def _asking(block: BlockLike, then: BlockLike) -> int:
+    """Return which line of a block asks: the last that goes on in the block of the answer, or else the last."""
+    after = {n for n, _ in then.lines}
+    divided = [at for at, (n, _) in enumerate(block.lines) if n in after]
+    return divided[-1] if divided and block is not then else len(block.lines) - 1
 
 
 def _call(ask: Question) -> str:
@@ -126,12 +137,12 @@ def _call(ask: Question) -> str:
 def _draw(parts: Mapping[int, _Part], title: str, cls: str, beside: bool) -> Drawing:
     """Draw blocks, and questions ``beside`` them, or below them for a narrow page."""
     into = sorted({to for part in parts.values() for to, _ in part.jumps})
-    back = sorted({then for part in parts.values() for *_, then in part.asks})
+    back = sorted({then for part in parts.values() for _, _, then, _ in part.asks})
     left = MARGIN + (GAP + TRACK * len(into) if into else 0)
     asked = [
         max(width(call, mono=True), *(LABEL + width(names) for names in frame))
         for p in parts.values()
-        for call, frame, _ in p.asks
+        for call, frame, *_ in p.asks
     ]
     code = [NUMBERS + width(words, mono=True) for part in parts.values() for _, words in part.code]
     heads = [100 + width(names) for part in parts.values() for names in part.needs]
@@ -143,7 +154,9 @@ def _draw(parts: Mapping[int, _Part], title: str, cls: str, beside: bool) -> Dra
     for number, part in parts.items():
         tops[number] = y
         at = y + (PAD + LINE if beside else part.high)
-        for n, (_, frame, _) in enumerate(part.asks):
+        for n, (_, frame, _, row) in enumerate(part.asks):
+            if beside:  # so that the arrow leaves at the middle of the line
+                at = max(at, y + LINE * (len(part.needs) + row + 1) - 17)
             places[number, n] = at
             at += LINE * (1 + len(frame)) + PAD + (PAD if beside else 0)
         y = max(y + part.high, at if part.asks else 0.0) + GAP
@@ -161,7 +174,7 @@ def _draw(parts: Mapping[int, _Part], title: str, cls: str, beside: bool) -> Dra
                 line([(left, port), (x, port), (x, end[1]), end], "frame", dashes="4 3" if label else "", radius=4)
             )
             out.append(arrow(end, "frame"))
-        for n, (call, frame, then) in enumerate(part.asks):
+        for n, (call, frame, then, _) in enumerate(part.asks):
             y0 = places[number, n]
             y1 = y0 + LINE * (1 + len(frame)) + PAD
             out.append(_question(call, frame, ask_x, y0, ask_wide))
