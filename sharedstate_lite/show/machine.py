@@ -122,10 +122,11 @@ def _parts(blocks: Mapping[int, BlockLike]) -> dict[int, _Part]:
 
 
 def _asking(block: BlockLike, then: BlockLike) -> int:
-    """Return which line of a block asks: the last that goes on in the block of the answer, or else the last."""
-    after = {n for n, _ in then.lines}
-    divided = [at for at, (n, _) in enumerate(block.lines) if n in after]
-    return divided[-1] if divided and block is not then else len(block.lines) - 1
+    """Return which line of a block asks: the last that goes on in the block of the answer, or the last before that."""
+    after = [n for n, _ in then.lines]
+    divided = [at for at, (n, _) in enumerate(block.lines) if n in after and block is not then]
+    before = [at for at, (n, _) in enumerate(block.lines) if after and n < after[0]]
+    return [len(block.lines) - 1, *before, *divided][-1]
 
 
 def _call(ask: Question) -> str:
