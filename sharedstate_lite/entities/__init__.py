@@ -32,7 +32,8 @@ Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is 
 references); ``split`` (statements to blocks); ``rules`` (what is refused); ``blocks`` (blocks to functions);
 ``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them); ``epochs``
 (transactions over bins) and ``locks`` (their peer); ``routes``, ``log``, ``http1`` and ``serve`` (a program behind
-HTTP) and ``export`` (that as a folder of its own). They need only the standard library.
+HTTP) and ``export`` (that as a folder of its own). They need only the standard library. ``on_spark`` (bins in Spark's
+state store) needs the library and PySpark, and is imported only by name.
 
     python -m sharedstate_lite.entities serve shop.py --port 8000 --data data
     python -m sharedstate_lite.entities export shop.py FOLDER

@@ -51,7 +51,7 @@ def export(source: Path, folder: Path) -> None:
     if runtime.exists() and runtime.samefile(here):
         raise ServeError(f"{folder} contains the runtime that runs this command; choose another folder")
     shutil.rmtree(runtime, ignore_errors=True)
-    shutil.copytree(here, runtime, ignore=shutil.ignore_patterns("spark*", "show*", "__pycache__"))
+    shutil.copytree(here, runtime, ignore=shutil.ignore_patterns("*spark*", "show*", "__pycache__"))
     (runtime.parent / "__init__.py").write_text("")
     shutil.copy(source, folder / source.name)
     (folder / "__main__.py").write_text(_MAIN.format(file=source.name, package=package))
