@@ -48,8 +48,8 @@ def append(line):
 def replay(path):
     """Read the log into `ROWS`, and open it for more lines.
 
-    A kill can tear the last line. Nobody has seen its rows, so it is removed. Raises SystemExit if another line is
-    damaged, or if another process uses the log.
+    A kill can tear the last line. No client has seen its rows, so it is removed. Raises SystemExit if another line
+    is damaged, or if another process uses the log.
     """
     log = open(path, "ab+")
     try:

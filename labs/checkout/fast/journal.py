@@ -3,7 +3,7 @@
 A record is a line of JSON. It describes a change, and the state of a service is the result of all changes in the order
 of the log. A service applies a record with the same function when it happens and when it replays the log.
 
-Nobody may see a change before its record is on the disk, because a crash would take it back. So an answer that
+A client may not see a change before its record is on the disk, because a crash would take it back. So an answer that
 depends on a change waits for the sync at the end of the turn (`then`). If the log cannot be written, the process ends,
 and the next one starts from what the log contains.
 
@@ -22,8 +22,8 @@ class Journal:
     def __init__(self, loop, folder, apply):
         """Replay the log in the folder, calling ``apply(*record)``, and open it for more records.
 
-        A crash may tear the last line. Nobody has seen its change, so it is removed. Raises SystemExit if another line
-        is damaged, or if another process uses the log.
+        A crash may tear the last line. No client has seen its change, so it is removed. Raises SystemExit if another
+        line is damaged, or if another process uses the log.
         """
         path = Path(folder, "log")
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)

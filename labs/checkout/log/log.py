@@ -18,7 +18,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 class Log:
     def __init__(self, path):
-        """Read the file. A kill can tear the last line: nobody has read it, so it is removed."""
+        """Read the file. A kill can tear the last line. No client has read that line, so it is removed."""
         self.file = open(path, "ab+")
         self.file.seek(0)
         self.lines = self.file.readlines()

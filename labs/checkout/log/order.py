@@ -27,7 +27,7 @@ class Orders(Fold):
         self.orders, self.prices = {}, {}
 
     def new(self, user, lines=()):
-        """An order that nobody has checked out. ``waiting`` has the offsets of the checkouts without an answer."""
+        """An order without a checkout. ``waiting`` has the offsets of the checkouts without an answer."""
         return {"user": user, "state": OPEN, "lines": list(lines), "waiting": []}
 
     def find(self, order):
@@ -52,7 +52,7 @@ class Orders(Fold):
         return {"msg": f"{n} orders"}
 
     def on_create_item(self, at, price):
-        """The order service asks nobody for a price: it reads the records of new items, too."""
+        """The order service does not ask for prices: it also reads the records of new items."""
         self.prices[f"item-{at}"] = price
 
     def on_batch_items(self, at, n, stock, price):

@@ -59,7 +59,7 @@ def change(order, **values):
 
 
 def new(user, lines=()):
-    """The row of an order that nobody has checked out."""
+    """The row of an order without a checkout."""
     return {"user": user, "state": OPEN, "attempt": "", "lines": list(lines)}
 
 
