@@ -25,13 +25,9 @@ from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
 from .submission.reading import FILE
-from .terms import PHASES, Limits
+from .terms import BUDGETS, PHASES, QUICK_STILL, WAITS, Limits
 
 _HERE = Path(__file__).resolve().parent.parent
-_STILL = 20.0
-"""`Limits.still` of --quick, in seconds."""
-_WAITS = 60.0
-"""Seconds that a run usually takes beyond its budget, because its phases wait until all effects are complete."""
 _EXITS = {"pass": OK, "fail": FAILED, "void": VOID}
 
 
@@ -111,12 +107,13 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
         raise UsageError(f"--phases: no such phase: {', '.join(map(repr, unknown))}; choose from {','.join(PHASES)}")
+    mode = "quick" if given.quick else "full"
     limits = Limits(
         timeout=given.timeout or Limits.timeout,
         ready=given.ready or Limits.ready,
         convergence=given.convergence or Limits.convergence,
-        still=given.convergence or (_STILL if given.quick else Limits.still),
-        budget=110.0 if given.quick else 700.0,
+        still=given.convergence or (QUICK_STILL if given.quick else Limits.still),
+        budget=BUDGETS[mode],
     )
     seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
     if seed < 0:
@@ -135,7 +132,6 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         except SubmissionError as error:
             submission, broken = Submission(path.resolve().name, None, {}), str(error)
     command = shlex.join(["python", "-m", "grader", *words])
-    mode = "quick" if given.quick else "full"
     return Wish(
         submission,
         phases,
@@ -161,7 +157,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
         wish = _wish(given, words, Path(scratch))
         share = sum(SHARES[phase] for phase in wish.phases)
-        usual = (wish.limits.budget + _WAITS) * share + MOST * wish.powercut
+        usual = (wish.limits.budget + WAITS) * share + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it

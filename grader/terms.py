@@ -160,3 +160,11 @@ class Limits:
     """The maximum size of all data folders together, in bytes."""
     files: int = 200_000
     """The maximum number of files in all data folders together."""
+
+
+BUDGETS = {"quick": 110.0, "full": 700.0}
+"""The time for the phases of a run, in seconds, by its mode."""
+QUICK_STILL = 20.0
+"""`Limits.still` of a quick run, in seconds."""
+WAITS = 60.0
+"""Seconds that a run usually takes beyond its budget, because its phases wait until all effects are complete."""
