@@ -1,11 +1,12 @@
-"""Checkout systems beside each other: labs/checkout/fast, the system that it replaced, and the exported entities.
+"""Checkout systems beside each other: labs/checkout/fast, and the exported program of labs/checkout/entities.
 
 Rows:
     cpu      microseconds of CPU for a checkout, of all processes of a system together, with 256 clients that each send
              the next checkout when the last one is answered
     rate     checkouts a second when 40,000 a second are offered for as long as it takes to send them
-    steady   the 99th percentile at 10,000 a second, from the time at which a checkout was due; beside it how late the
-             generator sends to a server that answers at once. Where that is more than 25 ms, the row has no ratio
+    steady   the 99th percentile at 10,000 a second, and of `fast` at 40,000 too, from the time at which a checkout was
+             due; beside it how late the generator sends to a server that answers at once. Where that is more than
+             25 ms, the row has no ratio
 
 The systems take turns, every other round in reverse order. A value is the median over the rounds. Each round starts the
 processes of a system on empty folders, without a sandbox, on this machine and over loopback; there is no replica.
@@ -19,6 +20,7 @@ import contextlib
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -45,10 +47,12 @@ from sharedstate_lite.entities.export import export  # noqa: E402
 ROWS = ["cpu", "rate", "steady"]
 PACKAGES = ["numpy"]
 ROOT = Path(__file__).resolve().parents[1]
-NEW, OLD, ENTITIES = "labs/checkout/fast", "bench/fast_before", "entities"
-CLIENTS, OVERLOAD, STEADY = 256, 40_000, 10_000
-CPU_RATIO, RATE_RATIO, P99_MS, LATE_MS = 1 / 0.85, 1.3, 50.0, 25.0
-"""What is asked of NEW against OLD, and at STEADY."""
+FAST, ENTITIES = "fast", "entities"
+CLIENTS, OVERLOAD = 256, 40_000
+STEADY = [(10_000, [FAST, ENTITIES]), (40_000, [FAST])]
+"""Rates, and the systems that are asked to keep them."""
+P99_MS, LATE_MS = 50.0, 25.0
+"""What is asked of them, and of the generator."""
 USERS, ITEMS, PRICE, ENOUGH = 997, 499, 3, 10**9
 READY = 30.0
 """Seconds for a process to accept connections."""
@@ -60,6 +64,8 @@ class System:
 
     urls: dict[str, str]
     pids: list[int]
+    data: Path = Path()
+    """A folder with the data of each process."""
 
     def cpu(self) -> float:
         """Seconds of CPU that its processes have taken so far."""
@@ -76,16 +82,26 @@ class System:
             found: dict[str, int] = json.loads(answer.read())
         return found
 
-    def send(self, generator: Generator, count: int, rate: float = 0.0) -> Result:
-        """Check out the orders 0 to count - 1: at a rate, in bursts of a block, or by CLIENTS in closed loops."""
+    def send(
+        self,
+        generator: Generator,
+        count: int,
+        rate: float = 0.0,
+        first: int = 0,
+        path: tuple[str, str] = ("/checkout/", ""),
+    ) -> Result:
+        """Check out ``count`` orders: at a rate, in bursts of a block, or by CLIENTS in closed loops.
+
+        ``first`` is the number of the first order. ``path`` is what stands before and after the number in the path.
+        """
         parts = urlsplit(self.urls["order"])
         host, port = str(parts.hostname), int(parts.port or 80)
-        end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: */*\r\nContent-Length: 0\r\n\r\n".encode()
-        shape = Shape(0, f"POST {parts.path}/checkout/".encode(), end)
+        end = f"{path[1]} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: */*\r\nContent-Length: 0\r\n\r\n".encode()
+        shape = Shape(0, f"POST {parts.path}{path[0]}".encode(), end)
         number = np.arange(count, dtype=np.int64)
         due = (number // BLOCK * (BLOCK * 1e9 / rate)).astype(np.int64) if rate else number * 0
         start, connections = time.monotonic_ns() + 300_000_000, 1024 if rate else CLIENTS
-        middles = [b"%d" % each for each in number]
+        middles = [b"%d" % each for each in number + first]
         limit = 120_000_000_000  # an overloaded system answers late, and a checkout that is not sent is not counted
         job = Job(
             [Target(host, port)], [shape], number * 0, middles, due, start, connections, timeout=limit, patience=limit
@@ -94,14 +110,14 @@ class System:
         result.due = due + start
         return result
 
-    def balanced(self, checkouts: int) -> bool:
-        """Whether all stock and all credit together have paid for exactly so many checkouts of one unit each."""
+    def balanced(self, units: int) -> bool:
+        """Whether all stock and all credit together have paid for exactly so many units."""
         for service, path, field, most, each in (
             ("payment", "/find_user/", "credit", USERS, PRICE),
             ("stock", "/find/", "stock", ITEMS, 1),
         ):
             spent = sum(ENOUGH - self.ask(service, f"{path}{name}")[field] for name in range(most))
-            if spent != checkouts * each:
+            if spent != units * each:
                 return False
         return True
 
@@ -136,7 +152,7 @@ def running(folder: Path, orders: int) -> Iterator[System]:
                     if process.poll() is not None or time.monotonic() > until:
                         raise child.Failed(f"{folder}: {each.name} does not accept connections") from None
                     time.sleep(0.02)
-        system = System({service: places.fill(url) for service, url in submission.urls.items()}, pids)
+        system = System({service: places.fill(url) for service, url in submission.urls.items()}, pids, scratch)
         system.ask("payment", f"/batch_init/{USERS}/{ENOUGH}", "POST")
         system.ask("stock", f"/batch_init/{ITEMS}/{ENOUGH}/{PRICE}", "POST")
         system.ask("order", f"/batch_init/{orders}/{ITEMS}/{USERS}/{PRICE}", "POST")
@@ -147,18 +163,18 @@ class Bench:
     """The systems, and each row's measurement."""
 
     def __init__(self, quick: bool, entities: Path) -> None:
-        self.rounds, self.count = (2, 6_000) if quick else (5, 30_000)
-        self.folders = {NEW: ROOT / NEW, OLD: ROOT / OLD, ENTITIES: entities}
+        self.rounds, self.count, self.seconds = (2, 6_000, 0.6) if quick else (5, 30_000, 3.0)
+        self.folders = {FAST: ROOT / "labs" / "checkout" / "fast", ENTITIES: entities}
 
     def rounds_of(
-        self, count: int, rate: float, figure: Callable[[Result, float], float]
-    ) -> tuple[dict[str, list[float]], bool]:
-        """For each system, ``figure(result, seconds of CPU)`` of each round; and whether all answers were right."""
-        figures: dict[str, list[float]] = {name: [] for name in self.folders}
+        self, names: Sequence[str], count: int, rate: float, figure: Callable[[Result, float], float]
+    ) -> tuple[dict[str, float], bool]:
+        """For each system, the median of ``figure(result, seconds of CPU)``; and whether all answers were right."""
+        figures: dict[str, list[float]] = {name: [] for name in names}
         right, generator = True, Generator()
         try:
             for number in range(self.rounds):
-                for name in list(self.folders)[:: -1 if number % 2 else 1]:
+                for name in list(names)[:: -1 if number % 2 else 1]:
                     with running(self.folders[name], count) as system:
                         before = system.cpu()
                         result = system.send(generator, count, rate)
@@ -166,49 +182,59 @@ class Bench:
                         right &= bool((result.status == 200).all()) and system.balanced(count)
         finally:
             generator.close()
-        return figures, right
-
-    def row(self, what: str, unit: str, figures: dict[str, list[float]], good: bool, less: bool) -> measure.Row:
-        """NEW beside its peers."""
-        found = {name: measure.median(values) for name, values in figures.items()}
-        value, target = found.pop(NEW), CPU_RATIO if less else RATE_RATIO
-        return measure.compared(what, value, unit, found, against=OLD, target=target, less=less, equal=good)
+        return {name: statistics.median(values) for name, values in figures.items()}, right
 
     def cpu(self) -> list[measure.Row]:
         """CPU a checkout, in a closed loop."""
-        figures, good = self.rounds_of(self.count, 0.0, lambda result, cpu: 1e6 * cpu / len(result.status))
-        return [self.row(f"CPU a checkout, {CLIENTS} clients", "us", figures, good, less=True)]
+        found, good = self.rounds_of([*self.folders], self.count, 0.0, cpu_us)
+        what, value = f"fast: CPU a checkout, {CLIENTS} clients", found.pop(FAST)
+        return [measure.compared(what, value, "us", found, against=ENTITIES, less=True, equal=good)]
 
     def rate(self) -> list[measure.Row]:
         """Checkouts a second, from the first due time to the last answer."""
-
-        def figure(result: Result, cpu: float) -> float:
-            return len(result.status) / (int(result.done.max() - result.due[0]) / 1e9)
-
-        figures, good = self.rounds_of(self.count, OVERLOAD, figure)
-        return [self.row(f"rate, {OVERLOAD:,}/s offered", "checkouts/s", figures, good, less=False)]
+        found, good = self.rounds_of([*self.folders], self.count, OVERLOAD, per_second)
+        what, value = f"fast: rate, {OVERLOAD:,}/s offered", found.pop(FAST)
+        return [measure.compared(what, value, "checkouts/s", found, against=ENTITIES, equal=good)]
 
     def steady(self) -> list[measure.Row]:
-        """The 99th percentile at STEADY."""
-        with load.Server() as server:
-            generator = Generator()
-            try:
-                empty = System({"order": f"http://127.0.0.1:{server.port}"}, [])
-                sent = empty.send(generator, self.count, STEADY)
-            finally:
-                generator.close()
-        late = float(np.percentile((sent.sent - sent.due) / 1e6, 99))
-        figures, good = self.rounds_of(
-            self.count, STEADY, lambda result, cpu: float(np.percentile((result.done - result.due) / 1e6, 99))
-        )
-        found: dict[str, float | None] = {name: measure.median(values) for name, values in figures.items()}
-        value, goal = found.pop(NEW), "the goal" if late <= LATE_MS else None
-        peers = {**found, "the goal": P99_MS, "lateness of the generator": late}
-        return [
-            measure.compared(
-                f"p99 at {STEADY:,}/s", value, "ms", peers, against=goal, target=1.0, less=True, equal=good
-            )
-        ]
+        """The 99th percentile at each rate of STEADY."""
+        rows = []
+        for rate, names in STEADY:
+            count = int(self.seconds * rate)
+            late = lateness(count, rate)
+            found, good = self.rounds_of(names, count, rate, p99_ms)
+            goal = "the goal" if late <= LATE_MS else None
+            peers = {"the goal": P99_MS, "lateness of the generator": late}
+            for name, value in found.items():
+                what = f"{name}: p99 at {rate:,}/s"
+                rows.append(measure.compared(what, value, "ms", peers, against=goal, target=1.0, less=True, equal=good))
+        return rows
+
+
+def cpu_us(result: Result, cpu: float) -> float:
+    """Microseconds of CPU a request."""
+    return 1e6 * cpu / len(result.status)
+
+
+def per_second(result: Result, cpu: float) -> float:
+    """Requests a second, from the first due time to the last answer."""
+    return len(result.status) / (int(result.done.max() - result.due[0]) / 1e9)
+
+
+def p99_ms(result: Result, cpu: float) -> float:
+    """The 99th percentile of the milliseconds from when a request was due to its answer."""
+    return float(np.percentile((result.done - result.due) / 1e6, 99))
+
+
+def lateness(count: int, rate: float) -> float:
+    """How many milliseconds late the generator sends to a server that answers at once, as the 99th percentile."""
+    with load.Server() as server:
+        generator = Generator()
+        try:
+            sent = System({"order": f"http://127.0.0.1:{server.port}"}, []).send(generator, count, rate)
+        finally:
+            generator.close()
+    return float(np.percentile((sent.sent - sent.due) / 1e6, 99))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

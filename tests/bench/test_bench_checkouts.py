@@ -12,10 +12,9 @@ from grader.wire.client import Generator
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the systems need epoll: run this on Linux")
 
 
-@pytest.mark.parametrize("name", [checkouts.NEW, checkouts.OLD])
-def test_a_system_is_driven_and_audited(name: str) -> None:
+def test_a_system_is_driven_and_audited() -> None:
     """All checkouts of a closed and of an open loop are answered and paid for; a balance that is wrong is seen."""
-    with checkouts.running(checkouts.ROOT / name, 72) as system:
+    with checkouts.running(checkouts.ROOT / "labs" / "checkout" / "fast", 72) as system:
         generator = Generator()
         try:
             before = system.cpu()
