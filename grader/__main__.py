@@ -13,21 +13,27 @@ if not sys.flags.safe_path and sys.path and sys.path[0] != _HERE:
 
 import importlib  # noqa: E402
 
-_COMMANDS = {"check": "student", "lab": "lab", "class": "classroom", "one": "classroom", "grades": "classroom"}
-"""The room of each command of the labs. Its module ``command`` has ``main(args) -> int``."""
+_COMMANDS = {
+    "check": "student.command",
+    "lab": "lab.command",
+    "class": "classroom.command",
+    "one": "classroom.single",
+    "grades": "classroom.command",
+}
+"""The module of each command of the labs, which has ``main(args) -> int``."""
 
 
 def main(words: list[str]) -> int:
     """Run the command line ``words`` (without the program name) and return the exit status."""
-    room = _COMMANDS.get(words[0], "") if words else ""
+    name = _COMMANDS.get(words[0], "cli") if words else "cli"
     try:
-        module = importlib.import_module(f"grader.{room}.command" if room else "grader.cli")
+        module = importlib.import_module(f"grader.{name}")
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("grader."):
             raise
         print("python -m grader: this copy of the grader has one command: python -m grader check", file=sys.stderr)
         return 64
-    status: int = module.main(words if room in ("", "classroom") else words[1:])
+    status: int = module.main(words[1:] if name in ("student.command", "lab.command") else words)
     return status
 
 

@@ -1,4 +1,4 @@
-"""The commands `class`, `one` and `grades`."""
+"""The commands `class` and `grades`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import fcntl
 import os
 import shlex
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,20 +14,19 @@ from decimal import Decimal
 from pathlib import Path
 
 from .. import statuses
-from ..errors import UsageError, VoidError
+from ..errors import UsageError
 from ..lab.bundle import read_bundle
 from ..report.words import counted
-from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
 from .collect import RULES, collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out
 from .late import read_course
-from .one import as_handed, one
 from .points import read_adjust, read_rubric
-from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, read, write
+from .results import GRADED, VOID, as_json, grader_hash, read, write
 from .roster import Student, read_roster
-from .run import ALL, Grading, chosen, enrol, run_of, same_lab, scratch_folder
+from .run import ALL, Grading, chosen, enrol, run_of, same_lab
+from .single import best_tier, how, only_on_linux, scratch_folder
 from .tables import write_all
 
 
@@ -57,10 +55,6 @@ def _parser() -> Parser:
         each.add_argument("--rubric", type=Path, help="rubric.toml: other points, policies")
         each.add_argument("--adjust", type=Path, help="adjust.csv: id, lab, points, reason")
         each.add_argument("--allow-lower", action="store_true", help="let a regrade give fewer points than before")
-    single = commands.add_parser("one", help="grade one submission")
-    single.add_argument("submission", type=Path)
-    single.add_argument("--lab", type=Path, required=True, metavar="BUNDLE")
-    single.add_argument("--results", type=Path, metavar="FILE", help="the result (default: the terminal)")
     return parser
 
 
@@ -71,16 +65,14 @@ def _jobs(text: str) -> int:
 
 
 def main(words: list[str]) -> int:
-    """Run a command line that begins with class, one or grades, and return the exit status."""
+    """Run a command line that begins with class or grades, and return the exit status."""
     stopped = "interrupted; the same command continues where this one has stopped"
     return status_of(f"python -m grader {words[0]}", lambda: _run(words), stopped)
 
 
 def _run(words: list[str]) -> int:
     given = _parser().parse_args(words)
-    if sys.platform != "linux" and given.what != "grades":
-        raise UsageError("submissions are graded only on Linux, because of its sandbox; on Windows, use WSL")
-    run: Callable[..., int] = {"class": _class, "one": _one, "grades": _grades}[given.what]
+    run: Callable[..., int] = {"class": _class, "grades": _grades}[given.what]
     return run(given, words)
 
 
@@ -106,6 +98,7 @@ def _locked(out: Path) -> Iterator[None]:
 
 
 def _class(given: argparse.Namespace, words: list[str]) -> int:
+    only_on_linux()
     bundle = read_bundle(given.lab.absolute())
     course, adjust = read_course(given.course), read_adjust(given.adjust)
     rubric = read_rubric(given.rubric, bundle.points)
@@ -124,9 +117,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             unpacked.mkdir(mode=0o700)
             found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
-            tier, weak = _tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
-            how = tier.name if weak or tier.number < 3 else "each submission runs as a user of its own"
-            print(f"names: {found.rule}; sandbox: tier {tier.number}, {how}", file=sys.stderr)
+            tier, weak = best_tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
+            print(f"names: {found.rule}; sandbox: tier {tier.number}, {how(tier, weak)}", file=sys.stderr)
             for name in found.left_out:
                 print(f"left out: {name} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
             about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found.submissions)
@@ -142,18 +134,6 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         said = f"results from an earlier version of the grader or the lab: {old}"
         print(f"{said}; --regrade changed runs them again")
     return status
-
-
-def _tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:
-    """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
-    place = scratch / "choose"
-    place.mkdir()
-    tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
-    sandbox.close()
-    if (why := no_grades(tier, secret)) and not ungraded:
-        said = f"no sandbox that is good enough for grades works here: {why}"
-        raise VoidError(f"{said}. With --ungraded, submissions run without a gradebook")
-    return tier, bool(why)
 
 
 def _noted(out: Out, given: argparse.Namespace) -> Out:
@@ -184,24 +164,6 @@ def _told(rows: Sequence[Row], out: Out) -> int:
     if states[VOID]:
         return statuses.VOID
     return statuses.FAILED if any(row.score is None for row in rows) else statuses.OK
-
-
-def _one(given: argparse.Namespace, words: list[str]) -> int:
-    bundle = read_bundle(given.lab.absolute())
-    if not given.submission.exists():
-        raise UsageError(f"{given.submission} is missing; give a folder, .zip, .py or .ipynb")
-    files = as_handed(given.submission.absolute(), bundle.lab["hand_in"])
-    key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
-    with scratch_folder({}) as scratch:
-        tier, _ = _tier(scratch, False, (given.lab,))
-        place = scratch / uuid.uuid4().hex
-        place.mkdir()
-        found = one(files, bundle, key, tier, place)
-    if given.results:
-        write(given.results, as_json(found))
-    else:
-        print(encoded(as_json(found)).decode(), end="")
-    return {GRADED: statuses.OK, VOID: statuses.VOID}.get(found["status"], statuses.FAILED)
 
 
 def _grades(given: argparse.Namespace, words: list[str]) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,26 +38,9 @@ from .results import (
 )
 from .roster import Student
 
-_SCRATCH = "grader-class-"
 _EVERY = 5.0
 """Seconds between two lines of progress if the output is not a terminal."""
 ALL, CHANGED = "all", "changed"
-
-
-@contextmanager
-def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
-    """Make a folder that other users can pass through but not list. Remove it, and one that a killed run has left."""
-    top = Path(tempfile.gettempdir())
-    left = Path(run.get("scratch") or top / "none")
-    if left.parent == top and left.name.startswith(_SCRATCH) and left.is_dir() and left.lstat().st_uid == os.geteuid():
-        shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=_SCRATCH))
-    made.chmod(0o711)
-    run["scratch"] = str(made)
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:

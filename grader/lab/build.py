@@ -3,6 +3,7 @@
 student/       solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, and grader/, which checks
 solution/      solution.py and lab.ipynb, with the cells for teachers
 bundle/        what a class is graded with
+gradescope.zip an autograder for Gradescope, with the bundle
 proof.json     what each wrong solution answers
 """
 
@@ -21,6 +22,7 @@ from ..errors import UsageError
 from ..student.files import FILES
 from .bundle import digest
 from .fields import HAND_IN, TOTAL
+from .gradescope import NAME, packed
 from .master import PUBLIC, Master, disagreements, read
 from .notebook import run
 from .prove import Proof, Say, prove
@@ -57,6 +59,8 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
             _write(made / "solution", teachers)
             _write(made / "bundle", bundle)
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
+            (made / NAME).write_bytes(packed(bundle))
+            (made / NAME).chmod(0o600)
             summary = {"version": 1, "lab": master.lab["number"], "bundle": bundle["hash"].strip()}
             _write(made, {PROOF: _json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
     return proof

@@ -46,7 +46,7 @@ def _run(args: list[str]) -> int:
         return FAILED
     except OSError as error:
         raise VoidError(f"this machine could not build it: {error}") from error
-    print(f"{out}: student/, solution/, bundle/, proof.json")
+    print(f"{out}: student/, solution/, bundle/, gradescope.zip, proof.json")
     print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
     if proof.untested:
         print(f"  no wrong solution fails first at {', '.join(proof.untested)}")

@@ -7,6 +7,7 @@ import select
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from .allowance import IDLE, Allowance
 from .answers import BAD, CRASH, TIMEOUT, Answer
 from .protocol import MOST, Asks, LateError, OverError, ask, encode
 
+_PYTHON = f"python3.{sys.version_info.minor}"
+"""The grader's version: `python3` can be an older one."""
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
 START = 60.0
 """The time limit in seconds for a process to start in the sandbox. This time is not counted as the student's."""
@@ -121,7 +124,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
         # -u: a killed process loses its buffered output. -s -S: only the standard library can be imported.
-        words = ("python3", "-P", "-s", "-S", "-u", "-B", "-c", _CHILD, str(self._folder), self._module, str(MOST))
+        words = (_PYTHON, "-P", "-s", "-S", "-u", "-B", "-c", _CHILD, str(self._folder), self._module, str(MOST))
         env = {"PYTHONHASHSEED": "0"}  # so that answers do not depend on the order of a set
         command = Command(
             self._module, words, self._data, output, env, self._data, (self._data,), (), theirs.fileno(), self._limits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grader.classroom.command import main
+from grader.__main__ import main
 from grader.lab.bundle import digest
 
 CHECKS = '''

@@ -246,7 +246,8 @@ def test_one(teacher: Teacher, tmp_path: Path) -> None:
     for id, status in (("s0001", 0), ("s0002", 1)):
         told = tmp_path / f"{id}.json"
         assert teacher.run("one", subs / id, "--lab", teacher.lab, "--results", told) == status
-        same = json.loads(told.read_text())
+        same = json.loads(teacher.said[teacher.said.index("{") : teacher.said.rindex("}") + 1])
+        assert sum(test["score"] for test in json.loads(told.read_text())["tests"]) == 70 - 70 * status
         assert {**same, "submission": ""} == {**teacher.result(id), "submission": ""}
     assert teacher.run("one", subs / "s0003", "--lab", teacher.lab) == 64
     assert teacher.run("one", subs / "s0001", "--lab", subs) == 64

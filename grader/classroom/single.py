@@ -1,0 +1,98 @@
+"""The command `one`: judge one submission, also on Gradescope. It needs the standard library only.
+
+`class` uses `scratch_folder` and `best_tier`, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .. import statuses
+from ..errors import UsageError, VoidError
+from ..lab.bundle import read_bundle
+from ..sandbox import LAB, Tier, choose, no_grades
+from ..statuses import Parser, status_of
+from . import gradescope
+from .one import as_handed, one, waited
+from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
+
+_SCRATCH = "grader-class-"
+
+
+def main(words: list[str]) -> int:
+    """Run a command line that begins with one, and return the exit status."""
+    return status_of("python -m grader one", lambda: _run(words[1:]), "interrupted")
+
+
+def _run(words: list[str]) -> int:
+    parser = Parser(prog="python -m grader one", description="Grade one submission to a lab, and print its result.")
+    parser.add_argument("submission", type=Path, help="a folder, .zip, .py or .ipynb")
+    parser.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help="what `lab build` has written")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="also write Gradescope's results.json")
+    given = parser.parse_args(words)
+    only_on_linux()
+    bundle = read_bundle(given.lab.absolute())
+    if not given.submission.exists():
+        raise UsageError(f"{given.submission} is missing; give a folder, .zip, .py or .ipynb")
+    files = as_handed(given.submission.absolute(), bundle.lab["hand_in"])
+    key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
+    with scratch_folder({}) as scratch:
+        tier, _ = best_tier(scratch, False, (given.lab,))
+        print(f"sandbox: tier {tier.number}, {how(tier)}", file=sys.stderr)
+        for _ in range(2):  # as `class` does
+            place = scratch / uuid.uuid4().hex
+            place.mkdir()
+            found = one(files, bundle, key, tier, place)
+            if not waited(found):
+                break
+    print(encoded(as_json(found)).decode(), end="")
+    if given.results and found["status"] != VOID:  # without the file, Gradescope reports a failure and no score
+        write(given.results, gradescope.results(found, bundle.points))
+    return {GRADED: statuses.OK, VOID: statuses.VOID}.get(found["status"], statuses.FAILED)
+
+
+def only_on_linux() -> None:
+    """Raise UsageError on other systems."""
+    if sys.platform != "linux":
+        raise UsageError("submissions are graded only on Linux, because of its sandbox; on Windows, use WSL")
+
+
+@contextmanager
+def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
+    """Make a folder that other users can pass through but not list. Remove it, and one that a killed run has left."""
+    top = Path(tempfile.gettempdir())
+    left = Path(run.get("scratch") or top / "none")
+    if left.parent == top and left.name.startswith(_SCRATCH) and left.is_dir() and left.lstat().st_uid == os.geteuid():
+        shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+    made.chmod(0o711)
+    run["scratch"] = str(made)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def best_tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:
+    """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
+    place = scratch / "choose"
+    place.mkdir()
+    tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
+    sandbox.close()
+    if (why := no_grades(tier, secret)) and not ungraded:
+        said = f"no sandbox that is good enough for grades works here: {why}"
+        raise VoidError(f"{said}. With `class --ungraded`, submissions run without a gradebook")
+    return tier, bool(why)
+
+
+def how(tier: Tier, weak: bool = False) -> str:
+    """Return what keeps submissions apart, in words."""
+    return tier.name if weak or tier.number < 3 else "each submission runs as a user of its own"
