@@ -19,7 +19,8 @@ import yaml
 from ..errors import SubmissionError, UsageError
 from ..submission.archive import unpack
 from .one import ARCHIVES, Files, as_handed
-from .roster import Student, folded, wrong_id
+from .results import hash_of
+from .roster import folded, wrong_id
 
 _MOST_BYTES, _MOST_FILES = 4_000_000_000, 400_000
 """The maximum size and number of files of an LMS's zip."""
@@ -66,11 +67,12 @@ class _Entry:
 
 
 def collect(
-    place: Path, rule: str, take: str, roster: Mapping[str, Student], hand_in: Sequence[str], scratch: Path
+    place: Path, rule: str, take: str, known: Mapping[str, str], hand_in: Sequence[str], scratch: Path
 ) -> Collection:
     """Return the submissions in a folder or zip. Raises UsageError if there are none, or no rule fits their names.
 
-    ``rule``: one of RULES, a regular expression, or "" to try RULES; ``scratch``: where a zip is unpacked.
+    ``rule``: one of RULES, a regular expression, or "" to try RULES; ``known``: what `known_ids` returns; ``scratch``:
+    where a zip is unpacked.
     """
     there = _paths(place, scratch, hand_in)
     paths = [path for path in there if (path.is_dir() or path.suffix in _KINDS) and _ONLINE_TEXT not in path.name]
@@ -78,13 +80,13 @@ def collect(
     if not paths:
         raise UsageError(f"{_EMPTY}; {place} has {', '.join(left_out[:5]) or 'nothing'}")
     entries, rule = _named(paths, rule)
-    known = {folded(word): one.id for one in roster.values() for word in (one.lms_id, one.id) if word}
     groups: dict[str, list[_Entry]] = {}
     for entry in entries:
         if why := wrong_id(entry.id):
             raise UsageError(f"{entry.path.name!r}: the id {entry.id!r} {why}; rename it, or choose another --names")
         groups.setdefault(known.get(folded(entry.id), folded(entry.id)), []).append(entry)
-    found = [_submission(id if id in roster else those[0].id, those, take, hand_in) for id, those in groups.items()]
+    ids = set(known.values())
+    found = [_submission(id if id in ids else those[0].id, those, take, hand_in) for id, those in groups.items()]
     return Collection(sorted(found, key=lambda one: one.id), rule, left_out)
 
 
@@ -209,6 +211,8 @@ def _submission(id: str, entries: list[_Entry], take: str, hand_in: Sequence[str
     if "" not in rests and len(rests) == len(entries):  # the files of one submission
         files = [(entry.rest, entry.path) for entry in entries]
         return Submission(id, entries[0].path.name, files, max(times, default=None))
+    if len(entries) > 1 and len({(entry.time, hash_of([("", entry.path)])) for entry in entries}) == 1:
+        entries = entries[:1]  # each member of a team has handed in the same
     if len(entries) > 1 and (not take or len(times) < len(entries)):
         names = ", ".join(entry.path.name for entry in entries)
         mend = ", because not all times are known" if take else ", or use --take newest if the times are known"

@@ -23,11 +23,12 @@ from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out
 from .late import read_course
 from .points import read_adjust, read_rubric
-from .results import GRADED, VOID, as_json, grader_hash, read, write
-from .roster import Student, read_roster
+from .results import GRADED, VOID, as_json, read, write
+from .roster import Student, known_ids, read_roster
 from .run import ALL, Grading, chosen, enrol, run_of, same_lab
 from .single import best_tier, how, only_on_linux, scratch_folder
 from .tables import write_all
+from .teams import FULL, LAB, NUMBER, QUICK, Checkouts, checkout, seed_of, tier_for_systems
 
 
 def _parser() -> Parser:
@@ -35,10 +36,14 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(dest="what", required=True)
     grade = commands.add_parser("class", help="grade all submissions of a class")
     grade.add_argument("submissions", type=Path, help="a folder of submissions, or the LMS's .zip")
-    grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help="what `lab build` has written")
+    told = "what `lab build` has written, or 6 for the checkout"
+    grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help=told)
+    length = grade.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="lab 6: about 3 minutes a team (the default)")
+    length.add_argument("--full", action="store_true", help="lab 6: about 13 minutes a team, with all faults")
     grade.add_argument("--out", type=Path, required=True, help="the folder for results, gradebook and feedback")
     grade.add_argument("--roster", type=Path, help="the students: id, name, team, lms_id")
-    grade.add_argument("--jobs", type=_jobs, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    grade.add_argument("--jobs", type=_jobs, help="processes (default: one for each core)")
     grade.add_argument("--names", default="", help=f"{', '.join(RULES)} or a regular expression")
     grade.add_argument("--take", choices=["newest"], default="", help="of several submissions of one id")
     grade.add_argument("--only", metavar="IDS", help="grade only these, separated by commas")
@@ -99,7 +104,13 @@ def _locked(out: Path) -> Iterator[None]:
 
 def _class(given: argparse.Namespace, words: list[str]) -> int:
     only_on_linux()
-    bundle = read_bundle(given.lab.absolute())
+    systems = str(given.lab) == LAB
+    if not systems and (given.quick or given.full):
+        raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
+    if systems and given.jobs not in (None, 1):
+        said = "systems are graded one at a time, because they would slow each other down"
+        raise UsageError(f"--jobs {given.jobs}: {said}; leave it out")
+    bundle = checkout(seed_of(given.out)) if systems else read_bundle(given.lab.absolute())
     course, adjust = read_course(given.course), read_adjust(given.adjust)
     rubric = read_rubric(given.rubric, bundle.points)
     roster = read_roster(given.roster) if given.roster else None
@@ -111,25 +122,35 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         run = read(given.out / RUN) or {}
         same_lab(run, bundle, given.regrade or "", given.out)
         if roster is None:  # the one of an earlier run, so that ids stay the same
-            roster = {id: Student(id, lms_id=lms_id) for id, lms_id in run.get("roster", {}).items()}
+            known, of = run.get("roster", {}).items(), run.get("teams", {})
+            roster = {id: Student(id, team=of.get(id, ""), lms_id=lms_id) for id, lms_id in known}
+        ids = known_ids(roster, teams=systems)
         with scratch_folder(run) as scratch:
             unpacked = scratch / "given"
             unpacked.mkdir(mode=0o700)
-            found = collect(given.submissions, given.names, given.take, roster, bundle.lab["hand_in"], unpacked)
+            found = collect(given.submissions, given.names, given.take, ids, bundle.lab["hand_in"], unpacked)
             only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
-            tier, weak = best_tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
-            print(f"names: {found.rule}; sandbox: tier {tier.number}, {how(tier, weak)}", file=sys.stderr)
+            if systems:
+                tier, weak = tier_for_systems(scratch, given.ungraded)
+            else:
+                tier, weak = best_tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
+            told = tier.name if systems else how(tier, weak)
+            print(f"names: {found.rule}; sandbox: tier {tier.number}, {told}", file=sys.stderr)
             for name in found.left_out:
                 print(f"left out: {name} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
             about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found.submissions)
-            enrol(given.out, about, roster)
+            enrol(given.out, about, roster, systems)
             if run.get("ungraded") and not weak:
                 about["regrading"], given.regrade = "", ALL
-            Grading(given.out, bundle, tier, given.jobs, about, scratch).grade(found, only, given.regrade or "")
+            if systems:
+                grading: Grading = Checkouts(given.out, bundle, tier, 1, about, scratch, FULL if given.full else QUICK)
+            else:
+                grading = Grading(given.out, bundle, tier, given.jobs or os.cpu_count() or 1, about, scratch)
+            grading.grade(found, only, given.regrade or "")
         out = _noted(read_out(given.out), given)
         rows = write_all([out], course, rubric, adjust)[bundle.number]
     status = _told(rows, out)
-    now = {"bundle": bundle.hash, "grader": grader_hash()}
+    now = {"bundle": bundle.hash, "grader": grading.grader()}
     if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
         said = f"results from an earlier version of the grader or the lab: {old}"
         print(f"{said}; --regrade changed runs them again")
@@ -175,7 +196,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             stack.enter_context(_locked(folder))
             if given.roster:
                 run = read(folder / RUN) or {}
-                enrol(folder, run, read_roster(given.roster))
+                enrol(folder, run, read_roster(given.roster), run["lab"]["number"] == NUMBER)
                 write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
@@ -183,8 +204,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
         if given.fill:
             _fill(given, rows[outs[-1].lab], outs[-1])
         if given.feedback_zip:
-            entries = {id: one["entry"] for id, one in outs[-1].run["submissions"].items()}
-            write(given.feedback_zip, feedback_zip(outs[-1].folder, entries))
+            write(given.feedback_zip, feedback_zip(*outs[-1].feedback()))
     return max(_told(rows[out.lab], out) for out in outs)
 
 

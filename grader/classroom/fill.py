@@ -96,14 +96,18 @@ def _agree(row: Sequence[str], header: Sequence[str], at: int, column: str, of: 
             raise UsageError(f"{said}; set the maximum in the LMS, or the points in rubric.toml, and export again")
 
 
-def feedback_zip(folder: Path, entries: Mapping[str, str]) -> bytes:
-    """Return a zip of all feedback pages. ``entries``: the folder of each student in the LMS, by id."""
+def feedback_zip(files: Mapping[str, Mapping[str, Path]], entries: Mapping[str, str]) -> bytes:
+    """Return a zip of all feedback pages.
+
+    ``files``: each student's files by their names in the zip, by id; ``entries``: their folders in the LMS, by id.
+    """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
-        for page in sorted((folder / "submissions").glob("*/feedback.html")):
-            match = re.match(r".*_\d+_assignsubmission_file", entries.get(page.parent.name, ""), re.S)
-            top = f"{match[0]}_" if match else page.parent.name  # all versions of Moodle take the last underscore
-            info = zipfile.ZipInfo(f"{top}/feedback.html", _EPOCH)
-            info.external_attr, info.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
-            packed.writestr(info, page.read_bytes())
+        for id in sorted(files):
+            match = re.match(r".*_\d+_assignsubmission_file", entries.get(id, ""), re.S)
+            top = f"{match[0]}_" if match else id  # all versions of Moodle take the last underscore
+            for name, path in files[id].items():
+                info = zipfile.ZipInfo(f"{top}/{name}", _EPOCH)
+                info.external_attr, info.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+                packed.writestr(info, path.read_bytes())
     return out.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,6 +47,35 @@ class Out:
     def points(self) -> dict[str, Decimal]:
         """The points of the bundle."""
         return {check: Decimal(points) for check, points in self.run["points"].items()}
+
+    def place(self, id: str) -> str:
+        """Return the name of the folder in submissions/ that has a student's result: the id or, in lab 6, the team."""
+        return str(self.run.get("teams", {}).get(id, id))
+
+    def page(self, id: str) -> Path:
+        """Return the feedback page of a student. Each member of a team has one."""
+        place = self.place(id)
+        return self.folder / "submissions" / place / ("feedback.html" if place == id else f"feedback-{id}.html")
+
+    def feedback(self) -> tuple[dict[str, dict[str, Path]], dict[str, str]]:
+        """Return the files that each student gets back, by their names, and the student's folder in the LMS.
+
+        The LMS knows the folder of the student who has handed in. That of another member differs in the number.
+        """
+        about, files, entries = self.run["submissions"], {}, {}
+        for id in {*self.run.get("teams", {}), *self.newest}:
+            place, page = self.place(id), self.page(id)
+            if page.is_file():
+                report = self.newest[place].get("report")
+                files[id] = {"feedback.html": page} | ({report: page.parent / report} if report else {})
+                entry, own = about.get(place, {}).get("entry", ""), self.run["roster"].get(id, "")
+                entries[id] = re.sub(r"_\d+(?=_assignsubmission_file)", f"_{own}", entry) if own else entry
+        return files, entries
+
+    def earned(self, found: Found, rubric: Rubric) -> Decimal | None:
+        """Return the points of a result. A checkout that breaks a safety rule has at most those of the lab's cap."""
+        got = earned(found, rubric.of(self.points), rubric)
+        return got if got is None or not found.get("unsafe") else min(got, Decimal(self.run["lab"]["cap"]))
 
 
 @dataclass(frozen=True)
@@ -98,14 +128,14 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
     rows = {}
     for lab in sorted(labs, key=lambda lab: (course.due[lab].timestamp() if lab in course.due else 0, lab)):
         out = labs[lab]
-        ids = sorted({*out.newest, *out.run["roster"]})
+        ids = sorted({*out.newest} - {*out.run.get("teams", {}).values()} | {*out.run["roster"]})
         rows[lab] = [_row(id, out, course, rubric, adjust, left) for id in ids]
     return rows
 
 
 def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
-    points, (found, kept) = rubric.of(out.points), _counted(id, out, rubric)
-    got, of = earned(found, points, rubric), sum(points.values(), Decimal(0))
+    found, kept = _counted(out.place(id), out, rubric)
+    got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
     adjusted = adjust.get((id, out.lab), ())
     if got is None or found["status"] != GRADED:
         return Row(id, out.lab, found, got, of, adjusted=adjusted, kept=kept)
@@ -120,17 +150,17 @@ def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
 def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
     """Return the result that counts: the newest one, or an earlier one of the same submission with more points."""
     newest = out.newest.get(id) or fresh(out.lab, {"submission": "", "bundle": "", "grader": ""}, 0, MISSING)
-    points, best, kept = rubric.of(out.points), newest, False
+    best, kept = newest, False
     for found in out.earlier.get(id, [])[out.run["lowered"].get(id, 0) :]:
         same = found["status"] == GRADED and found["submission"] == newest["submission"]
-        if same and (earned(found, points, rubric) or 0) > (earned(best, points, rubric) or -1):
+        if same and (out.earned(found, rubric) or 0) > (out.earned(best, rubric) or -1):
             best, kept = found, True
     return best, kept
 
 
 def time_of(out: Out, id: str) -> datetime | None:
     """Return when a submission was handed in; None if that is not known."""
-    time = out.run["submissions"].get(id, {}).get("time")
+    time = out.run["submissions"].get(out.place(id), {}).get("time")
     return None if time is None else datetime.fromisoformat(time)
 
 
@@ -161,6 +191,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, i
     found = []
     for row in rows:
         why, _, mend = row.found["why"].rpartition("; ")
+        if (place := out.place(row.id)) != row.id and why:
+            why = f"{place}: {why}"
         if row.status == MISSING:
             found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
         elif row.status != GRADED:
@@ -176,11 +208,12 @@ def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, i
 
 def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
     """Return changes.csv: how the newest result of a submission differs from the one before."""
-    lines, points = [], rubric.of(out.points)
+    lines = []
     for row in rows:
-        if not out.earlier.get(row.id):
+        place = out.place(row.id)
+        if not out.earlier.get(place):
             continue
-        before, newest = out.earlier[row.id][-1], out.newest[row.id]
+        before, newest = out.earlier[place][-1], out.newest[place]
         if all(before[name] == newest[name] for name in ("submission", "status", "checks")):
             continue
         had, has = ({check["check"]: check["outcome"] for check in one["checks"]} for one in (before, newest))
@@ -191,6 +224,6 @@ def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
         ]
         why = "another submission" if before["submission"] != newest["submission"] else "graded again"
         counts = "earlier" if row.kept else "newest"
-        was, now = (number(earned(one, points, rubric)) for one in (before, newest))
+        was, now = (number(out.earned(one, rubric)) for one in (before, newest))
         lines.append((row.id, row.lab, why, was, now, counts, ", ".join(said)))
     return table([("id", "lab", "why", "points_before", "points_now", "counts", "checks"), *lines])

@@ -31,7 +31,7 @@ Files = Sequence[tuple[str, Path]]
 """What was handed in: folders, archives and files, each with the name that it was handed in by."""
 
 
-class _AmbiguousError(SubmissionError):
+class AmbiguousError(SubmissionError):
     """There are several files, and nothing says which one counts."""
 
 
@@ -49,7 +49,7 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     try:
         module = _handed_in(files, bundle.lab["hand_in"], folder, scratch)
         results, why, notes = _judged(module, folder, bundle, tier, scratch)
-    except _AmbiguousError as error:
+    except AmbiguousError as error:
         return {**found, "status": AMBIGUOUS, "why": str(error)}
     except SubmissionError as error:
         return {**found, "status": UNREADABLE, "why": str(error)}
@@ -130,7 +130,7 @@ def _content(wanted: str, there: list[tuple[PurePosixPath, Path]]) -> bytes:
     found = {path.read_bytes(): name for name, path in there if name.name == wanted}
     if len(found) > 1:
         said = ", ".join(sorted(map(str, found.values())))
-        raise _AmbiguousError(f"there are {len(found)} different files {wanted}: {said}; hand in one")
+        raise AmbiguousError(f"there are {len(found)} different files {wanted}: {said}; hand in one")
     if not found:
         names = sorted(str(name) for name, _ in there)
         near = difflib.get_close_matches(wanted, [PurePosixPath(name).name for name in names], 1, 0.5)

@@ -15,8 +15,8 @@ from ..lab.judge import PASS
 from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row
-from .points import NOTHING, TRACE, Rubric, number
-from .results import GRADED
+from .points import NOTHING, TRACE, Rubric, number, share
+from .results import GRADED, MEASURED
 
 _LONG = 2000
 _WORDS = {
@@ -27,7 +27,12 @@ _WORDS = {
     "timeout": "timeout",
     "bad": "invalid answer",
     "void": "not judged",
+    "unreached": "not reached",
 }
+_REPORTED = (
+    "<p>Of each phase, this page shows the gravest mistake. The report shows all of them, and for one order every "
+    "request, every kill and the balances afterwards.</p>"
+)
 _ALL_OR_NOTHING = "A check that passes has all of its points."
 _STYLE = """
 .lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
@@ -62,7 +67,9 @@ def _table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Seque
     return f'<table class="{kind}">{caption}<thead><tr>{top}</tr></thead><tbody>{"".join(body)}</tbody></table>'
 
 
-def _outcome(outcome: str) -> str:
+def _outcome(outcome: str, measured: str = "") -> str:
+    if outcome == MEASURED:
+        return safe(measured)
     good = outcome == PASS
     return f'<span class="{"good" if good else "bad"}">{sign("pass" if good else "fail")}{_WORDS[outcome]}</span>'
 
@@ -71,8 +78,12 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     """Return the page for one student. What it shows of hidden checks is the rubric's policy."""
     lab = out.run["lab"]
     title = f"Lab {row.lab}: {lab['title']}"
-    body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Submission of {code(row.id)}</span></p>']
+    team = "" if (place := out.place(row.id)) == row.id else f", team {code(place)}"
+    body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Submission of {code(row.id)}{team}</span></p>']
     body.append(_verdict(row))
+    if report := row.found.get("report"):
+        said = f"{row.found['mode']} run, seed {lab['seed']}"
+        body.append(f'<section><h2>The run</h2><p><a href="{safe(report)}">The report of the {said}</a></p></section>')
     visible = [check for check in row.found["checks"] if not check["hidden"]]
     hidden = [check for check in row.found["checks"] if check["hidden"]]
     if row.found["notes"]:
@@ -84,12 +95,12 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
     checks = _table("checks", _ALL_OR_NOTHING, head, rows)
-    body.append(f"<section><h2>Visible checks</h2>{checks}</section>")
+    body.append(f"<section><h2>{'Phases' if report else 'Visible checks'}</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
-    if not row.found["why"] and (failed := [check for check in shown if check["outcome"] != PASS]):
-        told = "<p>Each check shows its smallest failing case. Start with the first one.</p>"
+    if not row.found["why"] and (failed := [check for check in shown if check["outcome"] not in (PASS, MEASURED)]):
+        told = _REPORTED if report else "<p>Each check shows its smallest failing case. Start with the first one.</p>"
         body.append(f"<section><h2>What failed</h2>{told}{''.join(map(_case, failed))}</section>")
     return _page(title, body)
 
@@ -103,6 +114,8 @@ def _verdict(row: Row) -> str:
         if row.found["why"]:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
         lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
+        if row.found.get("unsafe"):
+            lead.append("<p>Money or stock was lost, which limits the points.</p>")
         if row.late_days:
             free = f", {row.free_days} of them free" if row.free_days else ""
             late = f"{counted(row.late_days, 'late day')}{free}"
@@ -123,7 +136,7 @@ def _signed(points: Decimal) -> str:
 def _passed(checks: Sequence[Check]) -> str:
     parts = []
     for word, some in (("visible", False), ("hidden", True)):
-        if those := [check for check in checks if check["hidden"] == some]:
+        if those := [check for check in checks if check["hidden"] == some and check["outcome"] != MEASURED]:
             good = sum(check["outcome"] == PASS for check in those)
             parts.append(f"{word}: {good} of {len(those)} checks pass")
     return "; ".join(parts).capitalize()
@@ -131,8 +144,8 @@ def _passed(checks: Sequence[Check]) -> str:
 
 def _marks(check: Check, points: Mapping[str, Decimal]) -> tuple[str, str]:
     of = points.get(check["check"], Decimal(0))
-    got = of if check["outcome"] == PASS else Decimal(0)
-    return _outcome(check["outcome"]), f"{number(got)} of {number(of)}"
+    got = f"{number(of * share(check))} of {number(of)}"
+    return _outcome(check["outcome"], check["got"]), "none" if check["outcome"] == MEASURED and not of else got
 
 
 def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str) -> str:
@@ -169,7 +182,7 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
     """Return the page for the teacher: states, scores, pass rate by check, commonest mistakes, problems."""
     lab = out.run["lab"]
     title = f"Lab {out.lab}: {lab['title']}"
-    graded = [row for row in rows if row.status == GRADED]
+    graded = list({out.place(row.id): row for row in rows if row.status == GRADED}.values())  # a team counts once
     body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Bundle {code(out.run["bundle"][:12])}</span></p>']
     states = Counter(row.status for row in rows)
     said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
@@ -198,11 +211,11 @@ def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
     lines = []
     checks = {check["check"]: check for row in rows for check in row.found["checks"]}
     for id, check in checks.items():
-        good = sum(one["check"] == id and one["outcome"] == PASS for row in rows for one in row.found["checks"])
-        share = 100 * good // len(rows)
-        bar = f'<span class="rate"><i style="width:{share}%"></i></span>'
+        good = sum(share(one) for row in rows for one in row.found["checks"] if one["check"] == id)
+        percent = 100 * good // len(rows)
+        bar = f'<span class="rate"><i style="width:{percent}%"></i></span>'
         name = code(id) + (" (hidden)" if check["hidden"] else "")
-        rate = f"{good} of {len(rows)} ({share}%)"
+        rate = f"{number(Decimal(good))} of {len(rows)} ({percent}%)"
         lines.append([name, safe(check["rule"]), number(points.get(id, Decimal(0))), rate, bar])
     return _table("class", "the share of the graded submissions that pass", head, lines)
 
@@ -211,9 +224,9 @@ def _mistakes(rows: Sequence[Row]) -> str:
     """Return the mistakes that the first failing checks show, the commonest first."""
     found: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        first = next((check for check in row.found["checks"] if check["outcome"] != PASS), None)
+        first = next((check for check in row.found["checks"] if check["outcome"] not in (PASS, MEASURED)), None)
         if first is not None and row.found["why"]:
-            found[first["check"], "The module cannot be imported."] += 1
+            found[first["check"], row.found["why"].partition(":")[0] + "."] += 1
         elif first is not None:
             said = first["says"] or f"{first['rule']} ({_WORDS[first['outcome']]})"
             found[first["check"], said] += 1

@@ -88,8 +88,16 @@ def earned(found: Found, points: Mapping[str, Decimal], rubric: Rubric) -> Decim
         return Decimal(0)
     if found["status"] != GRADED:
         return None
-    passed = (check["check"] for check in found["checks"] if check["outcome"] == PASS)
-    return sum((points.get(check, Decimal(0)) for check in passed), Decimal(0))
+    return sum((share(check) * points.get(check["check"], Decimal(0)) for check in found["checks"]), Decimal(0))
+
+
+def share(check: Mapping[str, Any]) -> Decimal:
+    """Return the share of its points that a check earns: all or nothing, unless it was measured.
+
+    >>> share({"outcome": "pass"}), share({"outcome": "measured", "share": "0.98"})
+    (Decimal('1'), Decimal('0.98'))
+    """
+    return Decimal(check.get("share", int(check["outcome"] == PASS)))
 
 
 def cents(value: Decimal) -> Decimal:

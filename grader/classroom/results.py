@@ -22,6 +22,8 @@ GRADED, UNREADABLE, AMBIGUOUS, VOID, MISSING = "graded", "unreadable", "ambiguou
 """The status of a submission. Only a graded one has points; a student without a submission is missing."""
 SETTLED = (GRADED, UNREADABLE, AMBIGUOUS)
 """The status of a result that the same submission would have again."""
+MEASURED = "measured"
+"""The outcome of a check that earns a share of its points."""
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
@@ -30,10 +32,10 @@ Found = dict[str, Any]
 """A result as a JSON object."""
 
 
-def grader_hash() -> str:
-    """Return a hash of the sources that can change a result."""
+def grader_hash(sources: Sequence[str] = _SOURCES) -> str:
+    """Return a hash of the sources that can change a result. ``sources``: files and folders below grader/."""
     digest = hashlib.sha256()
-    for name in _SOURCES:
+    for name in sources:
         place = _GRADER / name
         for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
             digest.update(f"{path.relative_to(_GRADER)}\0".encode() + path.read_bytes() + b"\0")

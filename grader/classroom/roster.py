@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +64,9 @@ def read_roster(path: Path) -> dict[str, Student]:
     students = {}
     for line, row in read_table(path, ("id",), _EXAMPLE):
         one = Student(*(row.get(name, "") for name in ("id", "name", "team", "lms_id")))
-        if why := wrong_id(one.id):
-            raise UsageError(f"{path}, line {line}: the id {one.id!r} {why}; {_EXAMPLE}")
+        for what, id in (("id", one.id), ("team", one.team or one.id)):
+            if why := wrong_id(id):
+                raise UsageError(f"{path}, line {line}: the {what} {id!r} {why}; {_EXAMPLE}")
         for word in {folded(one.id), folded(one.lms_id)} - {""}:
             if word in lines:
                 said = f"{path}, lines {lines[word]} and {line}: the id {word!r} stands twice"
@@ -72,3 +74,24 @@ def read_roster(path: Path) -> dict[str, Student]:
             lines[word] = line
         students[one.id] = one
     return students
+
+
+def known_ids(roster: Mapping[str, Student], teams: bool = False) -> dict[str, str]:
+    """Return what each word in the name of a submission stands for: the id of a student, or with ``teams`` a team.
+
+    A student without a team is a team of one. Raises UsageError if a word stands for two teams.
+
+    >>> students = {one.id: one for one in (Student("s0001", team="red"), Student("s0002", lms_id="77"))}
+    >>> known_ids(students, teams=True)
+    {'red': 'red', 's0001': 'red', 's0002': 's0002', '77': 's0002'}
+    """
+    found: dict[str, str] = {}
+    for one in roster.values():
+        id = (one.team or one.id) if teams else one.id
+        for word in (id, one.id, one.lms_id):
+            if word and found.setdefault(folded(word), id) != id:
+                said = f"the roster has {word!r} for {found[folded(word)]!r} and for {id!r}"
+                raise UsageError(
+                    f"{said}; a team needs a name that no other team or student has, in any case of letters"
+                )
+    return found

@@ -71,6 +71,7 @@ def run_of(
         "ungraded": weak,
         "submissions": {**run.get("submissions", {}), **about},
         "lowered": run.get("lowered", {}),
+        "teams": run.get("teams", {}),
         "with": run.get("with", []),
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
@@ -78,16 +79,22 @@ def run_of(
     }
 
 
-def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student]) -> None:
-    """Put the roster into run.json. Submissions that were graded under an id of the LMS get the id of the roster."""
+def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: bool = False) -> None:
+    """Put the roster into run.json. What was graded under an id of the LMS gets the id of the roster.
+
+    With ``teams``, what was graded under the id of a member gets the name of the team.
+    """
     run["roster"] = {one.id: one.lms_id for one in roster.values()}
+    run["teams"] = {one.id: one.team or one.id for one in roster.values() if teams}
     for one in roster.values():
-        if one.lms_id in run["submissions"] and not (out / "submissions" / one.id).exists():
-            about = run["submissions"].pop(one.lms_id)
-            run["submissions"].setdefault(one.id, about)
-            for place in (out / "submissions", out / "sources"):
-                if (place / one.lms_id).is_dir():
-                    (place / one.lms_id).rename(place / one.id)
+        id = run["teams"].get(one.id, one.id)
+        for old in {one.lms_id, one.id} - {id}:
+            if old in run["submissions"] and not (out / "submissions" / id).exists():
+                about = run["submissions"].pop(old)
+                run["submissions"].setdefault(id, about)
+                for place in (out / "submissions", out / "sources"):
+                    if (place / old).is_dir():
+                        (place / old).rename(place / id)
 
 
 @dataclass
@@ -103,7 +110,7 @@ class Grading:
 
     def grade(self, collection: Collection, only: set[str], regrade: str) -> None:
         """Judge what has no result yet, and what --regrade asks for."""
-        grader = grader_hash()
+        grader = self.grader()
         tasks: list[Task] = []
         again: list[Task] = []
         if regrade and self.run.get("regrading") != regrade:
@@ -117,11 +124,23 @@ class Grading:
             if one.why:
                 store(self._place(one.id), fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
             elif not self._has(RESULT, one.id, key):
-                ask = task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
+                ask = self._task(one, key)
                 (again if self._has(FIRST, one.id, key, VOID) else tasks).append(ask)
+        self._announce(len(tasks) + len(again))
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
         write(self.out / RUN, as_json(self.run))
+
+    @staticmethod
+    def grader() -> str:
+        """Return a hash of the sources that can change a result."""
+        return grader_hash()
+
+    def _task(self, one: Submission, key: dict[str, str]) -> Task:
+        return task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
+
+    def _announce(self, tasks: int) -> None:
+        """Say how long it takes. A class does not know before the first results."""
 
     def _place(self, id: str) -> Path:
         return self.out / "submissions" / id

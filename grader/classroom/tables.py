@@ -31,9 +31,11 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
             write(out.folder / "gradebook.csv", gradebook(rows))
         write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
         write(out.folder / "changes.csv", changes(rows, out, rubric))
-        for row in rows:
-            if row.id in out.newest:
-                write(out.folder / "submissions" / row.id / "feedback.html", feedback(row, out, rubric))
+        pages = {out.page(row.id): row for row in rows if out.place(row.id) in out.newest}
+        for old in {*out.folder.glob("submissions/*/feedback*.html")} - {*pages}:
+            old.unlink()  # of a student who has left the team
+        for page, row in pages.items():
+            write(page, feedback(row, out, rubric))
         write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
     return found
 

@@ -15,7 +15,7 @@ from classes import RIGHT, Teacher, bundle, handed_in
 
 from grader.classroom import single
 from grader.classroom.collect import collect
-from grader.classroom.roster import Student
+from grader.classroom.roster import Student, known_ids
 
 
 @pytest.fixture
@@ -417,7 +417,7 @@ def test_the_exports_of_each_lms(tmp_path: Path, export: str, zipped: bool) -> N
         place = tops[0] if len(tops) == 1 else tmp_path / "unpacked"
     (tmp_path / "scratch").mkdir()
     roster = {"s0007": Student("s0007", lms_id="1000007")}
-    found = collect(place, "", "", roster, ["solution.py"], tmp_path / "scratch")
+    found = collect(place, "", "", known_ids(roster), ["solution.py"], tmp_path / "scratch")
     got = [(one.id, str(one.time), [name for name, _ in one.files]) for one in found.submissions]
     assert (found.rule, got) == (rule, expected)
 

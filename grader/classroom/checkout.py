@@ -1,0 +1,150 @@
+"""Grade one team's system for lab 6: run `checkout` on it, and turn report.json into a result.
+
+Each judged phase is a check, and so is each other part of the score, which earns a share of its points. The result has
+no points, so that a new rubric.toml runs nothing again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import SubmissionError, UsageError, VoidError
+from ..lab.judge import PASS, WRONG
+from ..report import write
+from ..report.causes import cause_of
+from ..session import Wish, run
+from ..submission import Submission, read_submission
+from ..submission.archive import unpack
+from ..submission.reading import FILE
+from ..terms import JUDGED, PHASES, SAFETY, Limits
+from ..verdict.story import named
+from ..verdict.violations import Violation
+from .one import ARCHIVES, AmbiguousError, Files
+from .results import AMBIGUOUS, GRADED, MEASURED, UNREADABLE, VOID, Found, fresh
+
+UNREACHED = "unreached"
+"""The outcome of a phase that the system did not reach."""
+ASKED = {
+    "contract": (1, "Each route answers as the assignment says."),
+    "duplicates": (1, "An order takes effect once, however often it is sent. A refused order keeps nothing."),
+    "load": (2, "At least 90% of different orders are done at once, and none is refused."),
+    "scarcity": (2, "Stock or credit for K orders sells exactly K."),
+    "false_refusals": (2, "An order is not refused while there is enough stock and credit."),
+    "faults": (3, "After kills and pauses, each order is paid or unpaid, as its answers promised."),
+    "availability": (3, "Checkouts are answered while processes are killed and paused."),
+    "convergence": (3, "All effects complete soon after the last fault."),
+    "speed": (3, "The highest rate at which 99% of the checkouts are done within a second."),
+}
+"""The task and the rule of each check, in the order of the page."""
+MEASURES = ("availability", "convergence", "speed")
+"""The parts of the score that earn a share of their points."""
+
+
+def system(files: Files, scratch: Path) -> Path:
+    """Return the folder with the checkout.toml of what was handed in. Raises SubmissionError."""
+    tops = [_opened(path, scratch) for _, path in files]
+    found = _systems(tops)
+    packed = [path for top in tops if top.is_dir() for path in sorted(top.rglob("*")) if path.suffix in ARCHIVES]
+    if not found and len(packed) == 1:
+        found = _systems([_opened(packed[0], scratch)])
+    if len(found) > 1:
+        said = ", ".join(sorted(path.name for path in found))
+        raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
+    if not found:
+        names = sorted(path.name for top in tops for path in ([top] if top.is_file() else top.iterdir()))
+        said = f"{FILE} is missing; found: {', '.join(names[:5]) or 'nothing'}{' and more' * (len(names) > 5)}"
+        raise SubmissionError(f"{said}; hand in the folder or archive that contains it")
+    return found[0]
+
+
+def _opened(path: Path, scratch: Path) -> Path:
+    if path.is_dir() or path.suffix not in ARCHIVES:
+        return path
+    place = scratch / f"unpacked-{len(list(scratch.iterdir()))}"
+    place.mkdir()
+    return unpack(path, place)
+
+
+def _systems(tops: list[Path]) -> list[Path]:
+    """Return the outermost folders with a checkout.toml."""
+    found = [path.parent for top in tops if top.is_dir() for path in sorted(top.rglob(FILE))]
+    return [path for path in found if not any(other in path.parents for other in found)]
+
+
+def grade(task: Mapping[str, Any], scratch: Path) -> Found:
+    """Run `checkout` on a team's system, and return what was found. The record and its reports stay in ``task["out"]``.
+
+    ``task`` also has the submission's files and key, the mode (quick or full), the seed and the limits.
+    """
+    lab, key, mode, out = task["lab"], task["key"], task["mode"], Path(task["out"])
+    try:
+        folder = system([(name, Path(path)) for name, path in task["files"]], scratch)
+        broken = ""
+        try:
+            submission = read_submission(folder)
+        except SubmissionError as error:
+            submission, broken = Submission(task["id"], None, {}), str(error)
+        command = f"python -m grader checkout {shlex.quote(task['id'])} --{mode}"
+        wish = Wish(submission, PHASES, Limits(**task["limits"]), task["seed"], 0, command, mode, broken=broken)
+        run(wish, out, lambda step: None)
+        write(out, out)
+    except AmbiguousError as error:
+        return fresh(lab, key, 0, AMBIGUOUS, str(error))
+    except SubmissionError as error:
+        return fresh(lab, key, 0, UNREADABLE, str(error))
+    except (UsageError, VoidError, OSError) as error:
+        return fresh(lab, key, 0, VOID, f"{error}; run the same command again")
+    except Exception as error:  # a mistake in the grader must not end the grading of the others
+        said = f"the grader itself failed ({type(error).__name__}: {error}); tell its authors"
+        return fresh(lab, key, 0, VOID, said)
+    found = result(json.loads((out / "report.json").read_text()), lab, key)
+    return {**found, "mode": mode, "report": f"{out.name}/report.html"}
+
+
+def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found:
+    """Return the result for the content of a report.json.
+
+    It is void if the run is, or if a phase that decides the verdict could not be judged.
+    """
+    void = [phase for phase in JUDGED if report["phases"][phase]["verdict"] == "void"]
+    tier = report["sandbox"]["tier"]
+    if report["verdict"] == "void" or void:
+        why = report["why"] or f"the machine was too busy to judge {', '.join(void)}"
+        return fresh(lab, key, tier, VOID, f"{why}; run the same command again, on an idle machine")
+    ended = bool(report["why"])
+    parts = {part["name"]: part for part in report["score_parts"]}
+    found = [
+        Violation(v["label"] or "", v["order_id"] or "", tuple(v["candidates"]), v["rule"], v["phase"], v["detail"])
+        for v in report["violations"]
+    ]
+    checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
+    why = f"The system did not run to the end: {report['why']}" if ended else ""
+    unsafe = any(one.rule in SAFETY for one in found)
+    return {**fresh(lab, key, tier, GRADED, why), "unsafe": unsafe, "checks": checks}
+
+
+def _check(
+    name: str, phases: Mapping[str, Any], parts: Mapping[str, Any], found: list[Violation], ended: bool
+) -> dict[str, Any]:
+    """Return one check. A system that did not run to the end earns nothing, as in its report."""
+    task, rule = ASKED[name]
+    check = {"check": name, "task": task, "rule": rule, "number": None, "hidden": False, "case": 0, "flags": []}
+    texts = {"trace": "", "right": "", "got": "", "says": ""}
+    reached = phases[name]["verdict"] != "not_tested" if name in JUDGED else name in parts
+    if ended or not reached:
+        return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
+    if name in MEASURES:
+        part = parts[name]
+        share = round(part["points"] / part["most"], 3) if part["most"] else 0
+        return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
+    mine = tuple(one for one in found if one.phase == name or name == "false_refusals" and one.rule == "false_refusal")
+    if (first := named(mine)) is None:
+        return {**check, **texts, "outcome": PASS}
+    order = f"order {first.label} ({first.order_id}) " if first.label else ""
+    others = f", and {len(mine) - 1:,} more" if len(mine) > 1 else ""
+    got = f"{first.rule}: {order}{first.detail}{others}"
+    return {**check, **texts, "outcome": WRONG, "got": got, "says": cause_of(first).usual}
