@@ -1,6 +1,7 @@
 """Serve or export an entity program.
 
 python -m sharedstate_lite.entities serve shop.py --port 8000 --data data     # on 127.0.0.1; port 0: a free one
+python -m sharedstate_lite.entities serve shop.py --port 8000 --data data --spark [--bins 8]      # in a Spark query
 python -m sharedstate_lite.entities snapshot shop.py --data data              # before you change the program
 python -m sharedstate_lite.entities export shop.py FOLDER                     # a folder that needs only Python
 """
@@ -47,21 +48,32 @@ def main(words: list[str] | None = None) -> None:
         if name == "serve":
             command.add_argument("--port", type=int, required=True)
             command.add_argument("--migrate", action="store_true", help="replay requests that another program logged")
+            command.add_argument("--spark", action="store_true", help="keep the entities in Spark's state store")
+            command.add_argument("--bins", type=int, help="with --spark: the number of bins (default: 1)")
         if name == "snapshot":
             command.add_argument("--until", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(words)
+    if given.command == "serve" and (given.bins is not None and not given.spark or given.migrate and given.spark):
+        parser.error("--bins is an option of --spark; --migrate is not")
     try:
         if given.command == "export":
             return export(given.program, given.folder)
         fixed_hashes()
         sys.set_int_max_str_digits(0)  # the state may contain larger numbers
+        if given.command == "serve" and given.spark:
+            from .serve_on_spark import serve_on_spark
+
+            return serve_on_spark(given.program, given.data, given.port, 1 if given.bins is None else given.bins)
         program = load(given.program)
         if given.command == "snapshot":
             os.nice(10)  # the server that started this process has priority
             service = EntityService(program, given.data, until=given.until)
             service.log.save(given.until or service.log.rotate(), list(service.rows()))
         else:
-            asyncio.run(serve(EntityService(program, given.data, given.program, migrate=given.migrate), given.port))
+            service = EntityService(program, given.data, given.program, migrate=given.migrate)
+            asyncio.run(serve(service.request, given.port))
+    except ImportError as error:
+        sys.exit(f"--spark needs the library, not only an exported folder: {error}")
     except (EntityError, ServeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:

@@ -2,19 +2,22 @@
 
 Each micro-batch is a round. A bin handles the messages that were sent to it in the micro-batch before. Its state is in
 Spark's state store. The driver receives all messages to other bins, and writes them, with new requests, into the input
-file of the next micro-batch. The files are those of `spark.query`: an input file is logged before Spark
+file of the next micro-batch. The files are those of `spark.query`: an input file is synced and logged before Spark
 can read it, and an output file is written once. If Spark gives up a micro-batch, an empty file replaces its input, and
 `SparkEntities.run` raises. The messages are then sent again with the next call.
 
-The folder contains each request, each answer, and the messages of the last micro-batch. After ``kill -9``,
-`SparkEntities` finishes the micro-batch that was in progress and continues with the messages that it sent. Each block
-has one effect. A request has one answer, which is returned if the request is sent again.
+Before an input file, the driver appends a line to a log of its own: which requests are new in this file, and which
+answers were in the output before. The newest output and this log are all that a start needs, so older files are
+deleted, and a snapshot replaces the older part of the log. After ``kill -9``, `SparkEntities` finishes the micro-batch
+that was in progress and continues with the messages that it sent. Each block has one effect. A request has one answer,
+which is returned if the request is sent again. A request whose input file was not written has never been.
 
 Spark gives the messages to a bin in any order, and a micro-batch that runs again must decide as it did before. A bin
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-There are no transactions: `transactional` has no effect, as with `rounds`.
+With one bin, a `transactional` method runs alone, and has no effect if it fails. With several bins there are no
+transactions: `transactional` has no effect then, as with `rounds`.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
@@ -32,10 +35,8 @@ import json
 import os
 import pickle
 import secrets
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -52,15 +53,22 @@ from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
 from ..system.scratch import lock_folder
 from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, Waiting, bin_of, outcome
-from .declare import copied
+from .declare import Reference, copied, text_of
+from .epochs import Copies, is_transaction
+from .log import RequestLog, ServeError, from_json, to_json
+from .plain import PlainStore
 from .program import Program
+from .routes import MANY, Routes
+from .serve import LOG_SIZE, MOST_KEYS
 from .serve import head as version_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "entities.json"
-FORMAT = 1
+FORMAT = 2
+Question = tuple[Reference, str, tuple[Any, ...] | None]
+"""What a request asks: the entity, the method or the attribute, and arguments."""
 _IN, _PART = 1, "entities"
 
 
@@ -94,6 +102,16 @@ def unpack(blob: bytes) -> list[EntityMessage]:
     return out
 
 
+def text_of_question(question: Question) -> str:
+    """Return a question as text.
+
+    >>> text_of_question((Reference("Item", "apple"), "put", (2,)))
+    "Item['apple'].put(2)"
+    """
+    who, what, args = question
+    return f"{who!r}.{what}" + ("" if args is None else f"({', '.join(map(repr, args))})")
+
+
 def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
     """Return the entities that the runs of one bin contain. ``runs`` maps the name of each run to its blob."""
     found: dict[Name, State] = {}
@@ -103,7 +121,10 @@ def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
 
 
 class OrderedBin(EntityBin):
-    """A bin that handles messages in the order of their requests. ``touched`` has the entities that got a message."""
+    """A bin that handles messages in the order of their requests. ``touched`` has the entities that got a message.
+
+    Messages with ``inside`` belong to a request that only reads.
+    """
 
     def __init__(self, program: Program, number: int, bins: int) -> None:
         super().__init__(program, number, bins)
@@ -115,11 +136,51 @@ class OrderedBin(EntityBin):
         return super().handle(sorted(messages, key=lambda message: message.request))
 
     def one(self, message: EntityMessage) -> Iterable[EntityMessage]:
-        """Handle one message, and note its entity."""
+        """Handle one message, and note its entity. A read, and a transaction of a single bin, get copies."""
+        if isinstance(message, AskMessage) and message.what == MANY:
+            return self._many(message)
+        alone = self.bins == 1 and not self.keeps and isinstance(message, AskMessage)
+        if message.inside:
+            sent, copies = self._copied(lambda: self.step(message))
+            if written := copies.written():
+                text = f"a read changed {' '.join(min(written))}; use a POST route"
+                sent = AnswerMessage(message.request, None, ("TypeError", text, ""), None)
+            return [sent._replace(inside=True)]
+        if alone and isinstance(message, AskMessage) and is_transaction(self.program, message):
+            self.keeps = True
+            begin = message._replace(back=None)
+            sent, copies = self._copied(lambda: super(OrderedBin, self).handle([begin])[0][1])
+            self.keeps = False
+            assert isinstance(sent, AnswerMessage)
+            if sent.error is None:
+                self.state.update(copies.written())
+                self.touched |= copies.written().keys()
+            return [sent._replace(back=message.back)]
         to = message if isinstance(message, AskMessage) else message.back
         assert to is not None
         self.touched.add((to.who.cls, to.who.key))
         return super().one(message)
+
+    def _copied(self, run: Callable[[], EntityMessage]) -> tuple[EntityMessage, Copies]:
+        """Run something on copies of the entities. Return what it returns, and the copies."""
+        base, copies = self.state, Copies(self.state)
+        self.state = copies
+        try:
+            return run(), copies
+        finally:
+            self.state = base
+
+    def _many(self, message: AskMessage) -> list[EntityMessage]:
+        """Create the entities of this bin among those that a request creates. Every bin is asked; bin 0 answers."""
+        assert message.args is not None
+        store = PlainStore(self.program)
+        reply = Routes(self.program).all[message.who.key].run(store, message.args, "")
+        for key, me in store.tables[message.who.cls].items():
+            if bin_of(Reference(message.who.cls, key), self.bins) == self.number:
+                self.state[message.who.cls, key] = copied(vars(me))
+                self.touched.add((message.who.cls, key))
+        error = (*text_of(reply.error), "") if reply.error else None
+        return [] if self.number else [AnswerMessage(message.request, reply.value, error, None)]
 
 
 @dataclass
@@ -157,7 +218,7 @@ class StoredEntities(StoredBin):
 
     def save(self, store: Store) -> None:
         """Write the entities that the last `run` touched, and the head with a new token."""
-        self.token = sha256(f"{self.plan.salt} {self.token}".encode()).hexdigest()[:16]
+        self.renew_token()
         new, removed = f"{int(max(self.runs, default='0')) + 1:08d}", []
         names = set(self.entities.touched)
         while self.runs and len(self.runs[last := max(self.runs)]) < 2 * len(names):
@@ -180,8 +241,8 @@ class SparkEntities:
     """The entities of a program on Spark, with the interface of `Epochs` and `Locks`. It is a context manager.
 
     ``folder`` is the checkpoint; if it exists already, the program continues from it. ``bins`` cannot change then.
-    ``session`` is a running session (default: the one of ``ss.spark.session()``). ``answers`` has all answers by
-    request: values, or the exceptions that ended the requests.
+    ``session`` is a running session (default: the one of ``ss.spark.session()``). The folder has the answers to the
+    last 100,000 requests whose numbers are not negative. A request with a negative number is not recorded.
 
     Raises CheckpointError if the folder belongs to another program, to another version of the kit or of Python, or to
     another number of bins, if another process uses it, or if one of its files is lost. Raises Error for a session that
@@ -196,25 +257,60 @@ class SparkEntities:
         self.program, self.bins, location = program, int(bins), absolute(folder, "folder")
         self.session = running() if session is None else session
         usable(self.session, "a program of entities")
-        self.answers: dict[int, Any] = {}
-        self._questions: dict[int, int] = {}
+        self.log_size = LOG_SIZE
+        self.questions: dict[int, Question] = {}
+        """What the requests asked that are recorded, by their numbers."""
+        self._ends: dict[int, AnswerMessage] = {}
+        self._unsent: list[AskMessage] = []
+        self._sent = 0
+        """How many of ``_unsent`` are in the micro-batch in progress."""
+        self._new_ends: list[AnswerMessage] = []
+        """The answers that are not in the log yet."""
         self._waiting: list[BinMessage] = []
+        self._last = -1
+        """The last micro-batch that was not given up."""
         self._labels = grouping_keys(self.bins)
         self._lock = lock_folder(made(location, "folder"))
         try:
             self._claim(location)
+            self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             factory = EntityBinFactory(secrets.token_hex(8), self.bins, lambda: program)
             numbers = {label: number for number, label in enumerate(self._labels)}
             self._query = Query(self.session, made(location / "query"), factory, 1, numbers, 0)
-            self._query.keep_from = lambda: 0  # the answers are only there
-            self._query.start()
-            for entry in self._query.inbox.entries:
-                if not entry.void:
-                    self._ended(entry.about["requests"], self._query.output(entry.number))
+            self._query.keep_from = lambda: max(self._last, 0)
+            self._restore()
         except BaseException:
             self.close()
             raise
+
+    def _restore(self) -> None:
+        """Read the log, finish the micro-batch in progress, and take over what it has sent."""
+        batch, asked = -1, []
+        try:
+            for kind, row in self._log.read():
+                if kind == "epoch":
+                    batch, asked, ends = row
+                    self.questions |= {number: (Reference(*who), what, from_json(args))
+                                        for number, who, what, args in asked}  # fmt: skip
+                    self._record(AnswerMessage(number, from_json(value), error and tuple(error), None)
+                                 for number, value, error in ends)  # fmt: skip
+                else:
+                    number, who, what, args, end = row
+                    self.questions[number] = Reference(*who), what, from_json(args)
+                    if end:
+                        self._ends[number] = AnswerMessage(number, from_json(end[0]), end[1] and tuple(end[1]), None)
+            self._log.open()
+        except ServeError as error:
+            raise CheckpointError(str(error)) from error
+        self._query.start()
+        self._last = max((entry.number for entry in self._query.inbox.entries if not entry.void), default=-1)
+        if batch > self._last:  # its input file was not written
+            for number, *_ in asked:
+                self.questions.pop(number, None)
+        if self._last >= 0:
+            self.end(self._query.output(self._last))
+        self._save()
 
     def _claim(self, location: Path) -> None:
         """Write the file that says whose folder this is, or compare with it."""
@@ -241,49 +337,105 @@ class SparkEntities:
         """The number of micro-batches in the folder."""
         return sum(not entry.void for entry in self._query.inbox.entries)
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is something for the next micro-batch."""
+        return bool(self._unsent or self._waiting)
+
     def run(self, requests: Iterable[AskMessage]) -> dict[int, Any]:
         """Run requests, and all that a killed driver left unfinished, to the end. Return the answers by request.
 
         A request that is in the folder already is not run again; its answer is returned. Raises Error, before anything
         is sent, if it was another question, and NotPlain if arguments are not data. If Spark gives up a micro-batch,
-        its error is raised, and the new requests in this micro-batch are not in the folder.
+        its error is raised, and the next call sends the new requests in this micro-batch again.
         """
         asked = [each._replace(args=copied(each.args, f"request {each.request}")) for each in requests]
-        questions, new = dict(self._questions), []
-        for each in asked:
-            question = zlib.crc32(repr((each.who, each.what, each.args)).encode())
-            if each.request not in questions:
-                new.append(each)
-            if questions.setdefault(each.request, question) != question:
-                raise Error(f"request {each.request} was another question before; give each request its own number")
-        while new or self._waiting:
-            self._round(new, [(each.request, questions[each.request]) for each in new])
-            new = []
-        return {each.request: self.answers[each.request] for each in asked}
+        before = len(self._unsent)
+        try:
+            ended = {each.request: end for each in asked if (end := self.ask(each))}
+        except Error:
+            for each in self._unsent[before:]:
+                self.questions.pop(each.request, None)
+            del self._unsent[before:]
+            raise
+        while self.pending:
+            ended |= self.end(self.send(self.begin()))
+            self._query.raise_interrupt()
+        return {each.request: outcome(self.program, ended[each.request]) for each in asked}
 
-    def _round(self, new: list[AskMessage], questions: list[tuple[int, int]]) -> None:
-        """Run one micro-batch, with the messages that wait and new requests."""
+    def ask(self, request: AskMessage) -> AnswerMessage | None:
+        """Return the recorded answer to a request. If there is none, the request is sent with the next micro-batch,
+        unless it was sent before. Raises Error if its number was that of another question."""
+        question = (request.who, request.what, request.args)
+        known = self.questions.get(request.request)
+        if known is None:
+            self._unsent.append(request)
+            if request.request >= 0:
+                self.questions[request.request] = question
+        elif repr(known) != repr(question):
+            raise Error(f"request {request.request} was another question before ({text_of_question(known)}); "
+                        "give each request its own number")  # fmt: skip
+        return self._ends.get(request.request)
+
+    def begin(self) -> list[BinMessage]:
+        """Log the next micro-batch, and return its messages: those that wait, and new requests."""
+        self._sent = len(self._unsent)
         by: dict[int, list[EntityMessage]] = {}
-        for each in new:
-            by.setdefault(bin_of(each.who, self.bins), []).append(each)
-        messages = self._waiting + [self._message(to, pack(by[to])) for to in sorted(by)]
-        number = len(self._query.inbox.entries)
-        self._ended(questions, self._query.run(messages, "epoch", number + 1, {"requests": questions}))
-        self._query.raise_interrupt()
+        for each in self._unsent:
+            for to in range(self.bins) if each.what == MANY else [bin_of(each.who, self.bins)]:
+                by.setdefault(to, []).append(each)
+        asked = [self._row(each.request) for each in self._unsent if each.request >= 0]
+        if asked or self._new_ends:
+            ends = [[each.request, to_json(each.value), each.error] for each in self._new_ends]
+            self._log.append([len(self._query.inbox.entries), asked, ends])
+            self._new_ends = []
+        return self._waiting + [self._message(to, pack(by[to])) for to in sorted(by)]
+
+    def send(self, messages: list[BinMessage]) -> list[BinMessage]:
+        """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
+        return self._query.run(messages, "epoch", len(self._query.inbox.entries) + 1)
+
+    def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
+        """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""
+        self._last = len(self._query.inbox.entries) - 1
+        del self._unsent[: self._sent]
+        self._waiting, self._sent = [], 0
+        ended: dict[int, AnswerMessage] = {}
+        for to, blob in ((int(each.what), each.blob) for each in sent):
+            if to == FRONT:
+                ended |= {each.request: each for each in unpack(blob) if isinstance(each, AnswerMessage)}
+            else:
+                self._waiting.append(self._message(to, blob))
+        new = [end for number, end in ended.items() if number >= 0 and number not in self._ends]
+        self._new_ends += new
+        self._record(new)
+        if self._log.size > max(self.log_size, self._log.snapshot_size):
+            self._save()
+        return ended
+
+    def _save(self) -> None:
+        """Replace the log by a snapshot of the requests that were sent."""
+        unsent = {each.request for each in self._unsent}
+        number, self._new_ends = self._log.rotate(), []
+        self._log.save(number, [self._row(each, True) for each in self.questions if each not in unsent])
+        self._log.saved(number)
 
     def _message(self, to: int, blob: bytes) -> BinMessage:
         return BinMessage(1, self._labels[to], _IN, "", blob)
 
-    def _ended(self, questions: Iterable[tuple[int, int]], sent: list[BinMessage]) -> None:
-        """Take over what a micro-batch has sent: messages for the next one, and answers."""
-        self._questions |= dict(questions)
-        self._waiting = []
-        for to, blob in ((int(each.what), each.blob) for each in sent):
-            if to != FRONT:
-                self._waiting.append(self._message(to, blob))
-            else:
-                ended = [each for each in unpack(blob) if isinstance(each, AnswerMessage)]
-                self.answers |= {each.request: outcome(self.program, each) for each in ended}
+    def _row(self, number: int, ended: bool = False) -> list[Any]:
+        """Return a request as a row of the log, or of a snapshot, with its answer."""
+        who, what, args = self.questions[number]
+        row = [number, [who.cls, who.key], what, to_json(args)]
+        end = self._ends.get(number)
+        return [*row, end and [to_json(end.value), end.error]] if ended else row
+
+    def _record(self, ends: Iterable[AnswerMessage]) -> None:
+        """Keep answers, and forget the oldest."""
+        self._ends |= {each.request: each for each in ends}
+        while len(self._ends) > MOST_KEYS:
+            oldest = next(iter(self._ends))
+            del self._ends[oldest], self.questions[oldest]
 
     def state(self) -> dict[Name, State]:
         """Return the entities after the last micro-batch, by class and key, as Spark's state reader reads them."""
@@ -299,7 +451,8 @@ class SparkEntities:
         """Stop the query. To continue, start `SparkEntities` with the same folder. Closing again has no effect."""
         lock, self._lock = self._lock, -1
         if lock >= 0:
-            with contextlib.suppress(AttributeError):  # the query was not made
+            with contextlib.suppress(AttributeError):  # they were not made
+                self._log.close()
                 self._query.close()
             os.close(lock)
 

@@ -52,6 +52,8 @@ MOST_KEY = 256
 """The maximum length of a key in bytes."""
 MOST_MANY = 1_000_000
 """The maximum number of entities that one request can create."""
+MANY = "@many"
+"""What a request asks that creates many entities. The key of its reference is the pattern of the route."""
 _PART = re.compile(r"\{(\w+)(:int)?\}")
 
 
@@ -145,6 +147,21 @@ class EntityRoute:
         if drawn := {n for n, v in values.items() if not hasattr(v, "__entity__")} | (used.builtins.keys() - BUILTINS):
             raise self.refuse(f"its function uses {min(drawn)}, which may differ in a replay; use only its arguments")
 
+    def question(self, args: Sequence[Any], drawn: str) -> tuple[Reference, str, tuple[Any, ...]]:
+        """Return the entity that a request asks, the method, and its arguments. For `many`, see `MANY`."""
+        if isinstance(self.target, Many):
+            return Reference(self.target.cls.__name__, self.pattern), MANY, tuple(args)
+        given = [Reference(cls, arg) if cls else arg for cls, arg in zip(self._refers, args, strict=True)]
+        if isinstance(self.target, New):
+            return Reference(self.cls, drawn), self.name, (drawn, *given)
+        return Reference(self.cls, args[0]), self.name, tuple(given[1:])
+
+    def result(self, value: Any) -> Any:
+        """Return what a request answers whose method has returned ``value``."""
+        if isinstance(self.target, New):
+            return {self.target.name: value.key}
+        return {} if value is None else value
+
     def run(self, store: PlainStore, args: Sequence[Any], drawn: str) -> Reply:
         """Run a request. ``args``: as returned by `Routes.find`. ``drawn``: the new key, if the route needs one."""
         if isinstance(self.target, Many):
@@ -152,13 +169,12 @@ class EntityRoute:
             n, make = parts.pop(self.target.number), self.target.arguments
             reply = store.many(self.target.cls.__name__, (make(i, **parts) for i in range(n)))
             return reply._replace(value={"msg": f"{n} of {self.target.cls.__name__}"})
-        args = [Reference(cls, arg) if cls else arg for cls, arg in zip(self._refers, args, strict=True)]
+        who, what, given = self.question(args, drawn)
         if isinstance(self.target, New):
-            reply = store.create(self.cls, drawn, *args)
-            return reply if reply.error else reply._replace(value={self.target.name: reply.value.key})
-        run = store.read if self.method == "GET" else store.call
-        reply = run(Reference(self.cls, args[0]), self.name, *args[1:])
-        return reply._replace(value={}) if reply.value is None else reply
+            reply = store.create(who.cls, *given)
+        else:
+            reply = (store.read if self.method == "GET" else store.call)(who, what, *given)
+        return reply if reply.error else reply._replace(value=self.result(reply.value))
 
 
 class Routes:

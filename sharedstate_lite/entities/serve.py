@@ -44,16 +44,16 @@ import resource
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .declare import Reference
 from .http1 import HttpConnection, answer
 from .log import RequestLog, ServeError, from_json, lock, to_json
-from .plain import PlainStore
+from .plain import PlainStore, Reply
 from .program import Program
-from .routes import MOST_KEY, HttpError, Routes
+from .routes import MOST_KEY, EntityRoute, HttpError, Routes
 
 MOST_WAITING = 10_000
 """The maximum number of requests that wait for a sync. The next one gets 429 and has no effect."""
@@ -85,6 +85,27 @@ def head(program: Program) -> dict[str, Any]:
     runtime = hashlib.sha256(b"".join(files)).hexdigest()
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {"python": python, "runtime": runtime[:16], "program": program.digest[:16], "bins": 1}
+
+
+def accept(routes: Routes, waiting: int, method: bytes, path: bytes, key: str) -> tuple[EntityRoute, list[Any], str]:
+    """Return the route of a request, its arguments, and its Idempotency-Key, which is "" for a read.
+
+    Raises HttpError if the request cannot be run, or if too many are ``waiting``.
+    """
+    if waiting >= MOST_WAITING:
+        raise HttpError(429, f"{MOST_WAITING} requests are waiting; retry later")
+    if len(key) > MOST_KEY:
+        raise HttpError(400, f"the Idempotency-Key is longer than {MOST_KEY} bytes")
+    route, args = routes.find(method, path)
+    return route, args, "" if route.method == "GET" else key
+
+
+def body(reply: Reply) -> Any:
+    """Return the value that a reply is answered with."""
+    if reply.error is None:
+        return reply.value
+    kind = "" if reply.status == 400 else f"{type(reply.error).__name__}: "
+    return {"error": f"{kind}{reply.error}"}
 
 
 class EntityService:
@@ -159,13 +180,11 @@ class EntityService:
     def run(self, pattern: str, args: list[Any], drawn: str = "", key: str = "") -> tuple[int, Any]:
         """Run or replay a request. Returns the status and the value. Raises MemoryError."""
         reply = self.routes.all[pattern].run(self.store, args, drawn)
-        error, value = reply.error, reply.value
-        if error is not None:
-            value = {"error": str(error) if reply.status == 400 else f"{type(error).__name__}: {error}"}
-            if reply.status == 500:
-                where = traceback.extract_tb(error.__traceback__)[-1:]
-                line = "".join(f"{frame.name}, {frame.filename}:{frame.lineno}: " for frame in where)
-                sys.stderr.write(f"{pattern} {args}: {line}{value['error']}\n")
+        value = body(reply)
+        if reply.error and reply.status == 500:
+            where = traceback.extract_tb(reply.error.__traceback__)[-1:]
+            line = "".join(f"{frame.name}, {frame.filename}:{frame.lineno}: " for frame in where)
+            sys.stderr.write(f"{pattern} {args}: {line}{value['error']}\n")
         if key:
             self.keys[key] = pattern, args, reply.status, value
             if len(self.keys) > MOST_KEYS:
@@ -175,13 +194,7 @@ class EntityService:
     def request(self, connection: HttpConnection, method: bytes, path: bytes, key: str) -> None:
         """Run a request. Answer it after the sync of the current epoch, or immediately if the epoch is empty."""
         try:
-            if len(self.waiting) >= MOST_WAITING:
-                raise HttpError(429, f"{MOST_WAITING} requests are waiting; retry later")
-            if len(key) > MOST_KEY:
-                raise HttpError(400, f"the Idempotency-Key is longer than {MOST_KEY} bytes")
-            route, args = self.routes.find(method, path)
-            if route.method == "GET":
-                key = ""
+            route, args, key = accept(self.routes, len(self.waiting), method, path, key)
             if known := self.keys.get(key):
                 if (known[0], known[1]) != (route.pattern, args):
                     raise HttpError(422, f"this Idempotency-Key was used for {known[0]} {known[1]}; use a new one")
@@ -230,18 +243,21 @@ class EntityService:
             self._child = None
 
 
-def stop() -> NoReturn:
+def stop(
+    why: str = "memory has changes that the log may lack, so this process exits; the next start replays the log",
+) -> NoReturn:
     """Exit immediately, without an answer to any request, because memory and log may differ."""
     traceback.print_exc()
-    sys.stderr.write(
-        "memory has changes that the log may lack, so this process exits; the next start replays the log\n"
-    )
+    sys.stderr.write(f"{why}\n")
     sys.stderr.flush()
     os._exit(DISK)
 
 
-async def serve(service: EntityService, port: int) -> None:
-    """Serve on 127.0.0.1 until the process ends, and print the address. Port 0 selects a free port."""
+async def serve(handle: Callable[[HttpConnection, bytes, bytes, str], None], port: int) -> None:
+    """Serve on 127.0.0.1 until the process ends, and print the address. Port 0 selects a free port.
+
+    ``handle``: the method ``request`` of a service.
+    """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError):  # macOS does not allow "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -249,7 +265,7 @@ async def serve(service: EntityService, port: int) -> None:
     gc.freeze()
     gc.set_threshold(10_000, 1_000_000)  # state has no cycles; a full collection would delay an epoch
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: HttpConnection(service.request), "127.0.0.1", port, backlog=1024)
+    server = await loop.create_server(lambda: HttpConnection(handle), "127.0.0.1", port, backlog=1024)
     sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()

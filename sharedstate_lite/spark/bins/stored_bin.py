@@ -65,7 +65,7 @@ class StoredBin:
 
     def save(self, store: Store) -> None:
         """Write new runs to the store, remove runs that were merged, and write the head with a new token."""
-        self.token = sha256(f"{self.plan.salt} {self.token}".encode()).hexdigest()[:16]
+        self.renew_token()
         head: dict[str, list[list[Any]]] = {}
         added: list[tuple[str, str, bytes]] = []
         removed: list[tuple[str, str]] = []
@@ -92,6 +92,10 @@ class StoredBin:
         }
         more, extra = self.extra_state()
         store.write(json.dumps(about | {"runs": head} | more), added + extra, removed)
+
+    def renew_token(self) -> None:
+        """Replace the token by the next one. Every attempt of a micro-batch makes the same."""
+        self.token = sha256(f"{self.plan.salt} {self.token}".encode()).hexdigest()[:16]
 
     def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
         """Return additional data for `save` to write: entries for the head, and blobs as (part, name, blob)."""

@@ -4,10 +4,10 @@
     staged/NNNNNNNN   a file that is not yet visible to Spark
     in/NNNNNNNN       a file that Spark can read; deleted after two later batches are committed
 
-A file is written to ``staged``, then logged, and then renamed into ``in``. Until its batch is committed, a file in the
-log must therefore be in one of the two folders. If it is in neither, it is lost, and the kit raises an error. Spark
-would read a lost file as an empty one. Spark reads files in the order of their modification times, so each file gets a
-time that is two seconds after that of the previous file.
+A file is written to ``staged`` and synced, then logged, and then renamed into ``in``. Until its batch is committed, a
+file in the log must therefore be in one of the two folders. If it is in neither, it is lost, and the kit raises an
+error. Spark would read a lost file as an empty one. Spark reads files in the order of their modification times, so each
+file gets a time that is two seconds after that of the previous file.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ class Inbox:
             sha256 = hashlib.sha256(staged.read_bytes()).hexdigest()
         else:
             sha256 = write(to_table(messages), staged)
+        _sync(staged, staged.parent)
         line = {"number": number, "kind": kind, "epoch": epoch, "sha256": sha256}
         self._log(line | ({"about": about} if about else {}))
         self._publish(number)
@@ -115,6 +116,7 @@ class Inbox:
         """Replace the file of a refused batch by one without rows, because Spark will run the batch again."""
         staged = self.folder / "staged" / self._name(number)
         sha256 = write(to_table([]), staged)
+        _sync(staged, staged.parent)
         self._log({"number": number, "void": True, "sha256": sha256})
         self._publish(number)
 
@@ -161,6 +163,7 @@ class Inbox:
         at = self.began + STEP_SECONDS * number
         os.utime(staged, (at, at))
         staged.replace(self.path / self._name(number))
+        _sync(self.path)
 
     @staticmethod
     def _name(number: int) -> str:
@@ -172,6 +175,16 @@ def to_table(messages: Iterable[BinMessage]) -> pa.Table:
     rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in messages]
     columns: Any = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def _sync(*paths: Path) -> None:
+    """Write files and folders to the disk."""
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def write(rows: pa.Table, file: Path) -> str:

@@ -167,10 +167,10 @@ from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.spark.query.query import Query
 point, run, sink = {point!r}, Query.run, Query._sink
 
-def dying_run(self, messages, kind, epoch, about):
+def dying_run(self, messages, kind, epoch, about=None):
     if point == "between" and len(self.inbox.entries) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    return run(self, messages, kind, epoch, about)
+    return run(self, messages, kind, epoch)
 
 def dying_sink(self, frame, number):
     if point == "before" and number == 4:

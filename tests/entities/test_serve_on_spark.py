@@ -1,0 +1,380 @@
+"""Purchases on Spark by HTTP, without Spark: its micro-batches run here, in any order, again, and on lost memory.
+
+The driver is killed at every step between a request and its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import served
+from carriers import cell
+from purchases import BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
+from pyspark.sql import SparkSession
+from served import COUNTERS, SHOP, Client, counters
+from test_spark_bins import Stored
+
+from sharedstate_lite.entities import Program, log, on_spark, serve, serve_on_spark
+from sharedstate_lite.entities.__main__ import main
+from sharedstate_lite.entities.bins import EntityBin
+from sharedstate_lite.entities.log import ServeError
+from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entities_in
+from sharedstate_lite.entities.serve import EntityService
+from sharedstate_lite.entities.serve_on_spark import SparkService
+from sharedstate_lite.errors import CheckpointError, Error
+from sharedstate_lite.spark.bins import worker_cache
+from sharedstate_lite.spark.bins.messages import BinMessage
+from sharedstate_lite.spark.query import inbox as inboxes
+from sharedstate_lite.spark.query.inbox import SCHEMA, Inbox
+from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.session import checks
+
+PROGRAM: Program = cell(SOURCE)["purchases"]
+
+
+class Killed(BaseException):
+    """The driver ends here."""
+
+
+class Machine:
+    """What outlives a driver: the state of every bin after each micro-batch. ``left`` steps later the driver dies."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.left, self.dead = 0, False
+        self.states: dict[int, dict[int, Stored]] = {0: {}}
+
+    def step(self) -> None:
+        """A point at which the driver can die."""
+        self.left -= 1
+        if self.left == 0:
+            self.dead = True
+            raise Killed
+
+
+def batches(machine: Machine) -> type[Query]:
+    """Spark's part of a query: it runs the file of each micro-batch, and commits it."""
+
+    class Batches(Query):
+        def _launch(self) -> None:
+            worker_cache._cached.clear()
+
+        def stop(self) -> None:
+            pass
+
+        def _finish(self, waiting: bool) -> Error | None:
+            while (number := self.committed) < len(self.inbox.entries):
+                machine.step()
+                self._sink(self._run(number), number)
+                machine.step()
+                commits = self.checkpoint / "commits"
+                commits.mkdir(parents=True, exist_ok=True)
+                (commits / str(number)).touch()
+                machine.step()
+            return None
+
+        def _run(self, number: int) -> Any:
+            """Run one micro-batch. Spark can lose what a task has returned, and then runs it on the state before."""
+            rows = pyarrow.parquet.read_table(self.inbox.path / f"{number:08d}.parquet").to_pylist()
+            before = machine.states[number]
+            out: list[BinMessage] = []
+            after = dict(before)
+            for label in sorted({row["bin"] for row in rows}):
+                bin = self.bin_of_key[label]
+                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+                if machine.rng.random() < 0.5:
+                    worker_cache._cached.clear()
+                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+                out += sent
+            machine.step()
+            if not self._file(number).exists():  # else the state of the attempt that wrote it is used
+                machine.states[number + 1] = after
+            columns = zip(*[(m.bin, m.stage, m.channel, m.what, m.blob) for m in out], strict=True) if out else [()] * 5
+            arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+            return SimpleNamespace(toArrow=lambda: pyarrow.table(arrays, schema=SCHEMA))
+
+        def _bin(self, bin: int, rows: list[Any], before: dict[int, Stored]) -> tuple[list[BinMessage], Stored]:
+            machine.rng.shuffle(rows)
+            store = copy.deepcopy(before.get(bin, Stored()))
+            messages = [BinMessage(row["stage"], bin, row["channel"], row["what"], row["blob"]) for row in rows]
+            return worker_cache.run_bin(self.plan, 1, bin, messages, store), store
+
+    return Batches
+
+
+def stepping(machine: Machine, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the driver, which can die before it and after it."""
+
+    def run(*args: Any) -> Any:
+        machine.step()
+        value = function(*args)
+        machine.step()
+        return value
+
+    return run
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine on which the front is started."""
+    return on_a_machine(Random(0), monkeypatch)
+
+
+def on_a_machine(rng: Random, patch: pytest.MonkeyPatch) -> Machine:
+    """A machine, in place of Spark."""
+    made = Machine(rng)
+    patch.setattr(on_spark, "Query", batches(made))
+    for name in ("usable", "stateful"):
+        patch.setattr(on_spark, name, lambda *_: None)
+    patch.setattr(log, "_sync", lambda file: None)
+    patch.setattr(log.RequestLog, "append", stepping(made, log.RequestLog.append))
+    patch.setattr(log.RequestLog, "_create", stepping(made, log.RequestLog._create))
+    patch.setattr(Inbox, "_log", stepping(made, Inbox._log))
+    patch.setattr(Inbox, "_publish", stepping(made, Inbox._publish))
+    patch.setattr(SparkService, "_raw", stepping(made, SparkService._raw))
+    return made
+
+
+def start(folder: Path, bins: int = 1, program: Program = PROGRAM, session: Any = None) -> SparkEntities:
+    """A front on a folder."""
+    return SparkEntities(program, folder, bins, session or SimpleNamespace())
+
+
+def ask(front: SparkEntities | EntityService, *requests: str) -> list[Any]:
+    """Send requests at once, ``METHOD path [key]`` each. Return the answers, in their order; None if there is none."""
+    clients = [Client() for _ in requests]
+    if isinstance(front, EntityService):
+        return served.ask(front, *requests)
+
+    async def run() -> None:
+        service = SparkService(front)
+        service.run()
+        for client, request in zip(clients, requests, strict=True):
+            method, where, key = [*request.split(" ", 2), ""][:3]
+            service.request(client, method.encode(), where.encode(), key)  # type: ignore[arg-type]
+        if service._running:
+            await service._running
+        assert service.waiting == sum(not client.events for client in clients) and not front.pending
+
+    with contextlib.suppress(Killed):
+        asyncio.run(run())
+    return [client.events[0] if client.events else None for client in clients]
+
+
+def state(machine: Machine) -> dict[Any, Any]:
+    """The entities after the last micro-batch."""
+    out: dict[Any, Any] = {}
+    for store in machine.states[max(machine.states)].values():
+        out |= entities_in({name: blob for (_, name), blob in store.runs.items()})
+    return out
+
+
+MAKE = {"items": f"/items/{ITEMS}/{STOCK}/{PRICE}", "users": f"/users/{USERS}/{BALANCE}"}
+
+
+def purchases(seed: int, bins: int, deaths: int = 6) -> list[str]:
+    """Send purchases until each is answered, on a machine on which drivers die. Return what does not add up."""
+    rng = Random(seed)
+    wanted, said, out = drawn(seed, 30), dict[str, Any](), list[str]()
+
+    def tell(front: SparkEntities, machine: Machine, paths: dict[str, str]) -> None:
+        for key, end in zip(paths, ask(front, *(f"POST {path} {key}" for key, path in paths.items())), strict=True):
+            if end is None and not machine.dead:
+                out.append(f"{key} has no answer")
+            if end and said.setdefault(key, end) != end:
+                out.append(f"{key}: {end} after {said[key]}")
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        machine = on_a_machine(rng, patch)
+        while not out:
+            machine.left, deaths, machine.dead = rng.randrange(1, 80) if deaths else 0, max(0, deaths - 1), False
+            with contextlib.suppress(Killed), start(Path(folder), bins) as front:
+                tell(front, machine, MAKE)
+                while not (machine.dead or out):
+                    open_ = [key for key in wanted if key not in said]
+                    now = rng.sample(open_, min(len(open_), 15)) + rng.sample(
+                        sorted(said.keys() - MAKE), len(said) // 8
+                    )
+                    tell(front, machine, {key: path_of(wanted[key]) for key in now})
+                    if not open_:
+                        break
+            if not machine.dead:
+                break
+        return out or wrong(wanted, said, state(machine))
+
+
+@pytest.mark.parametrize("bins", [1, 3])
+def test_one_answer_and_one_effect(bins: int) -> None:
+    """Whenever drivers die, whatever order messages come in, and whatever workers have forgotten."""
+    for seed in range(8):
+        assert purchases(seed, bins) == [], seed
+
+
+def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages in any order; an input file that is replaced; a key that is not recorded; an answer that is not."""
+
+    def replaced(inbox: Inbox, committed: int) -> None:
+        check(inbox, committed)
+        for entry in inbox.entries[committed:]:
+            inboxes.write(inboxes.to_table([]), inbox.path / f"{entry.number:08d}.parquet")
+
+    def keyless(*args: Any) -> Any:
+        return (*accept(*args)[:2], "")
+
+    def unrecorded(front: SparkEntities, ends: Any) -> None:
+        list(ends)
+
+    check, accept = Inbox.check, serve.accept
+    for where, name, mutant in (
+        (OrderedBin, "handle", EntityBin.handle),
+        (Inbox, "check", replaced),
+        (serve_on_spark, "accept", keyless),
+        (SparkEntities, "_record", unrecorded),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, mutant)
+            assert any(purchases(seed, 3) for seed in range(12)), name
+
+
+def test_answers_are_those_of_the_plain_server(machine: Machine, tmp_path: Path) -> None:
+    """With one bin, one request after the other: also those that are undone, and reads that would change something."""
+    source = COUNTERS.replace("    def add(", "    @transactional\n    def add(").replace(
+        "    def move(", "    @transactional\n    def move("
+    )
+    program = counters(source.replace("many, new", "many, new, transactional"))
+    rng, plain = Random(1), EntityService(program, tmp_path / "plain")
+    with start(tmp_path / "spark", 1, program) as front:
+        for _ in range(60):
+            a, b, n, key = (rng.randrange(4) for _ in range(4))
+            request = rng.choice(
+                [f"POST /add/{a}/{9 * n} k{key}{n}", f"POST /move/{a}/{b}/{n}", f"POST /move/{a}/{b}/{n} m{key}"]
+                + [f"POST /many/{a}/{40 * n}", f"POST /many/2/{n} l{key}", f"GET /find/{a}", f"GET /peek/{a}"]
+                + [f"POST /new/{n} {'k' * 257}", "GET /nothing", f"POST /add/{a}/-1"]
+            )
+            ((status, value),) = ask(plain, request)
+            if status == 422:
+                value["error"] = ask(front, request)[0][1]["error"]
+                assert value["error"].startswith("this Idempotency-Key was used for Counter['")
+            assert ask(front, request) == [(status, value)], request
+        found = {row[1]: row[2]["n"] for row in plain.rows() if row[0]}
+        assert {key: each["n"] for (_, key), each in state(machine).items()} == found
+    plain.close()
+
+
+def test_several_bins(machine: Machine, tmp_path: Path) -> None:
+    """Hops are micro-batches. A read that changes another entity is refused, and does not. A new key is drawn once."""
+    program = counters(COUNTERS.replace("    def find(self):", METHODS).replace('    "GET /find', ROUTES))
+    with start(tmp_path, 8, program) as front:
+        assert ask(front, "POST /many/9/0", "POST /many/0/0") == [(200, {"msg": f"{n} of Counter"}) for n in (9, 0)]
+        assert (front.rounds, len(state(machine))) == (1, 9)
+        assert ask(front, "POST /move/0/1/0", "GET /find/1") == [(500, DIVIDED), (200, {"n": 0, "words": ["a", 1]})]
+        assert front.rounds == 4
+        assert ask(front, "GET /look/0/1", "GET /change/0/1", "GET /find/1") == [
+            (200, 0),
+            (500, {"error": "TypeError: a read changed Counter 1; use a POST route"}),
+            (200, {"n": 0, "words": ["a", 1]}),
+        ]
+        first = ask(front, "POST /new/1 a", "POST /new/1 b", "POST /new/1", "POST /new/1", "POST /new/1 a")
+        assert [status for status, _ in first] == [200] * 5 and len({each["id"] for _, each in first}) == 4
+        assert ask(front, "POST /new/1 a", "POST /new/1 b") == first[:2]
+        assert ask(front, "POST /new/2 a")[0][0] == 422
+
+
+METHODS = """    def look(self, other: Counter):
+        return other.n
+    def change(self, other: Counter):
+        other.add(1)
+    def find(self):"""
+ROUTES = """    "GET /look/{counter}/{other}": Counter.look,
+    "GET /change/{counter}/{other}": Counter.change,
+    "GET /find"""
+DIVIDED = {"error": "ZeroDivisionError: integer division or modulo by zero"}
+
+
+def test_the_folder_stays_small(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that no start needs are deleted. The oldest answers are forgotten, the others are there after a start."""
+    monkeypatch.setattr(on_spark, "LOG_SIZE", 2_000)
+    monkeypatch.setattr(on_spark, "MOST_KEYS", 40)
+    with start(tmp_path) as front:
+        ask(front, *(f"POST {path} {key}" for key, path in MAKE.items()))
+        said = [ask(front, f"POST /buy/{n % USERS}/{n % ITEMS}/1 k{n}", "GET /user/0") for n in range(80)]
+        for folder, most in (("query/in", 3), ("query/out", 2), ("query/staged", 0), ("requests", 4)):
+            assert len(list((tmp_path / folder).iterdir())) <= most, folder
+        assert front._log.number > 4
+        assert len(front.questions) == len(front._ends) == 40
+        assert sum(path.stat().st_size for path in (tmp_path / "requests").iterdir()) < 30_000
+    for _ in range(2):
+        with start(tmp_path) as front:
+            assert [ask(front, f"POST /buy/{n % USERS}/{n % ITEMS}/1 k{n}")[0] for n in range(40, 80)] == [
+                each[0] for each in said[40:]
+            ]
+            assert front.rounds == 81
+
+
+class _Session(SparkSession):
+    """A session without a JVM, with another state store."""
+
+    def __init__(self) -> None:
+        self._sc = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False)))
+        self.conf = SimpleNamespace(get=lambda name: "HDFSBackedStateStoreProvider")
+
+
+class _Connect:
+    __module__ = "pyspark.sql.connect.session"
+
+
+def test_what_is_refused(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that do not fit, another program's folder, lost and damaged files: by name, and nothing is changed."""
+    with start(tmp_path / "a") as front:
+        ask(front, *(f"POST {path} {key}" for key, path in MAKE.items()))
+    for session, folder, program, text in (
+        (_Session(), "new", PROGRAM, "keeps its state in RocksDB, but this Spark session uses HDFSBacked"),
+        (_Connect(), "new", PROGRAM, "Spark Connect is not supported"),
+        (object(), "new", PROGRAM, "is not a Spark session"),
+        (_Session(), "a", counters(), "the program of this folder is"),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(Error, match=text):
+            patch.setattr(on_spark, "usable", checks.usable)
+            patch.setattr(on_spark, "stateful", checks.stateful)
+            start(tmp_path / folder, 1, program, session)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [".lock"]
+    machine.left = 11  # the file of the next micro-batch is logged, and its rows were not processed
+    with contextlib.suppress(Killed), start(tmp_path / "a") as front:
+        assert ask(front, "POST /buy/0/0/1 k") == [None]
+    (file,) = (tmp_path / "a" / "query" / "in").glob("*1.parquet")
+    data = file.read_bytes()
+    file.unlink()
+    with pytest.raises(CheckpointError, match="the input file of epoch 2 is lost"):
+        start(tmp_path / "a")
+    file.write_bytes(data[:-1])
+    with pytest.raises(CheckpointError, match="the input file of epoch 2 was changed"):
+        start(tmp_path / "a")
+    file.write_bytes(data)
+    with start(tmp_path / "a") as front:
+        assert ask(front, "POST /buy/0/0/1 k") == [(200, {"cost": PRICE})] and front.rounds == 2
+    newest = max((tmp_path / "a" / "requests").glob("log.*"), key=lambda path: int(path.suffix[1:]))
+    newest.write_bytes(b"x" + newest.read_bytes())
+    with pytest.raises(CheckpointError, match="is damaged"):
+        start(tmp_path / "a")
+
+
+def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Transactions between bins, and options of the other carrier."""
+    words = ["serve", str(SHOP), "--port", "0", "--data", str(tmp_path / "data")]
+    with pytest.raises(ServeError, match=r"Order\.add is @transactional, and there are no transactions between bins"):
+        serve_on_spark.serve_on_spark(SHOP, tmp_path / "data", 0, bins=8)
+    for more in (["--bins", "2"], ["--spark", "--migrate"]):
+        with pytest.raises(SystemExit):
+            main([*words, *more])
+        assert "--bins is an option of --spark; --migrate is not" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
