@@ -49,14 +49,16 @@ _STYLE = """
 Check = Mapping[str, Any]
 
 
-def _page(title: str, body: Sequence[str]) -> str:
+def page(title: str, body: Sequence[str], style: str = "") -> str:
+    """Return a page with the title and the parts of its body, which are HTML. ``style``: more CSS."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
     policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
     parts = [f'<!doctype html><html lang="en"><head>{head}{policy}<title>{safe(title)}</title>']
-    return "\n".join([*parts, f"<style>{STYLE}{_STYLE}</style></head><body><main>", *body, "</main></body></html>", ""])
+    parts.append(f"<style>{STYLE}{_STYLE}{style}</style></head><body><main>")
+    return "\n".join([*parts, *body, "</main></body></html>", ""])
 
 
-def _table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
+def table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
     """Return a table. ``head`` has the title and the class of each column; the first cell of a row names it."""
     top = "".join(f'<th scope="col" class="{mark}">{title}</th>' for title, mark in head)
     body = []
@@ -90,11 +92,11 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
         notes = "".join(f"<li>{safe(note)}</li>" for note in row.found["notes"])
         body.append(f"<section><h2>What was read from the notebook</h2><ul>{notes}</ul></section>")
     if row.status != GRADED:
-        return _page(title, body)
+        return page(title, body)
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
-    checks = _table("checks", _ALL_OR_NOTHING, head, rows)
+    checks = table("checks", _ALL_OR_NOTHING, head, rows)
     body.append(f"<section><h2>{'Phases' if report else 'Visible checks'}</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
@@ -102,7 +104,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     if not row.found["why"] and (failed := [check for check in shown if check["outcome"] not in (PASS, MEASURED)]):
         told = _REPORTED if report else "<p>Each check shows its smallest failing case. Start with the first one.</p>"
         body.append(f"<section><h2>What failed</h2>{told}{''.join(map(_case, failed))}</section>")
-    return _page(title, body)
+    return page(title, body)
 
 
 def _verdict(row: Row) -> str:
@@ -160,7 +162,7 @@ def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str)
         for at, check in enumerate(checks, 1)
     ]
     said = _ALL_OR_NOTHING if policy == TRACE else "Not shown: what these checks do with your code."
-    return _table("checks", said, head, rows)
+    return table("checks", said, head, rows)
 
 
 def _case(check: Check) -> str:
@@ -195,8 +197,8 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
     if problems:
         head = [("Student", ""), ("State", "word"), ("Problem", ""), ("What to do", "rule")]
         lines = [[code(id), safe(status), safe(why), safe(mend)] for id, _, status, why, mend in problems]
-        body.append(f"<section><h2>Problems</h2>{_table('class', 'as in problems.csv', head, lines)}</section>")
-    return _page(title, body)
+        body.append(f"<section><h2>Problems</h2>{table('class', 'as in problems.csv', head, lines)}</section>")
+    return page(title, body)
 
 
 def _spread(scores: Sequence[Decimal]) -> str:
@@ -217,7 +219,7 @@ def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
         name = code(id) + (" (hidden)" if check["hidden"] else "")
         rate = f"{number(Decimal(good))} of {len(rows)} ({percent}%)"
         lines.append([name, safe(check["rule"]), number(points.get(id, Decimal(0))), rate, bar])
-    return _table("class", "the share of the graded submissions that pass", head, lines)
+    return table("class", "the share of the graded submissions that pass", head, lines)
 
 
 def _mistakes(rows: Sequence[Row]) -> str:
@@ -234,4 +236,4 @@ def _mistakes(rows: Sequence[Row]) -> str:
         return "<p>None: every check passes.</p>"
     head = [("Submissions", ""), ("First failing check", "word"), ("Mistake", "")]
     lines = [[str(many), code(check), safe(said)] for (check, said), many in found.most_common(20)]
-    return _table("class", "by the first failing check of each submission", head, lines)
+    return table("class", "by the first failing check of each submission", head, lines)

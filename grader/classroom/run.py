@@ -64,6 +64,7 @@ def run_of(
     return {
         "version": VERSION,
         "lab": {name: value for name, value in bundle.lab.items() if name != "known"},
+        "lab_folder": str(bundle.checks.parent),
         "bundle": bundle.hash,
         "points": {check: str(points) for check, points in bundle.points.items()},
         "command": command,

@@ -1,0 +1,170 @@
+"""The command `similar`: which submissions share code. A hint for a conversation with students, never part of a score.
+
+It compares what `class` has stored in OUT/sources, the published solution of the lab, and other solutions that are
+given, and writes OUT/similar.html, which no other command reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..lab.bundle import read_bundle
+from ..lab.fields import HAND_IN
+from ..report.words import counted, safe
+from ..statuses import OK, Parser, status_of
+from .gradebook import RUN
+from .pages import page, table
+from .results import read, write
+from .winnow import Pair, Source, code_of, pairs, ranges, source
+
+PAGE = "similar.html"
+_LINES, _ROWS, _OPEN = 20, 500, 50
+"""The most pairs in the terminal, in the table of the page, and with their code on the page."""
+_LEAST = 30
+_STYLE = """
+.code{display:grid;grid-template-columns:1fr 1fr;gap:0 20px}.code pre{font-size:12px;line-height:1.4;margin:6px 0}
+.code>div{min-width:0}mark{background:var(--over);color:var(--ink)}summary{cursor:pointer;padding:6px 0}
+@media (max-width:700px){.code{grid-template-columns:1fr}}
+"""
+
+
+def main(words: list[str]) -> int:
+    """Run a command line that begins with similar, and return the exit status."""
+    return status_of("python -m grader similar", lambda: _run(words[1:]), "interrupted; the same command starts again")
+
+
+def _run(words: list[str]) -> int:
+    parser = Parser(prog="python -m grader similar", description="List the submissions that share code.")
+    parser.add_argument("out", type=Path, help="a folder that `class` has written")
+    parser.add_argument("--lab", type=Path, metavar="DIR", help="what `lab build` has written (default: where it was)")
+    also = "a folder with other solutions, *.py, to compare with"
+    parser.add_argument("--also", type=Path, action="append", default=[], metavar="DIR", help=also)
+    least = f"leave out pairs that share less than this percentage (default: {_LEAST})"
+    parser.add_argument("--least", type=_percent, default=_LEAST, metavar="PERCENT", help=least)
+    parser.add_argument("--export", type=Path, metavar="DIR", help="write a new folder for JPlag and Dolos")
+    given = parser.parse_args(words)
+    run = read(given.out / RUN)
+    if run is None:
+        raise UsageError(
+            f"{given.out} has no {RUN}; give the folder that `python -m grader class ... --out` has written"
+        )
+    stub, solution = _published(given.lab or Path(run.get("lab_folder", "")), run)
+    texts = {path.name: _text(path) for path in sorted((given.out / "sources").glob("*")) if path.is_dir()}
+    others = {"solution": solution}
+    for folder in given.also:
+        more = {path.stem: path.read_text("utf-8", "replace") for path in sorted(folder.glob("*.py"))}
+        if not more:
+            raise UsageError(f"--also {folder} has no *.py; give a folder with a file for each solution")
+        others |= more
+    if given.export:
+        _export(given.export, stub, texts, others)
+    compared = [source(id, text, stub) for id, text in texts.items()]
+    compared += [source(name, text, stub, published=True) for name, text in others.items()]
+    found = pairs(compared, given.least / 100)
+    write(given.out / PAGE, _page(run, compared, found, given.least))
+    for pair in found[:_LINES]:
+        print(f"{_percentage(pair):>5}  {_name(pair.one)} and {_name(pair.other)}{_equal(pair)}: lines {_lines(pair)}")
+    rest = f"; {len(found) - _LINES} more on the page" if len(found) > _LINES else ""
+    print(f"{counted(len(texts), 'submission')}; {counted(len(found), 'pair')} with {given.least} % or more{rest}")
+    print(f"  {given.out / PAGE}")
+    return OK
+
+
+def _percent(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
+    return int(text)
+
+
+def _published(lab: Path, run: dict[str, Any]) -> tuple[str, str]:
+    """Return the stub and the solution of a lab that was built."""
+    built = lab.parent if (lab / "lab.json").is_file() else lab
+    try:
+        stub, solution = ((built / name / HAND_IN).read_text("utf-8") for name in ("student", "solution"))
+    except OSError as error:
+        said = f"the lab's stub and solution are not there ({error.filename}: {error.strerror})"
+        raise UsageError(
+            f"{said}; give what `lab build` has written, such as --lab build/labs/1-max-and-join"
+        ) from None
+    if (number := read_bundle(built).number) != run["lab"]["number"]:
+        raise UsageError(f"--lab {lab} is lab {number}, and the results are of lab {run['lab']['number']}")
+    return stub, solution
+
+
+def _text(folder: Path) -> str:
+    """Return what a student has handed in; of a notebook, the code."""
+    module = folder / HAND_IN
+    if module.is_file():
+        return module.read_text("utf-8", "replace")
+    return "".join(code_of(path.read_text("utf-8-sig", "replace")) for path in sorted(folder.glob("*.ipynb")))
+
+
+def _export(place: Path, stub: str, texts: dict[str, str], others: dict[str, str]) -> None:
+    if place.exists():
+        raise UsageError(f"--export {place} is there already; give a new folder")
+    files = {f"submissions/{id}": text for id, text in texts.items()}
+    files |= {f"submissions/published {name}": text for name, text in others.items()}
+    for name, text in {**files, "base": stub}.items():
+        write(place / name / HAND_IN, text)
+    place.chmod(0o700)
+
+
+def _name(one: Source) -> str:
+    return f"{one.id} (published)" if one.published else one.id
+
+
+def _percentage(pair: Pair) -> str:
+    return f"{100 * pair.share:.0f} %"
+
+
+def _equal(pair: Pair) -> str:
+    return ", equal after renaming" if pair.equal else ""
+
+
+def _lines(pair: Pair) -> str:
+    return " and ".join(map(ranges, pair.lines))
+
+
+def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair], least: int) -> str:
+    title = f"Lab {run['lab']['number']}: {run['lab']['title']}"
+    students = sum(not one.published for one in compared)
+    body = [f"<h1>{safe(title)}: similar submissions</h1>"]
+    body.append(f'<p class="about"><span>{counted(students, "submission")} compared</span></p>')
+    body += [f"<p>{line}</p>" for line in _told(least)]
+    head = [("Submission", ""), ("Other", ""), ("Shared", "num"), ("Lines", "rule")]
+    rows = [
+        [safe(_name(pair.one)), safe(_name(pair.other)), f"{_percentage(pair)}{_equal(pair)}", safe(_lines(pair))]
+        for pair in found[:_ROWS]
+    ]
+    caption = f"the {len(rows)} most similar of {len(found)} pairs"
+    shown = table("class", caption, head, rows) if rows else "<p>None.</p>"
+    body.append(f"<section><h2>{counted(len(found), 'pair')}</h2>{shown}</section>")
+    if found:
+        code = "".join(map(_side_by_side, found[:_OPEN]))
+        body.append(f"<section><h2>The code of the first {min(len(found), _OPEN)}</h2>{code}</section>")
+    return page(title, body, _STYLE)
+
+
+def _told(least: int) -> Iterator[str]:
+    yield (
+        f"Listed are pairs that share {least} % or more of the shorter solution. What the stub gives does not count, "
+        "and names, comments and the order of methods make no difference."
+    )
+    yield (
+        "This is a hint and no proof: a small task has few solutions, and two students may have read the same page. "
+        "Look at the lines, and talk to the students. No score depends on it."
+    )
+
+
+def _side_by_side(pair: Pair) -> str:
+    sides = []
+    for one, lines in zip((pair.one, pair.other), map(set, pair.lines), strict=True):
+        numbered = [(number, f"{number:4} {safe(line)}") for number, line in enumerate(one.text.splitlines(), 1)]
+        shown = "\n".join(f"<mark>= {line}</mark>" if number in lines else f"  {line}" for number, line in numbered)
+        sides.append(f"<div><b>{safe(_name(one))}</b><pre>{shown}</pre></div>")
+    told = f"{safe(_name(pair.one))} and {safe(_name(pair.other))}: {_percentage(pair)}{_equal(pair)}"
+    return f'<details><summary>{told}</summary><div class="code">{"".join(sides)}</div></details>'
