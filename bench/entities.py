@@ -9,27 +9,40 @@ Rows:
                 wait-die, and epochs that retry what is in conflict (Aria without its fallback); for the 36 checkouts
                 that the grader sends at once, and for orders of scarce goods; how many are sold, and the share of
                 transactions at the busiest place
+    spark       checkouts a second by HTTP: on Spark with one bin, beside eight bins, and beside the server without
+                Spark; 1,024 clients each send the next checkout when the last one is answered
 
 Rounds and sales are counted and do not depend on the machine.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import subprocess
 import sys
+import tempfile
 import time
 import timeit
-from collections.abc import Callable, Generator, Sequence
+import urllib.request
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from bench import measure  # noqa: E402
+from bench import child, measure  # noqa: E402
 from sharedstate_lite import entities as e  # noqa: E402
 from sharedstate_lite.lessons.checkouts import Orders, block, protocols, scarce  # noqa: E402
 
-ROWS = ["split", "protocols"]
+ROWS = ["split", "protocols", "spark"]
+SHOP = child.ROOT / "labs" / "checkout" / "entities" / "shop.py"
+CLIENTS, USERS, ITEMS, PRICE, ENOUGH = 1_024, 40, 20, 3, 10**9
+ONE, EIGHT, SERVER = "Spark, one bin", "Spark, eight bins", "the server without Spark"
 GENERATOR, PLAIN, BIN = "the method as a generator", "the class as plain Python", "blocks over one bin"
 
 
@@ -170,16 +183,107 @@ def rounds_of(name: str, orders: Orders) -> list[measure.Row]:
     ]
 
 
+@contextlib.contextmanager
+def served(shop: Path, words: Sequence[str]) -> Iterator[str]:
+    """Serve a program on an empty folder, and yield its address; in the end, kill its processes."""
+    with tempfile.TemporaryDirectory(prefix="entities-") as data:
+        command = [sys.executable, "-m", "sharedstate_lite.entities", "serve", str(shop), "--port", "0"]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [*command, "--data", data, *words], cwd=child.ROOT, stdout=pipe, start_new_session=True
+        )
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().decode().strip()
+            if not address:
+                raise child.Failed(f"serve {' '.join(words)} has ended with status {process.wait()}")
+            yield address
+        finally:
+            child.end(process)
+
+
+def ask(address: str, path: str, method: str = "GET") -> dict[str, int]:
+    """Send one request. Raises OSError if it is not answered 200."""
+    with urllib.request.urlopen(urllib.request.Request(address + path, method=method), timeout=120) as answer:
+        found: dict[str, int] = json.loads(answer.read())
+    return found
+
+
+def rate(address: str, count: int) -> tuple[float, bool]:
+    """Check out ``count`` orders after as many others, which are not timed. Return how many a second, and whether all
+    were answered 200 and have been paid for."""
+    import numpy as np
+
+    from grader.wire.client import Generator as Clients
+    from grader.wire.jobs import Job, Shape, Target
+
+    for path in (
+        f"/payment/batch_init/{USERS}/{ENOUGH}",
+        f"/stock/batch_init/{ITEMS}/{ENOUGH}/{PRICE}",
+        f"/orders/batch_init/{2 * count}/{ITEMS}/{USERS}/{PRICE}",
+    ):
+        ask(address, path, "POST")
+    parts, right, seconds = urlsplit(address), True, 0.0
+    end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: */*\r\nContent-Length: 0\r\n\r\n".encode()
+    clients, zeros = Clients(), np.zeros(count, dtype=np.int64)
+    try:
+        for first in (0, count):
+            job = Job(
+                [Target(str(parts.hostname), int(parts.port or 80))],
+                [Shape(0, b"POST /orders/checkout/", end)],
+                zeros,
+                [b"%d" % number for number in range(first, first + count)],
+                zeros,
+                time.monotonic_ns() + 300_000_000,
+                CLIENTS,
+                timeout=300_000_000_000,
+                patience=300_000_000_000,
+            )
+            result = clients.run(job)
+            right &= bool((result.status == 200).all())
+            seconds = int(result.done.max() - result.sent.min()) / 1e9
+    finally:
+        clients.close()
+    with ThreadPoolExecutor(USERS + ITEMS) as pool:
+        paths = [f"/payment/find_user/{n}" for n in range(USERS)] + [f"/stock/find/{n}" for n in range(ITEMS)]
+        found = list(pool.map(partial(ask, address), paths))
+    paid = sum(ENOUGH - each["credit"] for each in found if "credit" in each)
+    sold = sum(ENOUGH - each["stock"] for each in found if "stock" in each)
+    return count / seconds, right and (paid, sold) == (2 * count * PRICE, 2 * count)
+
+
+def spark(quick: bool) -> list[measure.Row]:
+    """Checkouts a second of each server, in turn. The program has no transactions, which eight bins would refuse."""
+    systems = {ONE: ["--spark"], EIGHT: ["--spark", "--bins", "8"], SERVER: []}
+    rates: dict[str, list[float]] = {name: [] for name in systems}
+    equal = True
+    with tempfile.TemporaryDirectory(prefix="entities-") as folder:
+        shop = Path(folder) / "shop.py"
+        shop.write_text(SHOP.read_text().replace("    @transactional\n", ""))
+        for number in range(1 if quick else 2):
+            for name, words in list(systems.items())[:: -1 if number % 2 else 1]:
+                with served(shop, words) as address:
+                    found, good = rate(address, 1_000 if quick else 10_000)
+                rates[name].append(found)
+                equal &= good
+    value, *peers = (measure.median(each) for each in rates.values())
+    named = dict(zip([EIGHT, SERVER, "the goal"], [*peers, 1_000.0], strict=True))
+    what = f"{ONE}: rate, {CLIENTS:,} clients"
+    return [measure.compared(what, value, "checkouts/s", named, against="the goal", target=1.0, equal=equal)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write. Returns the exit status: 1 where answers differ."""
     chosen = measure.options(__doc__ or "", ROWS, arguments)
     wanted = chosen.only or ROWS
-    progress = measure.Progress([(name, 1 if name == "split" else 3) for name in wanted])
+    progress = measure.Progress([(name, {"split": 1, "protocols": 3, "spark": 60}[name]) for name in wanted])
     out: list[measure.Row] = []
     for at, name in enumerate(wanted):
         progress.at(at, 0.1)
         if name == "split":
             out += split(chosen.quick)
+        elif name == "spark":
+            out += spark(chosen.quick)
         else:
             out += rounds_of("36 checkouts of the grader", block())
             count = 120 if chosen.quick else 2_000
