@@ -8,7 +8,7 @@ import os
 import sys
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-if not sys.flags.safe_path and sys.path and sys.path[0] != _HERE:
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path and sys.path[0] != _HERE:
     del sys.path[0]
 
 import importlib  # noqa: E402
@@ -19,6 +19,7 @@ _COMMANDS = {
     "class": "classroom.command",
     "one": "classroom.single",
     "grades": "classroom.command",
+    "similar": "classroom.similar",
 }
 """The module of each command of the labs, which has ``main(args) -> int``."""
 
