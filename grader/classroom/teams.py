@@ -113,4 +113,5 @@ class Checkouts(Grading):
         return full and super()._has(name, id, key, *also)
 
     def _announce(self, tasks: int) -> None:
-        print(estimate(tasks, self.mode), file=sys.stderr, flush=True)
+        if tasks:
+            print(estimate(tasks, self.mode), file=sys.stderr, flush=True)

@@ -1,0 +1,474 @@
+"""Lab 6: `class --lab 6` turns report.json into results, grades teams one at a time, and continues after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zoo
+from classes import Teacher, contents, handed_in
+from records import right, shots, value
+
+from grader.classroom import checkout, command, run, teams
+from grader.classroom.checkout import ASKED, MEASURES, result, system
+from grader.classroom.points import Rubric, earned
+from grader.classroom.results import hash_of
+from grader.errors import SubmissionError
+from grader.record import Record
+from grader.report.as_json import content
+from grader.sandbox import Tier
+from grader.terms import SAFETY, Entity
+from grader.verdict import judge
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = {"submission": "s" * 64, "bundle": "b" * 64, "grader": "g" * 64}
+ROSTER = """id,name,team,lms_id
+s0001,Student 1,red,1000001
+s0002,Student 2,red,1000002
+s0003,Student 3,blue,1000003
+s0004,Student 4,,1000004
+s0005,Student 5,green,1000005
+"""
+ALL = {name: Decimal(points) for name, points in teams.checkout(1).points.items()} | {"speed": Decimal(15)}
+Report = dict[str, Any]
+
+
+def reported(record: Record) -> Report:
+    """The report.json of a record, read back."""
+    found: Report = json.loads(json.dumps(content(record, judge(record))))
+    return found
+
+
+def wrong(phase: str) -> Report:
+    """The report of a run in which the second order of a phase was charged twice."""
+    record = right()
+    user = int(record.orders["user"][np_row(record, phase)])
+    cost = int(record.orders["cost"][np_row(record, phase)])
+    value(record, shots(record, phase), Entity.USER, user, lambda credit: credit - cost)
+    return reported(record)
+
+
+def np_row(record: Record, phase: str) -> int:
+    """The row of the second order of a phase."""
+    ids = list(record.orders["id"])
+    return ids.index(f"{phase}-o1")
+
+
+def outcomes(found: Report) -> dict[str, str]:
+    """The outcome of each check."""
+    return {check["check"]: check["outcome"] for check in found["checks"]}
+
+
+def points(found: Report) -> Decimal | None:
+    """The points of a result if speed counts as in the report, with the cap for broken safety rules."""
+    got = earned(found, ALL, Rubric({}))
+    return min(got, Decimal(40)) if found.get("unsafe") and got is not None else got
+
+
+def test_a_right_run() -> None:
+    """All phases pass. The points, with those for speed, are the report's score, and 85 without them."""
+    report = reported(right())
+    found = result(report, 6, KEY)
+    assert (report["verdict"], found["status"], found["why"], found["unsafe"]) == ("pass", "graded", "", False)
+    assert outcomes(found) == {name: "measured" if name in MEASURES else "pass" for name in ASKED}
+    assert points(found) == Decimal(str(report["score"]))
+    assert earned(found, ALL | {"speed": Decimal(0)}, Rubric({})) == Decimal(85)
+    assert [check["got"] for check in found["checks"] if check["check"] == "speed"] == ["0 per second"]
+
+
+@pytest.mark.parametrize("phase", ["duplicates", "load", "scarcity", "faults"])
+def test_a_wrong_balance(phase: str) -> None:
+    """The phase's check is wrong and names the order; the cap holds; the points are the report's score."""
+    report = wrong(phase)
+    found = result(report, 6, KEY)
+    assert report["verdict"] == "fail" and report["score"] == 40
+    assert [name for name, outcome in outcomes(found).items() if outcome == "wrong"] == [phase]
+    (check,) = [check for check in found["checks"] if check["check"] == phase]
+    assert check["got"].startswith(f"charged_times: order {phase}-000001 ({phase}-o1) charged 2 times, should be once")
+    assert "The same checkout ran twice" in check["says"]
+    assert found["unsafe"] and points(found) == Decimal(40)
+
+
+def test_the_cap_counts_only_broken_safety_rules() -> None:
+    """A wrong answer of a route costs its phase; without lost money or stock, nothing else."""
+    record = right()
+    said = {"title": "find an item", "request": "GET /stock/find/x", "expected": "404", "got": "500"}
+    record.exchanges.append({**said, "agreed": False})
+    report = reported(record)
+    found = result(report, 6, KEY)
+    assert (found["unsafe"], outcomes(found)["contract"], report["score"]) == (False, "wrong", 75)
+    assert points(found) == 75 and "GET /stock/find/x: expected 404, got 500" in found["checks"][0]["got"]
+    broken = {"label": "", "order_id": None, "candidates": [], "phase": "load", "detail": "refused"}
+    for rule in ("false_refusal", "unavailable", *SAFETY):
+        report["phases"]["load"]["verdict"] = "fail"
+        report["violations"] = [{**broken, "rule": rule}]
+        found = result(report, 6, KEY)
+        assert found["unsafe"] == (rule in SAFETY)
+        assert (outcomes(found)["false_refusals"] == "wrong") == (rule == "false_refusal")
+        assert outcomes(found)["load"] == "wrong"
+
+
+def test_what_is_void_has_no_points() -> None:
+    """A void run, and a phase that could not be judged beside one that fails: void, with the reason and what to do."""
+    report = reported(right()) | {"verdict": "void", "why": "the machine was too busy", "score": None}
+    found = result(report, 6, KEY)
+    assert (found["status"], found["checks"], points(found)) == ("void", [], None)
+    assert found["why"] == "the machine was too busy; run the same command again, on an idle machine"
+    report = wrong("duplicates")
+    report["phases"]["load"]["verdict"] = "void"
+    found = result(report, 6, KEY)
+    assert found["status"] == "void" and "too busy to judge load" in found["why"]
+
+
+def test_a_system_that_does_not_run_has_0_points() -> None:
+    """It is graded, with the reason, and no check is reached. So is a phase after a contract phase without answers."""
+    record = right(())
+    record.about["failure"] = {"kind": "submission", "why": "order exited: no database"}
+    report = reported(record)
+    found = result(report, 6, KEY)
+    assert (found["status"], points(found), report["score"]) == ("graded", 0, 0)
+    assert found["why"] == "The system did not run to the end: order exited: no database"
+    assert {*outcomes(found).values()} == {"unreached"}
+    record = right(("contract",))
+    record.about["asked"] = list(ASKED)
+    record.phases["duplicates"] = {"skipped": "the system did not answer"}
+    found = result(reported(record), 6, KEY)
+    assert outcomes(found)["contract"] == "pass"
+    assert {outcome for name, outcome in outcomes(found).items() if name != "contract"} == {"unreached"}
+    assert points(found) == 10
+
+
+def _pack(path: Path, **texts: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, text in texts.items():
+            packed.writestr(name.replace("__", "/").replace("_toml", ".toml"), text)
+    return path
+
+
+def test_the_system_is_found(tmp_path: Path) -> None:
+    """In a folder, an archive, an archive in a folder, or below other folders; the outermost checkout.toml counts."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    for given in (
+        _pack(tmp_path / "a.zip", checkout_toml=""),
+        _pack(tmp_path / "b.zip", ours__shop__checkout_toml="", ours__shop__old__checkout_toml="", ours__notes=""),
+        _pack(tmp_path / "Student 1_1_assignsubmission_file_" / "c.zip", c__checkout_toml="").parent,
+    ):
+        assert (system([("", given)], scratch) / "checkout.toml").is_file()
+    two = _pack(tmp_path / "d.zip", a__checkout_toml="", b__checkout_toml="")
+    with pytest.raises(SubmissionError, match="there are 2 systems with a checkout.toml: a, b; hand in one"):
+        system([("", two)], scratch)
+    for given, said in ((_pack(tmp_path / "e.zip", readme_toml=""), "readme.toml"), (tmp_path / "f.py", "f.py")):
+        given.touch()
+        with pytest.raises(SubmissionError, match=f"checkout.toml is missing; found: {said}; hand in the folder"):
+            system([("", given)], scratch)
+
+
+def test_a_broken_checkout_toml_is_graded_and_nothing_is_unreadable(tmp_path: Path) -> None:
+    """0 points with the line, as `checkout` does; a damaged archive and a folder without the file are unreadable."""
+    (tmp_path / "scratch").mkdir()
+    handed_in(tmp_path / "subs", empty="")
+    (tmp_path / "subs" / "wrong").mkdir()
+    (tmp_path / "subs" / "wrong" / "checkout.toml").write_text('name = "x"\nbase_url = 3\n')
+    (tmp_path / "subs" / "damaged.zip").write_bytes(b"PK\3\4")
+    found = {}
+    for name in ("wrong", "empty", "damaged.zip"):
+        task = {"id": name, "files": [("", str(tmp_path / "subs" / name))], "key": KEY, "lab": 6, "mode": "quick"}
+        asked = {**task, "seed": 1, "limits": {}, "out": str(tmp_path / "out" / name)}
+        found[name] = checkout.grade(asked, tmp_path / "scratch")
+    assert {name: one["status"] for name, one in found.items()} == {
+        "wrong": "graded",
+        "empty": "unreadable",
+        "damaged.zip": "unreadable",
+    }
+    assert (
+        "checkout.toml, process: at least one [[process]] table" in found["wrong"]["why"]
+        and points(found["wrong"]) == 0
+    )
+    assert (tmp_path / "out" / found["wrong"]["report"]).is_file()
+    assert "cannot be unpacked" in found["damaged.zip"]["why"]
+
+
+class Runs:
+    """In place of the pool: answers tasks from reports, and remembers who was asked in which mode."""
+
+    def __init__(self, **reports: Report) -> None:
+        self.reports, self.asked = reports, list[tuple[str, str]]()
+
+    def __call__(self, tasks: list[dict[str, Any]], jobs: int) -> Iterator[tuple[Any, Any, float]]:
+        assert jobs == 1
+        for task in tasks:
+            self.asked.append((task["id"], task["mode"]))
+            out = Path(task["out"])
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "report.html").write_text(f"report of {task['id']}")
+            found = result(self.reports[task["id"]], task["lab"], task["key"])
+            named = {**found, "mode": task["mode"], "report": f"{out.name}/report.html"}
+            yield task, {"found": named, "sources": {}}, 1.0
+
+    def taken(self) -> list[tuple[str, str]]:
+        """Return who was asked since the last call."""
+        asked, self.asked = self.asked, []
+        return asked
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Team red is right, team blue charges twice."""
+    found = Runs(red=reported(right()), blue=wrong("duplicates"))
+    monkeypatch.setattr(run, "run", found)
+    monkeypatch.setattr(command, "tier_for_systems", lambda scratch, ungraded: (Tier(1, "bubblewrap", ""), False))
+    return found
+
+
+@pytest.fixture
+def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+    """A teacher with a roster and the systems of two teams."""
+    teacher = Teacher(tmp_path, capsys)
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    for team in ("red", "blue"):
+        (tmp_path / "subs" / team).mkdir(parents=True)
+        (tmp_path / "subs" / team / "checkout.toml").write_text(f'name = "{team}"\n')
+    teacher.lab = Path(teams.LAB)
+    return teacher
+
+
+def test_each_member_gets_the_points_of_the_team(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """A student without a team is a team of one. Late days, adjustments and pages are those of the member."""
+    (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0002,6,-5,oral examination\n")
+    words = ("--roster", tmp_path / "roster.csv", "--adjust", tmp_path / "adjust.csv")
+    assert teacher.grade(tmp_path / "subs", *words) == 1
+    assert "2 teams to grade, one at a time (--quick, about 3 minutes each): about 6 minutes" in teacher.said
+    rows = {row["id"]: (row["status"], row["points"], row["of"], row["score"]) for row in teacher.table()}
+    assert rows == {
+        "s0001": ("graded", "85", "85", "85"),
+        "s0002": ("graded", "85", "85", "80"),
+        "s0003": ("graded", "40", "85", "40"),
+        "s0004": ("missing", "", "85", ""),
+        "s0005": ("missing", "", "85", ""),
+    }
+    pages = {path.name: path.read_text() for path in teacher.out.rglob("feedback*.html")}
+    assert sorted(pages) == ["feedback-s0001.html", "feedback-s0002.html", "feedback-s0003.html"]
+    assert "oral examination" in pages["feedback-s0002.html"] and "s0001" not in pages["feedback-s0002.html"]
+    assert "Money or stock was lost, which limits the points." in pages["feedback-s0003.html"]
+    assert "charged 2 times, should be once" in pages["feedback-s0003.html"]
+    (link,) = re.findall('href="(.+?)"', pages["feedback-s0003.html"])
+    assert (teacher.out / "submissions" / "blue" / link).read_text() == "report of blue"
+    assert "1 of 2 (50%)" in (teacher.out / "class.html").read_text()
+    (tmp_path / "rubric.toml").write_text('[points]\n"speed" = 15\n"duplicates" = 30\n')
+    assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "rubric.toml") == 1
+    assert teacher.column("of")["s0001"] == "115" and teacher.column("points")["s0001"] == "100"
+    assert runs.taken() == [("blue", "quick"), ("red", "quick")]
+
+
+def test_a_graded_team_is_not_run_again(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """Only what is new, has changed, or is asked for in full runs; a full result also counts for --quick."""
+    subs, red = tmp_path / "subs", teacher.out / "submissions" / "red"
+    assert teacher.grade(subs, "--roster", tmp_path / "roster.csv") == 1
+    seed = json.loads((teacher.out / "run.json").read_text())["lab"]["seed"]
+    assert runs.taken() == [("blue", "quick"), ("red", "quick")]
+    before = contents(teacher.out)
+    assert teacher.grade(subs) == 1
+    assert runs.taken() == [] and contents(teacher.out) == before
+    assert "0 teams to grade" not in teacher.said
+    assert teacher.grade(subs, "--full", "--only", "red") == 1
+    assert "1 team to grade, one at a time (--full, about 13 minutes each): about 13 minutes" in teacher.said
+    assert runs.taken() == [("red", "full")]
+    assert (json.loads((red / "result-1.json").read_text())["mode"], teacher.result("red")["mode"]) == ("quick", "full")
+    assert len(list(red.glob("report-*/report.html"))) == 2
+    assert teacher.grade(subs) == 1 and teacher.grade(subs, "--full", "--only", "red") == 1
+    assert runs.taken() == []
+    (subs / "blue" / "checkout.toml").write_text('name = "mended"\n')
+    runs.reports["blue"] = reported(right())
+    assert teacher.grade(subs) == 1
+    assert runs.taken() == [("blue", "quick")] and teacher.column("score")["s0003"] == "85"
+    assert json.loads((teacher.out / "run.json").read_text())["lab"]["seed"] == seed
+
+
+def test_a_full_run_does_not_lower_without_being_told(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """A full run that fails after a quick one that passed: the quick one counts, unless --allow-lower is given."""
+    subs = tmp_path / "subs"
+    assert teacher.grade(subs) == 0
+    runs.reports["red"] = wrong("faults")
+    assert teacher.grade(subs, "--full", "--only", "red") == 0
+    assert teacher.column("score") == {"blue": "40", "red": "85"}
+    assert teacher.column("counts", "changes.csv") == {"red": "earlier"}
+    assert teacher.run("grades", teacher.out, "--allow-lower") == 0
+    assert teacher.column("score") == {"blue": "40", "red": "40"}
+
+
+def test_a_void_team_is_named_and_tried_again(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """Once more at the end of the same run, and in the next one; until then it has no grade, and the exit is 2."""
+    runs.reports["blue"] = reported(right()) | {"verdict": "void", "why": "the machine was too busy"}
+    assert teacher.grade(tmp_path / "subs", "--roster", tmp_path / "roster.csv") == 2
+    assert runs.taken() == [("blue", "quick"), ("red", "quick"), ("blue", "quick")]
+    assert teacher.column("score")["s0003"] == ""
+    problems = {row["id"]: (row["status"], row["problem"], row["what_to_do"]) for row in teacher.table("problems.csv")}
+    mend = "run the same command again, on an idle machine"
+    assert problems["s0003"] == ("void", "blue: the machine was too busy", mend)
+    runs.reports["blue"] = wrong("load")
+    assert teacher.grade(tmp_path / "subs") == 1
+    assert runs.taken() == [("blue", "quick")] and teacher.column("score")["s0003"] == "40"
+
+
+def test_members_hand_in_and_get_their_page_back(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """A member's folder is the team's. Equal copies of two members count once, and different ones are ambiguous."""
+    subs = tmp_path / "moodle"
+    for number in (1, 2, 3):
+        toml = subs / f"Student {number}_100000{number}_assignsubmission_file" / "checkout.toml"
+        toml.parent.mkdir(parents=True)
+        toml.write_text(f"name = '{'blue' if number == 3 else 'red'}'\n")
+    assert teacher.grade(subs, "--roster", tmp_path / "roster.csv") == 1
+    assert runs.taken() == [("blue", "quick"), ("red", "quick")]
+    assert teacher.run("grades", teacher.out, "--feedback-zip", tmp_path / "back.zip") == 1
+    with zipfile.ZipFile(tmp_path / "back.zip") as packed:
+        names = [name for name in packed.namelist() if name.endswith("feedback.html")]
+        tops = [re.sub(r"^Student \d", "Student", name) for name in names]
+        assert tops == [f"Student_100000{number}_assignsubmission_file_/feedback.html" for number in (1, 2, 3)]
+        assert len([name for name in packed.namelist() if name.endswith("/report.html")]) == 3
+    toml = subs / "Student 2_1000002_assignsubmission_file" / "checkout.toml"
+    toml.write_text("name = 'other'\n")
+    assert teacher.grade(subs) == 1
+    assert teacher.column("status") == {
+        **dict.fromkeys(("s0001", "s0002"), "ambiguous"),
+        "s0003": "graded",
+        **dict.fromkeys(("s0004", "s0005"), "missing"),
+    }
+
+
+def test_a_roster_that_comes_later(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """What was graded under the id of a member becomes the team's, without another run."""
+    (tmp_path / "subs" / "red").rename(tmp_path / "subs" / "s0001")
+    runs.reports["s0001"] = runs.reports["red"]
+    assert teacher.grade(tmp_path / "subs") == 0
+    assert teacher.column("score") == {"blue": "40", "s0001": "85"}
+    assert teacher.run("grades", teacher.out, "--roster", tmp_path / "roster.csv") == 1
+    assert teacher.column("score") == {"s0001": "85", "s0002": "85", "s0003": "40", "s0004": "", "s0005": ""}
+    assert not list(teacher.out.rglob("feedback.html"))
+    runs.taken()
+    assert teacher.grade(tmp_path / "subs") == 1 and runs.taken() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--jobs", 2), "--jobs 2: systems are graded one at a time"),
+        (("--quick", "--full"), "not allowed with argument"),
+        (("--lab", "bundle", "--quick"), "--quick and --full are for the checkout: --lab 6"),
+        (("--roster", "twice.csv"), "the roster has 's0001' for 'red' and for 's0001'; a team needs a name"),
+        (("--roster", "sign.csv"), "sign.csv, line 2: the team '=1' contains"),
+        (("--only", "green"), "--only: there is no submission of 'green'"),
+    ],
+)
+def test_usage(
+    teacher: Teacher, tmp_path: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch, words: Any, said: str
+) -> None:
+    """64, with the rule and what to do; nothing runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("twice.csv").write_text("id,team\ns0001,red\ns0002,s0001\n")
+    Path("sign.csv").write_text("id,team\ns0001,=1\n")
+    assert teacher.grade(tmp_path / "subs", *words) == 64
+    assert said in teacher.said
+    assert runs.taken() == []
+
+
+def test_a_weak_sandbox_gives_no_grades(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2, with what to install; --ungraded is told."""
+
+    class Closed:
+        def close(self) -> None:
+            pass
+
+    weak = Tier(3, "resource limits only", "tier 1: bwrap is not installed")
+    monkeypatch.setattr(teams, "choose", lambda *args: (weak, Closed()))
+    assert teacher.grade(tmp_path / "subs") == 2
+    assert "bwrap is not installed; install bubblewrap. With --ungraded" in teacher.said
+    assert not (teacher.out / "gradebook.csv").exists()
+
+
+def test_the_key_covers_the_grader() -> None:
+    """All rooms of the grader that `checkout` runs are in the hash of its results, and no others."""
+    rooms = {path.parent.name for path in (ROOT / "grader").glob("*/__init__.py")}
+    without = {"classroom", "draft", "lab", "student", "worker"}
+    assert {name for name in teams._SOURCES if not name.endswith(".py")} == rooms - without
+    assert all((ROOT / "grader" / name).exists() for name in teams._SOURCES)
+
+
+SHORT = """
+import sys
+from grader.classroom import command, teams
+from grader.terms import Limits
+teams.limits = lambda mode: Limits(budget=14.0, convergence=3.0, still=3.0, stable=0.5)
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+def _words(pid: str) -> str:
+    try:
+        return Path("/proc", pid, "cmdline").read_text(errors="replace") if pid.isdigit() else ""
+    except OSError:
+        return ""
+
+
+def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
+    """Real runs with small budgets: a right system and a wrong one. The graded team is not run again after the kill."""
+    subs, out = tmp_path / "subs", tmp_path / "out"
+    mutant = next(mutant for mutant in zoo.MUTANTS if mutant.name == "charges-on-every-checkout")
+    zoo.plant(mutant, subs / "blue")
+    zoo.right("single", subs / "red")
+    words = [sys.executable, "-c", SHORT, "class", str(subs), "--lab", "6", "--out", str(out)]
+    first, until = out / "submissions" / "blue" / "result.json", time.monotonic() + 500
+    killed = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not first.exists() and killed.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        killed.kill()
+        killed.wait()
+    made = first.stat().st_mtime_ns
+    assert not (out / "submissions" / "red" / "result.json").exists()
+    scratch = json.loads((out / "run.json").read_text())["scratch"]
+    while left := [pid for pid in os.listdir("/proc") if scratch in _words(pid) or f"\0{killed.pid}\0" in _words(pid)]:
+        assert time.monotonic() < until, [_words(pid) for pid in left]
+        time.sleep(0.05)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert "1 team to grade" in done.stderr and first.stat().st_mtime_ns == made
+    found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("blue", "red")}
+    assert [found[team]["unsafe"] for team in found] == [True, False]
+    assert outcomes(found["blue"])["duplicates"] == "wrong"
+    judged = {outcomes(found["red"])[name] for name in ASKED if name not in MEASURES}
+    assert judged == {"pass"}
+    for team, one in found.items():
+        report = json.loads((out / "submissions" / team / one["report"]).with_name("report.json").read_text())
+        assert points(one) == Decimal(str(report["score"]))
+        assert one["submission"] == hash_of([(team, subs / team)])
+
+
+@pytest.mark.slow
+def test_start_and_saga_by_the_command(tmp_path: Path) -> None:
+    """`start` loses money and keeps at most 40 points; `saga` has every phase. About 6 minutes.
+
+    python -m pytest -n 0 -m slow tests/grader/test_class_checkout.py
+    """
+    subs, out = tmp_path / "subs", tmp_path / "out"
+    for name in ("start", "saga"):
+        shutil.copytree(ROOT / "labs" / "checkout" / name, subs / name)
+    words = [sys.executable, "-m", "grader", "class", str(subs), "--lab", "6", "--out", str(out)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("start", "saga")}
+    assert {outcome for name, outcome in outcomes(found["saga"]).items() if name not in MEASURES} == {"pass"}
+    assert found["start"]["unsafe"] and outcomes(found["start"])["duplicates"] == "wrong"
