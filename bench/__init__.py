@@ -8,6 +8,8 @@
     shopping/    the visits, the sides that take them, and how their answers are compared
     managed.py   stores of managed state, beside a dict, RocksDB and LMDB
     entities.py  methods cut into blocks, and protocols of transactions over bins of entities
+    checkouts.py checkout systems: CPU, rate, and the 99th percentile at a steady rate
+    without.py   labs/checkout/fast less one idea at a time
     sharing.py   ladders of sharing inside a worker, each rung beside the others
     usecases/    these ladders, and what a rung does in a task
     pathway/     the peer that needs an environment of its own

@@ -33,6 +33,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -175,7 +176,10 @@ def measured(folder: Path, requests: str, count: int, generator: Generator) -> t
         return Cost(cost, checkouts.per_second(flood, 0.0)), right
 
 
-def row(idea: str, requests: str, costs: list[Cost], whole: list[Cost], diff: str) -> dict[str, str | float]:
+Row = dict[str, Any]
+
+
+def row(idea: str, requests: str, costs: list[Cost], whole: list[Cost], diff: str) -> Row:
     """A row of the record. A ratio is the median of the ratios within a round."""
     pairs = list(zip(costs, whole, strict=True))
     return {
@@ -187,6 +191,22 @@ def row(idea: str, requests: str, costs: list[Cost], whole: list[Cost], diff: st
         "rate_ratio": round(statistics.median(one.rate / all_.rate for one, all_ in pairs), 4),
         "diff": diff,
     }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a table in Markdown."""
+    lines = ["| without | requests | CPU a request | times the whole's | requests/s | of the whole's |"]
+    lines.append("|---|---|---|---|---|---|")
+    for each in rows:
+        cells = [each["idea"], each["requests"], f"{each['cpu_us']:.1f} us", f"{each['cpu_ratio']:.2f}"]
+        lines.append("| " + " | ".join([*cells, f"{each['rate']:,}", f"{each['rate_ratio']:.1%}"]) + " |")
+    return "\n".join(lines)
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the CPU ratios as bars."""
+    bars = {f"{each['idea']} ({each['requests']})": each["cpu_ratio"] for each in rows}
+    rungs_chart(bars, "times", "CPU a request without one idea, against the whole").picture.save(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -220,10 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for (idea, requests), found in zip(sides, costs, strict=True):
         if idea:
             rows.append(row(idea.name, requests, found, wholes[requests], idea.diff()))
-    for each in rows:
-        print(
-            "  ".join(f"{each[name]:>12}" for name in ("idea", "requests", "cpu_us", "rate", "cpu_ratio", "rate_ratio"))
-        )
+    print(table(rows))
     if wrong:
         print("\n    ".join(["WRONG ANSWERS:", *dict.fromkeys(wrong)]))
         return 1
@@ -231,8 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = " ".join(["python", *sys.argv])
         told = {"command": command, "machine": measure.machine(checkouts.PACKAGES), "rows": rows}
         chosen.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        bars = {f"{each['idea']} ({each['requests']})": float(each["cpu_ratio"]) for each in rows}
-        rungs_chart(bars, "times", "CPU a request, less one idea").picture.save(chosen.json.with_suffix(".svg"))
+        draw(rows, chosen.json.with_suffix(".svg"))
     return 0
 
 
