@@ -65,9 +65,9 @@ PHASES = "contract,duplicates,load,scarcity,faults"
 SEED, RATE = 7, 300
 ONE_AFTER_THE_OTHER, BLOCKS, SECONDS, ROUNDS = 40, 4, 5, 2
 """Checkouts of one client; blocks of 36 at once; seconds at RATE, and how often."""
-BLOCK, WARM = 36, 6
-"""Checkouts that are sent at once; blocks that are sent before those that count, so that all threads have connections
-and PostgreSQL has prepared all statements."""
+BLOCK, ALRIGHT, WARM = 36, 34, 6
+"""Checkouts that are sent at once; how many of them must be answered 200, on a machine that strace slows; blocks that
+are sent before those that count, so that all threads have connections and PostgreSQL has prepared all statements."""
 USERS, ITEMS, PRICE, ENOUGH = 997, 499, 3, 10**9
 READY = 60.0
 """Seconds for a process to accept connections."""
@@ -191,8 +191,9 @@ def verdict(folder: Path, quick: bool) -> dict[str, Any]:
     for phase in phases.split(","):
         rules = Counter(each["rule"] for each in report["violations"] if each["phase"] == phase)
         found[phase] = {"verdict": report["phases"][phase]["verdict"], "rules": dict(sorted(rules.items()))}
-    first = [f"{each['label'] or each['rule']}: {each['detail']}" for each in report["violations"]]
-    return {"verdict": report["verdict"], "phases": found, "first": first[:1]}
+    keys = ("label", "rule", "phase", "detail")
+    first = [{key: each[key] for key in keys} for each in report["violations"][:4]]
+    return {"verdict": report["verdict"], "phases": found, "violations": first}
 
 
 # Processes
@@ -385,20 +386,20 @@ def counts(folder: Path, quick: bool) -> dict[str, Any]:
                 time.sleep(PAUSE)
             ended = time.time()
             generator = Generator()
-            answered = 0
+            alright = True
             try:
                 for block in range(WARM + blocks):
                     if block == WARM:
                         time.sleep(0.5)
                         together_since = time.time()
                     result = system.send(generator, BLOCK, RATE, warm + single + block * BLOCK)
-                    answered += int((result.status == 200).sum())
+                    alright &= int((result.status == 200).sum()) >= ALRIGHT
             finally:
                 generator.close()
             time.sleep(0.5)
             last = time.time()
-        if answered != (WARM + blocks) * BLOCK:
-            raise child.Failed(f"{folder}: {answered} of {(WARM + blocks) * BLOCK} checkouts were answered 200")
+        if not alright:
+            raise child.Failed(f"{folder}: of {BLOCK} checkouts at once, fewer than {ALRIGHT} were answered 200")
         found = calls(traces, ports)
     alone = [call for call in found if began[warm] <= call.at < ended]
     each = [
