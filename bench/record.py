@@ -2,9 +2,9 @@
 
     python bench/record.py [--only graded|frozen|rates|epoch] [--out FOLDER]
 
-`graded` runs the grader on a system that passes and on one that loses stock. The other parts send checkouts that arrive
-at random times (a Poisson process), as those of clients that do not know of each other, and write a folder of the
-same format, or JSON. Each system runs on this machine, over loopback, without a sandbox or a replica.
+`graded` runs the grader on a system that passes and on one that loses money and stock. The other parts send checkouts
+that arrive at random times (a Poisson process), as those of clients that do not know of each other, and write a folder
+of the same format, or JSON. Each system runs on this machine, over loopback, without a sandbox or a replica.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ from numpy.typing import NDArray  # noqa: E402
 
 from bench import measure, traced  # noqa: E402
 from bench.checkouts import System, running  # noqa: E402
-from grader.record import Record, save  # noqa: E402
+from grader.record import Record, load, save  # noqa: E402
+from grader.report.as_json import as_json  # noqa: E402
 from grader.terms import Kind  # noqa: E402
+from grader.verdict import judge  # noqa: E402
 from grader.wire.client import Generator  # noqa: E402
 from grader.wire.jobs import Job, Result, Shape, Target  # noqa: E402
 from sharedstate_lite.entities.export import export  # noqa: E402
@@ -50,8 +52,6 @@ ROOT = Path(__file__).resolve().parents[1]
 LABS = ROOT / "labs" / "checkout"
 PARTS = ["graded", "frozen", "rates", "epoch"]
 PHASES = "duplicates,faults"
-UNDO = "                self.tables[cls][key].__dict__ = state\n"
-"""The line that undoes a refused request of an entity program. The system that loses stock has `pass` instead."""
 RATES = [125, 250, 500, 1_250, 2_500, 5_000, 10_000, 20_000]
 SECONDS, FEWEST, WARM = 1.0, 500, 200
 """Of each rate, half of it from 10,000 a second; at least so many checkouts; and so many before the first rate."""
@@ -127,35 +127,31 @@ def generating() -> Iterator[Generator]:
         generator.close()
 
 
-def no_undo(folder: Path) -> None:
-    """Export labs/checkout/entities, and remove the line that undoes a refused request."""
-    export(LABS / "entities" / "shop.py", folder)
-    plain = folder / "sharedstate_lite" / "entities" / "plain.py"
-    text = plain.read_text()
-    if text.count(UNDO) != 1:
-        raise SystemExit(f"{plain}: the line to remove is there {text.count(UNDO)} times; correct UNDO in {__file__}")
-    plain.write_text(text.replace(UNDO, "                pass\n"))
-
-
 def graded(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
-    """Grade a system that passes, and one that loses stock. Keep the records and report.json."""
-    no_undo(scratch / "no-undo")
-    for name, submission in {"passes": LABS / "fast", "loses": scratch / "no-undo"}.items():
+    """Grade a system that passes, and one that loses money and stock. Keep the records and report.json."""
+    for name, submission in {"passes": LABS / "fast", "loses": LABS / "start"}.items():
         report = scratch / f"{name}-report"
         words = ["checkout", submission, "--quick", "--phases", PHASES, "--seed", "19", "--convergence", "5"]
         words += ["--report", report]
         done = subprocess.run([sys.executable, "-m", "grader", *map(str, words)], cwd=ROOT)
         if done.returncode not in (0, 1):
             raise SystemExit(f"{name}: the grader ended with {done.returncode}; its output is above")
-        for each in ("logs", "report.html", "results.json", "gradebook.csv"):
-            shutil.rmtree(report / each) if (report / each).is_dir() else (report / each).unlink(missing_ok=True)
-        run = json.loads((report / "run.json").read_text())
-        run["machine"] |= about("graded")["machine"]
-        run["command"] = about("graded")["command"]
-        (report / "run.json").write_text(json.dumps(run, indent=None, sort_keys=True) + "\n")
         shutil.rmtree(out / name, ignore_errors=True)
         shutil.copytree(report, out / name)
-        packed(out / name)
+        tidied(out / name)
+
+
+def tidied(folder: Path) -> None:
+    """Keep the record and report.json of a report folder, in little space and with this command in place of paths."""
+    for each in ("logs", "report.html", "results.json", "gradebook.csv"):
+        shutil.rmtree(folder / each) if (folder / each).is_dir() else (folder / each).unlink(missing_ok=True)
+    run = json.loads((folder / "run.json").read_text())
+    run["machine"] |= about("graded")["machine"]
+    run["command"] = run["repeat"] = about("graded")["command"]
+    (folder / "run.json").write_text(json.dumps(run, sort_keys=True) + "\n")
+    packed(folder)
+    record = load(folder)
+    (folder / "report.json").write_text(as_json(record, judge(record)))
 
 
 def frozen(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
