@@ -5,7 +5,7 @@ checks on a student's code. A function of the grader that the student's code cal
 that has no value raises NoValueError.
 """
 
-from ..worker import NoValueError, RefusedError
+from ..worker import NoValueError, RefusedError, awaited
 from .checks import EXACT, Case, Shape, UnlikeError, check
 from .small import BAG, EMITTED, drawn, drawn_epoch, each, histories, text, view_changes
 
@@ -18,6 +18,7 @@ __all__ = [
     "RefusedError",
     "Shape",
     "UnlikeError",
+    "awaited",
     "check",
     "drawn",
     "drawn_epoch",

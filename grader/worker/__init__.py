@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from .answers import Answer, same
 from .objects import NoValueError, Runner, Student, Thing
-from .protocol import RefusedError
+from .protocol import RefusedError, awaited
 
 if TYPE_CHECKING:
     from .client import Worker
 
-__all__ = ["Answer", "NoValueError", "RefusedError", "Runner", "Student", "Thing", "Worker", "same"]
+__all__ = ["Answer", "NoValueError", "RefusedError", "Runner", "Student", "Thing", "Worker", "awaited", "same"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,12 +13,20 @@ A question is {number, steps}. A step is one of these lists:
     ["new", HANDLE, CLASS, ARGS]      makes an object
     ["call", HANDLE, NAME, ARGS]      calls a method; if HANDLE is "", a function of the module
     ["get", HANDLE, NAME]             reads an attribute
+    ["together", CLASS, ARGS, CALLS]  makes an object, and calls its async methods, [NAME, ARGS], at the same time;
+                                      if CLASS is "", async functions of the module
 
-The answer is {number, value}, where ``value`` lists the results of "call" and "get", or {number, error, types}, where
-``types`` lists the exception's class and its bases. The result of "cells" and "import" is a list of what was left out
-of a notebook; it is empty if there is a module. In ARGS,
+The answer is {number, value}, where ``value`` lists the results of "call", "get" and "together", or {number, error,
+types}, where ``types`` lists the exception's class and its bases. The result of "cells" and "import" is a list of what
+was left out of a notebook; it is empty if there is a module. In ARGS,
 {"(": [...]} is a tuple, and {"?": NAME} is a function of the grader. To call it, the program sends {number, ask, args},
 and reads {told} or {refused}.
+
+{"~": [NAME, ...]} is an async function of the grader, with its first arguments. It returns a number at once, and the
+student's code waits. When all of the student's code waits, the program asks ``next``: ["end", N, VALUE] ends the wait
+with this number, ["fail", N, TEXT] ends it with a ConnectionError, ["cancel", N] cancels call N, and None means that
+nothing will end. So the grader alone decides what ends, and when. Time is simulated. If the student's code cancels a
+wait, the program asks ``cancelled``, with its number.
 """
 
 import __future__
@@ -38,6 +46,11 @@ FOLDER, MODULE, MOST = sys.argv[1], sys.argv[2], int(sys.argv[3])
 LINE_IN = os.dup(0)
 LINE_OUT = os.dup(0 if len(sys.argv) < 5 else 1)
 OBJECTS: dict[str, Any] = {}
+WAITS: dict[int, Any] = {}
+"""The futures that the student's code waits for, by the numbers of the grader."""
+TURNS, TURN, DRY = 100, 0.001, 20
+"""Between two events of the grader, code that polls can run for so many turns of the loop, and each takes so many
+simulated seconds. If nothing has happened for so many times in a row, the code waits for ever."""
 NOTEBOOK = os.path.join(FOLDER, f"{MODULE}.ipynb")
 KEEP = (
     *(ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
@@ -79,6 +92,8 @@ def plain(value: Any) -> Any:
             return tuple(plain(item) for item in value["("])
         if set(value) == {"?"}:
             return asker(value["?"])
+        if set(value) == {"~"}:
+            return waiter(*plain(value["~"]))
         return {key: plain(item) for key, item in value.items()}
     return value
 
@@ -93,6 +108,106 @@ def asker(name: str) -> Callable[..., Any]:
 
     ask.__name__ = name
     return ask
+
+
+def waiter(name: str, *first: Any) -> Callable[..., Any]:
+    async def wait(*args: Any) -> Any:
+        import asyncio  # labs without async functions need not wait for this import
+
+        number = asker(name)(*first, *args)
+        WAITS[number] = asyncio.get_running_loop().create_future()
+        try:
+            return await WAITS[number]
+        except asyncio.CancelledError:
+            asker("cancelled")(number)
+            raise
+
+    wait.__name__ = name
+    return wait
+
+
+def together(module: Any, name: str, args: list[Any], calls: list[list[Any]]) -> list[Any]:
+    """Return the outcome of each call: ["value", VALUE], ["error", TEXT], ["cancelled"], or ["waits"] if it never ends.
+
+    A call begins when its wait for ``begin`` ends. Any exception but a ConnectionError is raised.
+    """
+    import asyncio
+    import selectors
+
+    class Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]  # it is another class on each system
+        """Asks the grader what happens next when the loop has nothing to do."""
+
+        turns, dry, until = 0, 0, 1.0
+
+        def select(self, timeout: float | None = None) -> Any:
+            self.turns += 1
+            ready = super().select(0)
+            if ready or (timeout is not None and self.turns < TURNS and loop.now + timeout < self.until):
+                loop.now += max(timeout or 0.0, TURN)
+                return ready
+            told = asker("next")()
+            self.turns, self.dry = 0, self.dry + 1
+            if told is not None:
+                self.dry = 0
+                happen(*told)
+            elif timeout is None or self.dry > DRY:
+                left = [number for number, task in enumerate(tasks) if not task.done()]
+                if waiting or not left:
+                    raise RuntimeError("the code goes on waiting after it was cancelled")
+                waiting.update(left)
+                for number in left:
+                    tasks[number].cancel()
+            else:
+                loop.now += timeout
+            self.until = loop.now + 1.0
+            return ready
+
+    class Loop(asyncio.SelectorEventLoop):
+        """An event loop whose time passes only while its tasks sleep."""
+
+        now = 0.0
+
+        def time(self) -> float:
+            return self.now
+
+    def happen(kind: str, number: int, value: Any = None) -> None:
+        if kind == "cancel":
+            tasks[number].cancel()
+        elif not WAITS[number].done():
+            WAITS[number].set_result(value) if kind == "end" else WAITS[number].set_exception(ConnectionError(value))
+
+    async def call(number: int, owner: Any, method: str, given: list[Any]) -> Any:
+        await waiter("begin")(number)
+        return await getattr(owner, method)(*given)
+
+    async def main() -> list[Any]:
+        owner = getattr(module, name)(*args) if name else module
+        tasks.extend(asyncio.ensure_future(call(number, owner, *each)) for number, each in enumerate(calls))
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    tasks: list[asyncio.Task[Any]] = []
+    waiting: set[int] = set()
+    WAITS.clear()
+    loop = Loop(Selector())
+    try:
+        ended = loop.run_until_complete(main())
+        for task in (others := asyncio.all_tasks(loop)):
+            task.cancel()
+        if others:
+            loop.run_until_complete(asyncio.wait(others))
+    finally:
+        loop.close()
+    outcomes = []
+    for number, value in enumerate(ended):
+        if number in waiting:
+            outcomes.append(["waits"])
+        elif isinstance(value, asyncio.CancelledError):
+            outcomes.append(["cancelled"])
+        elif isinstance(value, BaseException) and not isinstance(value, ConnectionError):
+            raise value
+        else:
+            outcomes.append(["error", str(value)] if isinstance(value, ConnectionError) else ["value", value])
+    return outcomes
 
 
 def do(step: list[Any], results: list[Any]) -> None:
@@ -117,6 +232,9 @@ def do(step: list[Any], results: list[Any]) -> None:
     elif kind == "get":
         handle, name = given
         results.append(getattr(OBJECTS[handle], name))
+    elif kind == "together":
+        name, args, calls = given
+        results.append(together(module, name, plain(args), plain(calls)))
 
 
 def load() -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from .answers import VALUE, Answer
 from .protocol import Asks, encode
 
-_ANSWERED = ("call", "get", "cells", "import")
+_ANSWERED = ("call", "get", "together", "cells", "import")
 """The steps that have a result."""
 
 
@@ -102,6 +102,19 @@ class Student:
         For example, ``calls("Count", [("answer", "Nut", 2), ("question", "Nut")])``.
         """
         return self.new(cls).all(history)
+
+    def together(
+        self, cls: str, args: Sequence[Any], calls: Iterable[Sequence[Any]], **asks: Callable[..., Any]
+    ) -> Any:
+        """Call async methods of a new object at the same time; if ``cls`` is "", async functions of the module.
+
+        A call is (name, argument, ...). Among the arguments, `awaited` is an async function of the grader. ``asks`` are
+        the functions behind them, and ``begin(n)``, which each call waits for first: they return a number. ``next()``
+        returns what happens when all code waits, and ``cancelled(number)`` is called if the code gives a wait up; see
+        `child.py`. Returns the outcome of each call: ["value", v], ["error", text], ["cancelled"] or ["waits"].
+        """
+        encoded = [[name, encode(given)] for name, *given in calls]
+        return self._run([["together", cls, encode(list(args)), encoded]], asks)[0]
 
     def new(self, cls: str, *args: Any, **asks: Callable[..., Any]) -> Thing:
         """Make an object. Functions in ``asks`` are its last arguments, in this order; each method may call them.

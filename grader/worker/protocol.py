@@ -59,6 +59,11 @@ def encode(value: Any) -> Any:
     return value
 
 
+def awaited(name: str, *first: Any) -> dict[str, list[Any]]:
+    """Return an argument that is an async function of the grader in the student's code, with its first arguments."""
+    return {"~": [name, *first]}
+
+
 def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
     """Send a question and return its answer. `child.py` lists the steps, and ``asks`` what the code can call."""
     number = secrets.token_hex(16)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from grader.worker import Answer
-from grader.worker.protocol import Asks
+from grader.worker import Answer, protocol
+from grader.worker.protocol import Asks, encode
+
+CHILD = ast.parse((Path(protocol.__file__).parent / "child.py").read_text())
+KEEP = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+PLACES = ("WAITS", "TURNS", "TURN", "DRY")
+
+
+def child_functions() -> dict[str, Any]:
+    """The functions of the program in the sandbox, which cannot be imported."""
+
+    def kept(node: ast.stmt) -> bool:
+        names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        return isinstance(node, KEEP) or (isinstance(node, ast.Assign | ast.AnnAssign) and bool(names & {*PLACES}))
+
+    found: dict[str, Any] = {"__name__": "child"}
+    exec(compile(ast.Module([node for node in CHILD.body if kept(node)], []), "child.py", "exec"), found)
+    return found
 
 
 class Here:
@@ -28,33 +47,33 @@ class Here:
         """Forget all objects."""
         self._names: dict[str, Any] = {"__name__": "solution"}
         self._made: dict[str, Any] = {}
+        self._child = child_functions()
         exec(self._code, self._names)
 
     def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
         """Run the steps of `grader/worker/child.py`."""
         results: list[Any] = []
+        plain, module = self._child["plain"], SimpleNamespace(**self._names)
+
+        def asker(name: str) -> Callable[..., Any]:
+            return lambda *args: plain(encode((asks or {})[name](*args)))
+
+        self._child["asker"] = asker
         try:
             for kind, *given in steps:
                 if kind == "new":
                     handle, name, args = given
-                    self._made[handle] = self._names[name](*_plain(args, asks or {}))
+                    self._made[handle] = self._names[name](*plain(args))
                 elif kind == "call":
                     handle, name, args = given
                     owner = getattr(self._made[handle], name) if handle else self._names[name]
-                    results.append(owner(*_plain(args, asks or {})))
+                    results.append(owner(*plain(args)))
                 elif kind == "get":
                     results.append(getattr(self._made[given[0]], given[1]))
+                elif kind == "together":
+                    name, args, calls = given
+                    results.append(self._child["together"](module, name, plain(args), plain(calls)))
             return Answer("value", json.loads(json.dumps(self._change(results), allow_nan=False)))
         except Exception as error:  # what the student's code does is an answer
             types = tuple(one.__name__ for one in type(error).__mro__)
             return Answer("error", why=f"{type(error).__name__}: {error}", types=types)
-
-
-def _plain(value: Any, asks: Asks) -> Any:
-    if type(value) is list:
-        return [_plain(item, asks) for item in value]
-    if type(value) is dict:
-        if set(value) == {"("}:
-            return tuple(_plain(item, asks) for item in value["("])
-        return asks[value["?"]] if set(value) == {"?"} else {key: _plain(item, asks) for key, item in value.items()}
-    return value
