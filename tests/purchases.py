@@ -55,6 +55,12 @@ purchases = Program(Item, User, routes={
     "GET /user/{user}": User.find,
 })
 """
+ALONE_SOURCE = (
+    SOURCE.replace("many\n", "many, transactional\n", 1)
+    .replace("    def buy", "    @transactional\n    def buy")
+    .replace("            item.put(n)\n", "")
+)
+"""The same with a transaction, which gives nothing back."""
 ITEMS, STOCK, PRICE = 4, 8, 3
 USERS, BALANCE = 5, 20
 Purchase = tuple[str, str, int]

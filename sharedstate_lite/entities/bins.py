@@ -38,6 +38,8 @@ from .declare import Reference, check_state, copied, text_of
 from .errors import MOST_BLOCKS, MOST_DEPTH, Refused
 from .program import Program
 
+READ = 2
+"""``inside`` of the messages of a request that must not change an entity."""
 FRONT = -1
 """The bin that answers of requests are sent to."""
 
@@ -58,7 +60,7 @@ class Waiting(NamedTuple):
 class AskMessage(NamedTuple):
     """A question of a request; ``args`` is None for an attribute. ``back`` is None for the request itself.
 
-    ``inside`` says that the question belongs to a transaction, here and in `AnswerMessage`.
+    ``inside`` says that the question belongs to a transaction, here and in `AnswerMessage`; or it is READ.
     """
 
     request: int
@@ -66,7 +68,7 @@ class AskMessage(NamedTuple):
     what: str
     args: tuple[Any, ...] | None
     back: Waiting | None
-    inside: bool = False
+    inside: int = False
 
 
 class AnswerMessage(NamedTuple):
@@ -79,7 +81,7 @@ class AnswerMessage(NamedTuple):
     value: Any
     error: tuple[str, str, str] | None
     back: Waiting | None
-    inside: bool = False
+    inside: int = False
 
 
 EntityMessage = AskMessage | AnswerMessage

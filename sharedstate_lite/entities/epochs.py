@@ -51,14 +51,14 @@ class _NotHere(BaseException):
 class Copies(MutableMapping[Name, State]):
     """The entities as one transaction sees them: copied at its first touch, with its own changes.
 
-    ``base`` is not changed. ``found`` has what the transaction found there, None for an entity that is absent. If the
-    base is ``lent``, it has only the entities that were gathered.
+    ``base`` is not changed. ``found`` has what the transaction found there, None for an entity that is absent, and
+    ``mine`` has the copies. If the base is ``lent``, it has only the entities that were gathered.
     """
 
     def __init__(self, base: Mapping[Name, State | None], lent: bool = False) -> None:
         self.base, self.lent = base, lent
         self.found: dict[Name, State | None] = {}
-        self._mine: dict[Name, State] = {}
+        self.mine: dict[Name, State] = {}
 
     def __contains__(self, name: object) -> bool:
         if name not in self.found:
@@ -67,29 +67,29 @@ class Copies(MutableMapping[Name, State]):
                 raise _NotHere
             found = self.found[name] = self.base.get(name)
             if found is not None:
-                self._mine[name] = {attribute: copied(value) for attribute, value in found.items()}
-        return name in self._mine
+                self.mine[name] = {attribute: copied(value) for attribute, value in found.items()}
+        return name in self.mine
 
     def __getitem__(self, name: Name) -> State:
         if name not in self:
             raise KeyError(name)
-        return self._mine[name]
+        return self.mine[name]
 
     def __setitem__(self, name: Name, state: State) -> None:
-        self._mine[name] = state
+        self.mine[name] = state
 
     def __delitem__(self, name: Name) -> None:
-        del self._mine[name]
+        del self.mine[name]
 
     def __iter__(self) -> Iterator[Name]:
-        return iter(self._mine)
+        return iter(self.mine)
 
     def __len__(self) -> int:
-        return len(self._mine)
+        return len(self.mine)
 
     def written(self) -> dict[Name, State]:
         """Return the entities that the transaction has created or changed. ``repr`` tells True from 1."""
-        return {name: state for name, state in self._mine.items() if repr(state) != repr(self.found[name])}
+        return {name: state for name, state in self.mine.items() if repr(state) != repr(self.found[name])}
 
 
 class EpochBin(EntityBin):
@@ -108,7 +108,7 @@ class EpochBin(EntityBin):
 
     def one(self, message: EntityMessage) -> Iterable[EntityMessage]:
         """Handle one message; outside of a transaction, install what it has changed."""
-        self.keeps = message.inside
+        self.keeps = bool(message.inside)
         copies = Copies(self.installed)
         self.state = copies = self.copies.setdefault(message.request, copies) if message.inside else copies
         sent = self.step(message)
@@ -126,7 +126,8 @@ class EpochBin(EntityBin):
         for number in order:
             if copies := self.copies.get(number):
                 for name, state in copies.found.items():
-                    if name in written or self.installed.get(name) is not state:
+                    now = self.installed.get(name)
+                    if name in written or now is not state and repr(now) != repr(state):
                         bad.add(number)
                 if number not in failed:
                     written |= copies.written().keys()
@@ -145,6 +146,27 @@ class EpochBin(EntityBin):
 def is_transaction(program: Program, message: AskMessage) -> bool:
     """Return whether a question is for a method that is declared transactional."""
     return message.args is not None and program.machine(message.what, message.who.cls).transactional
+
+
+def gathered(
+    program: Program, begins: Iterable[AskMessage], lent: dict[Name, State | None]
+) -> Iterator[tuple[AskMessage, AnswerMessage | None]]:
+    """Run transactions one after the other on the entities that were gathered, and change these.
+
+    Yield each transaction with its end, which is None if it touches an entity that was not gathered.
+    """
+    place = EpochBin(program, 0, 1)
+    for begin in begins:
+        copies = place.copies[begin.request] = Copies(lent, lent=True)
+        try:
+            ((_, end),) = place.handle([begin._replace(back=None, inside=True)])
+        except _NotHere:
+            yield begin, None
+            continue
+        assert isinstance(end, AnswerMessage)
+        if end.error is None:
+            lent |= copies.written()
+        yield begin, end
 
 
 class Epochs:
@@ -240,19 +262,12 @@ class Epochs:
         if self._gather:
             self.rounds += 1  # the entities are sent back
             self.told += len({self._home(name) for name in lent})
-            place = EpochBin(self.program, 0, 1)
-            for begin in conflicting:
-                copies = place.copies[begin.request] = Copies(lent, lent=True)
-                try:
-                    ((_, end),) = place.handle([begin._replace(back=None, inside=True)])
-                except _NotHere:
+            for begin, end in gathered(self.program, conflicting, lent):
+                if end is None:
                     self._defer(begin)
-                    continue
-                assert isinstance(end, AnswerMessage)
-                if end.error is None:
-                    lent |= copies.written()
-                self.gathered += 1
-                self._finish(begin, end)
+                else:
+                    self.gathered += 1
+                    self._finish(begin, end)
             for name, state in lent.items():
                 if state is not None:
                     self.bins[self._home(name)].installed[name] = state

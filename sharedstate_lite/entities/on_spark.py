@@ -16,8 +16,8 @@ Spark gives the messages to a bin in any order, and a micro-batch that runs agai
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-With one bin, a `transactional` method runs alone, and has no effect if it fails. With several bins there are no
-transactions: `transactional` has no effect then, as with `rounds`.
+With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch (`epochs_on_spark`).
+Other methods have no isolation, as with `rounds`.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
@@ -30,12 +30,13 @@ Source: Psarakis et al., Stateful Entities, EDBT 2024; Spark 4's transformWithSt
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
 import pickle
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,9 +53,10 @@ from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
 from ..system.scratch import lock_folder
-from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, Waiting, bin_of, outcome
+from .bins import FRONT, READ, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
 from .declare import Reference, copied, text_of
-from .epochs import Copies, is_transaction
+from .epochs import Copies, EpochBin, is_transaction
+from .epochs_on_spark import DECIDE, PUT, VOTE, EpochFront, Sent, pack, unpack
 from .log import RequestLog, ServeError, from_json, to_json
 from .plain import PlainStore
 from .program import Program
@@ -69,37 +71,7 @@ FILE = "entities.json"
 FORMAT = 2
 Question = tuple[Reference, str, tuple[Any, ...] | None]
 """What a request asks: the entity, the method or the attribute, and arguments."""
-_IN, _PART = 1, "entities"
-
-
-def pack(messages: Iterable[EntityMessage]) -> bytes:
-    """Encode messages. The methods that wait become a list, because pickle cannot nest as deeply as methods can."""
-    flat = []
-    for message in messages:
-        waits, back = [], message.back
-        while back is not None:
-            waits.append(back._replace(back=None))
-            back = back.back
-        flat.append((message._replace(back=None), waits))
-    return pickle.dumps(flat)
-
-
-def unpack(blob: bytes) -> list[EntityMessage]:
-    """Decode messages.
-
-    >>> from sharedstate_lite.entities import AskMessage, Reference
-    >>> first = Waiting(Reference("User", "u"), "buy", 0, 1, "price", {"n": 2}, None, 1)
-    >>> ask = AskMessage(7, Reference("Item", "apple"), "price", None, first._replace(back=first, depth=2))
-    >>> unpack(pack([ask])) == [ask]
-    True
-    """
-    out = []
-    for message, waits in pickle.loads(blob):
-        back: Waiting | None = None
-        for each in reversed(waits):
-            back = each._replace(back=back)
-        out.append(message._replace(back=back))
-    return out
+_IN, _PART, _COPIES = 1, "entities", "copies"
 
 
 def text_of_question(question: Question) -> str:
@@ -120,11 +92,8 @@ def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
     return found
 
 
-class OrderedBin(EntityBin):
-    """A bin that handles messages in the order of their requests. ``touched`` has the entities that got a message.
-
-    Messages with ``inside`` belong to a request that only reads.
-    """
+class OrderedBin(EpochBin):
+    """A bin that handles messages in the order of their requests. ``touched`` has the entities that have changed."""
 
     def __init__(self, program: Program, number: int, bins: int) -> None:
         super().__init__(program, number, bins)
@@ -133,42 +102,55 @@ class OrderedBin(EntityBin):
     def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
         """Handle the messages of one round. ``touched`` is then of this round."""
         self.touched = set()
-        return super().handle(sorted(messages, key=lambda message: message.request))
+        return super().handle(sorted(messages, key=_order))
+
+    def bin_of(self, message: EntityMessage) -> int:
+        """Return the number of the bin that a message is for. The front begins transactions if there are more bins."""
+        return EntityBin.bin_of(self, message) if self.bins == 1 else super().bin_of(message)
 
     def one(self, message: EntityMessage) -> Iterable[EntityMessage]:
-        """Handle one message, and note its entity. A read, and a transaction of a single bin, get copies."""
-        if isinstance(message, AskMessage) and message.what == MANY:
-            return self._many(message)
-        alone = self.bins == 1 and not self.keeps and isinstance(message, AskMessage)
-        if message.inside:
-            sent, copies = self._copied(lambda: self.step(message))
-            if written := copies.written():
-                text = f"a read changed {' '.join(min(written))}; use a POST route"
-                sent = AnswerMessage(message.request, None, ("TypeError", text, ""), None)
-            return [sent._replace(inside=True)]
-        if alone and isinstance(message, AskMessage) and is_transaction(self.program, message):
-            self.keeps = True
-            begin = message._replace(back=None)
-            sent, copies = self._copied(lambda: super(OrderedBin, self).handle([begin])[0][1])
-            self.keeps = False
-            assert isinstance(sent, AnswerMessage)
-            if sent.error is None:
-                self.state.update(copies.written())
-                self.touched |= copies.written().keys()
-            return [sent._replace(back=message.back)]
-        to = message if isinstance(message, AskMessage) else message.back
-        assert to is not None
-        self.touched.add((to.who.cls, to.who.key))
-        return super().one(message)
+        """Handle one message, and note the entities that it has changed. A single bin runs a transaction to its end."""
+        if isinstance(message, AskMessage):
+            if message.what == MANY:
+                return self._many(message)
+            if message.what in (VOTE, DECIDE, PUT):
+                return self._command(message)
+            if self.bins == 1 and not message.inside and is_transaction(self.program, message):
+                ((_, end),) = EntityBin.handle(self, [message._replace(back=None, inside=True)])
+                copies = self.copies.pop(message.request)
+                if isinstance(end, AnswerMessage) and end.error is None:
+                    self._install(copies)
+                return [end._replace(back=message.back, inside=False)]
+        self.keeps = message.inside is True
+        copies = Copies(self.installed)
+        self.state = copies = self.copies.setdefault(message.request, copies) if self.keeps else copies
+        sent = self.step(message)
+        if not message.inside:
+            self._install(copies)
+        elif message.inside == READ and (written := copies.written()):
+            text = f"a read changed {' '.join(min(written))}; use a POST route"
+            sent = AnswerMessage(message.request, None, ("TypeError", text, ""), None)
+        return [sent._replace(inside=message.inside)]
 
-    def _copied(self, run: Callable[[], EntityMessage]) -> tuple[EntityMessage, Copies]:
-        """Run something on copies of the entities. Return what it returns, and the copies."""
-        base, copies = self.state, Copies(self.state)
-        self.state = copies
-        try:
-            return run(), copies
-        finally:
-            self.state = base
+    def _install(self, copies: Copies) -> None:
+        self.installed |= (written := copies.written())
+        self.touched |= written.keys()
+
+    def _command(self, message: AskMessage) -> list[EntityMessage]:
+        """Answer the front in an epoch, as `EpochBin` does."""
+        assert message.args is not None
+        if message.what == PUT:
+            self.installed |= dict(message.args)
+            self.touched |= dict(message.args).keys()
+            return []
+        value: Any
+        if message.what == VOTE:
+            value = self.conflicts(*message.args)
+        else:
+            for number in message.args[0]:
+                self.touched |= self.copies[number].written().keys() if number in self.copies else set()
+            value = list(self.decide(*message.args).items())
+        return [AnswerMessage(0, value, None, None, True)]
 
     def _many(self, message: AskMessage) -> list[EntityMessage]:
         """Create the entities of this bin among those that a request creates. Every bin is asked; bin 0 answers."""
@@ -177,10 +159,15 @@ class OrderedBin(EntityBin):
         reply = Routes(self.program).all[message.who.key].run(store, message.args, "")
         for key, me in store.tables[message.who.cls].items():
             if bin_of(Reference(message.who.cls, key), self.bins) == self.number:
-                self.state[message.who.cls, key] = copied(vars(me))
+                self.installed[message.who.cls, key] = copied(vars(me))
                 self.touched.add((message.who.cls, key))
         error = (*text_of(reply.error), "") if reply.error else None
         return [] if self.number else [AnswerMessage(message.request, reply.value, error, None)]
+
+
+def _order(message: EntityMessage) -> tuple[bool, int]:
+    """Entities that come back are first, then messages in the order of their requests."""
+    return not (isinstance(message, AskMessage) and message.what == PUT), message.request
 
 
 @dataclass
@@ -199,12 +186,14 @@ class StoredEntities(StoredBin):
     A run is a blob with the entities that got a message in a micro-batch. A new run is merged with older ones that are
     less than twice as large, so a bin of n entities has at most log2(n) + 1 runs. The names of runs are numbers that
     increase. No run says that an entity was removed: only a failed ``__init__`` removes one, in the round that made it.
+    One more blob has the copies of the transactions in progress.
     """
 
     def __post_init__(self) -> None:
         self.parts, self.stored = {}, {}
         self.entities = OrderedBin(self.plan.make(), self.number, self.plan.bins)
         self.runs: dict[str, set[Name]] = {}
+        self.copied = False
 
     def run(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Handle the messages of one micro-batch. Return what the bin sends, as one message to the driver for each bin
@@ -212,29 +201,38 @@ class StoredEntities(StoredBin):
         sent: dict[int, list[EntityMessage]] = {}
         for to, message in self.entities.handle(each for given in messages for each in unpack(given.blob)):
             sent.setdefault(to, []).append(message)
-        self.entities.touched &= self.entities.state.keys()
-        self.changed = bool(self.entities.touched)
+        self.changed = bool(self.entities.touched or self.entities.copies) or self.copied
         return [BinMessage(0, self.number, OUT, str(to), pack(sent[to])) for to in sorted(sent)]
 
     def save(self, store: Store) -> None:
         """Write the entities that the last `run` touched, and the head with a new token."""
         self.renew_token()
-        new, removed = f"{int(max(self.runs, default='0')) + 1:08d}", []
-        names = set(self.entities.touched)
-        while self.runs and len(self.runs[last := max(self.runs)]) < 2 * len(names):
-            names |= self.runs.pop(last)
-            removed.append((_PART, last))
-        self.runs[new] = names
-        blob = pickle.dumps({name: self.entities.state[name] for name in sorted(names)})
-        head = {"token": self.token, "port": self.port, "runs": sorted(self.runs)}
-        store.write(json.dumps(head), [(_PART, new, blob)], removed)
+        added, removed = [], []
+        if names := set(self.entities.touched):
+            new = f"{int(max(self.runs, default='0')) + 1:08d}"
+            while self.runs and len(self.runs[last := max(self.runs)]) < 2 * len(names):
+                names |= self.runs.pop(last)
+                removed.append((_PART, last))
+            self.runs[new] = names
+            added.append((_PART, new, pickle.dumps({name: self.entities.installed[name] for name in sorted(names)})))
+        if self.copied and not self.entities.copies:
+            removed.append((_COPIES, ""))
+        if self.entities.copies:
+            copies = {number: (each.found, each.mine) for number, each in self.entities.copies.items()}
+            added.append((_COPIES, "", pickle.dumps(copies)))
+        self.copied = bool(self.entities.copies)
+        head = {"token": self.token, "port": self.port, "runs": sorted(self.runs), "copies": self.copied}
+        store.write(json.dumps(head), added, removed)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Replace the state by the one in the store."""
         blobs = {name: store.run(_PART, name) for name in head["runs"]}
         self.token = head["token"]
         self.runs = {name: set(pickle.loads(blob)) for name, blob in blobs.items()}
-        self.entities.state = dict(entities_in(blobs))
+        self.entities.installed, self.entities.copies, self.copied = entities_in(blobs), {}, head["copies"]
+        for number, (found, mine) in pickle.loads(store.run(_COPIES, "")).items() if self.copied else ():
+            copies = self.entities.copies[number] = Copies(self.entities.installed)
+            copies.found, copies.mine = found, mine
 
 
 class SparkEntities:
@@ -262,8 +260,8 @@ class SparkEntities:
         """What the requests asked that are recorded, by their numbers."""
         self._ends: dict[int, AnswerMessage] = {}
         self._unsent: list[AskMessage] = []
-        self._sent = 0
-        """How many of ``_unsent`` are in the micro-batch in progress."""
+        self._front, self._logged = EpochFront(program, self.bins), ""
+        """The front of transactions, and its state in the log."""
         self._new_ends: list[AnswerMessage] = []
         """The answers that are not in the log yet."""
         self._waiting: list[BinMessage] = []
@@ -286,15 +284,17 @@ class SparkEntities:
 
     def _restore(self) -> None:
         """Read the log, finish the micro-batch in progress, and take over what it has sent."""
-        batch, asked = -1, []
+        batch, asked, fronts = -1, [], {}
         try:
             for kind, row in self._log.read():
                 if kind == "epoch":
-                    batch, asked, ends = row
+                    batch, asked, ends, fronts[row[0]] = row
                     self.questions |= {number: (Reference(*who), what, from_json(args))
                                         for number, who, what, args in asked}  # fmt: skip
                     self._record(AnswerMessage(number, from_json(value), error and tuple(error), None)
                                  for number, value, error in ends)  # fmt: skip
+                elif len(row) == 2:
+                    fronts[row[0]] = row[1]
                 else:
                     number, who, what, args, end = row
                     self.questions[number] = Reference(*who), what, from_json(args)
@@ -308,6 +308,10 @@ class SparkEntities:
         if batch > self._last:  # its input file was not written
             for number, *_ in asked:
                 self.questions.pop(number, None)
+        self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= self._last]) else ""
+        if self._logged:
+            front, self._waiting = pickle.loads(base64.b64decode(self._logged))
+            self._front.restore(front)
         if self._last >= 0:
             self.end(self._query.output(self._last))
         self._save()
@@ -340,7 +344,7 @@ class SparkEntities:
     @property
     def pending(self) -> bool:
         """Whether there is something for the next micro-batch."""
-        return bool(self._unsent or self._waiting)
+        return bool(self._unsent or self._waiting or self._front.begins)
 
     def run(self, requests: Iterable[AskMessage]) -> dict[int, Any]:
         """Run requests, and all that a killed driver left unfinished, to the end. Return the answers by request.
@@ -379,17 +383,26 @@ class SparkEntities:
 
     def begin(self) -> list[BinMessage]:
         """Log the next micro-batch, and return its messages: those that wait, and new requests."""
-        self._sent = len(self._unsent)
-        by: dict[int, list[EntityMessage]] = {}
-        for each in self._unsent:
-            for to in range(self.bins) if each.what == MANY else [bin_of(each.who, self.bins)]:
-                by.setdefault(to, []).append(each)
         asked = [self._row(each.request) for each in self._unsent if each.request >= 0]
-        if asked or self._new_ends:
+        new: Sent = []
+        for each in self._unsent:
+            if each.what == MANY:
+                new += [(to, each) for to in range(self.bins)]
+            elif self.bins > 1 and not each.inside and is_transaction(self.program, each):
+                self._front.begins[each.request] = each
+            else:
+                new.append((bin_of(each.who, self.bins), each))
+        self._unsent = []
+        self._waiting += self._packed(new + self._front.start())
+        commands, before, self._logged = self._packed(self._front.commands), self._logged, ""
+        if self._front.begins:
+            state = self._front.state(), self._waiting if commands else []
+            self._logged = base64.b64encode(pickle.dumps(state)).decode()
+        if asked or self._new_ends or self._logged or before:
             ends = [[each.request, to_json(each.value), each.error] for each in self._new_ends]
-            self._log.append([len(self._query.inbox.entries), asked, ends])
+            self._log.append([len(self._query.inbox.entries), asked, ends, self._logged])
             self._new_ends = []
-        return self._waiting + [self._message(to, pack(by[to])) for to in sorted(by)]
+        return commands or self._waiting
 
     def send(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
@@ -398,14 +411,12 @@ class SparkEntities:
     def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
         """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""
         self._last = len(self._query.inbox.entries) - 1
-        del self._unsent[: self._sent]
-        self._waiting, self._sent = [], 0
-        ended: dict[int, AnswerMessage] = {}
-        for to, blob in ((int(each.what), each.blob) for each in sent):
-            if to == FRONT:
-                ended |= {each.request: each for each in unpack(blob) if isinstance(each, AnswerMessage)}
-            else:
-                self._waiting.append(self._message(to, blob))
+        if not self._front.commands:
+            self._waiting = []
+        self._waiting += [self._message(int(each.what), each.blob) for each in sent if int(each.what) != FRONT]
+        out = self._front.take(each for given in sent if int(given.what) == FRONT for each in unpack(given.blob))
+        self._waiting += self._packed(each for each in out if each[0] != FRONT)
+        ended = {end.request: end for to, end in out if to == FRONT and isinstance(end, AnswerMessage)}
         new = [end for number, end in ended.items() if number >= 0 and number not in self._ends]
         self._new_ends += new
         self._record(new)
@@ -414,11 +425,18 @@ class SparkEntities:
         return ended
 
     def _save(self) -> None:
-        """Replace the log by a snapshot of the requests that were sent."""
+        """Replace the log by a snapshot of the requests that were sent, and of the front before the last output."""
         unsent = {each.request for each in self._unsent}
+        rows = [self._row(each, True) for each in self.questions if each not in unsent]
         number, self._new_ends = self._log.rotate(), []
-        self._log.save(number, [self._row(each, True) for each in self.questions if each not in unsent])
+        self._log.save(number, [[self._last, self._logged], *rows])
         self._log.saved(number)
+
+    def _packed(self, sent: Iterable[tuple[int, EntityMessage]]) -> list[BinMessage]:
+        by: dict[int, list[EntityMessage]] = {}
+        for to, message in sent:
+            by.setdefault(to, []).append(message)
+        return [self._message(to, pack(by[to])) for to in sorted(by)]
 
     def _message(self, to: int, blob: bytes) -> BinMessage:
         return BinMessage(1, self._labels[to], _IN, "", blob)
@@ -443,8 +461,9 @@ class SparkEntities:
             return {}
         reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=1))
         runs: dict[int, dict[str, bytes]] = {}
-        for label, _, name, blob in reader.runs(1).collect():
-            runs.setdefault(label, {})[name] = bytes(blob)
+        for label, part, name, blob in reader.runs(1).collect():
+            if part == _PART:
+                runs.setdefault(label, {})[name] = bytes(blob)
         return {name: state for bin in runs.values() for name, state in entities_in(bin).items()}
 
     def close(self) -> None:

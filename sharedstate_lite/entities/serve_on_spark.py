@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..errors import Error
-from .bins import AnswerMessage, AskMessage, outcome
+from .bins import READ, AnswerMessage, AskMessage, outcome
 from .errors import Refused
 from .http1 import HttpConnection, answer
 from .log import ServeError
@@ -47,7 +47,7 @@ class SparkService:
             route, args, key = accept(self.routes, self.waiting, method, path, key)
             number = int.from_bytes(sha256(key.encode()).digest()[:15] if key else os.urandom(15))
             question = route.question(args, f"{number:x}")
-            ask = AskMessage(number if key else -1 - number, *question, None, route.method == "GET")
+            ask = AskMessage(number if key else -1 - number, *question, None, READ if route.method == "GET" else False)
             end = self.front.ask(ask)
         except HttpError as error:
             return connection.answer(answer(error.status, {"error": str(error)}))
@@ -104,11 +104,6 @@ def serve_on_spark(source: Path, folder: Path, port: int, bins: int = 1) -> None
     """
     program = load(source)
     del sys.modules[f"program_{source.stem}"]  # Spark's workers could not import it, so it is pickled with the program
-    found = [f"{cls}.{method}" for cls, declared in program.declared.items() for method in declared.methods
-             if program.machine(method, cls).transactional]  # fmt: skip
-    if bins > 1 and found:
-        text = f"{found[0]} is @transactional, and there are no transactions between bins on Spark"
-        raise ServeError(f"{source}: {text}; use --bins 1, or a method that gives back by itself")
     try:
         with SparkEntities(program, folder, bins) as front:
             asyncio.run(SparkService(front).serve(port))

@@ -19,15 +19,16 @@ import pyarrow.parquet
 import pytest
 import served
 from carriers import cell
-from purchases import BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
+from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
-from test_spark_bins import Stored
+from test_spark_bins import Stored, comparable
+from test_transactions import SHOP as TRANSACTIONS
 
-from sharedstate_lite.entities import Program, log, on_spark, serve, serve_on_spark
+from sharedstate_lite.entities import AskMessage, Epochs, Program, Reference, log, on_spark, serve, serve_on_spark
 from sharedstate_lite.entities.__main__ import main
-from sharedstate_lite.entities.bins import EntityBin
-from sharedstate_lite.entities.log import ServeError
+from sharedstate_lite.entities.bins import FRONT, EntityBin, bin_of
+from sharedstate_lite.entities.epochs_on_spark import EpochFront
 from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entities_in
 from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
@@ -40,6 +41,7 @@ from sharedstate_lite.spark.query.query import Query
 from sharedstate_lite.spark.session import checks
 
 PROGRAM: Program = cell(SOURCE)["purchases"]
+ALONE: Program = cell(ALONE_SOURCE)["purchases"]
 
 
 class Killed(BaseException):
@@ -175,14 +177,14 @@ def state(machine: Machine) -> dict[Any, Any]:
     """The entities after the last micro-batch."""
     out: dict[Any, Any] = {}
     for store in machine.states[max(machine.states)].values():
-        out |= entities_in({name: blob for (_, name), blob in store.runs.items()})
+        out |= entities_in({name: blob for (part, name), blob in store.runs.items() if part == "entities"})
     return out
 
 
 MAKE = {"items": f"/items/{ITEMS}/{STOCK}/{PRICE}", "users": f"/users/{USERS}/{BALANCE}"}
 
 
-def purchases(seed: int, bins: int, deaths: int = 6) -> list[str]:
+def purchases(seed: int, bins: int, deaths: int = 6, program: Program = PROGRAM) -> list[str]:
     """Send purchases until each is answered, on a machine on which drivers die. Return what does not add up."""
     rng = Random(seed)
     wanted, said, out = drawn(seed, 30), dict[str, Any](), list[str]()
@@ -198,7 +200,7 @@ def purchases(seed: int, bins: int, deaths: int = 6) -> list[str]:
         machine = on_a_machine(rng, patch)
         while not out:
             machine.left, deaths, machine.dead = rng.randrange(1, 80) if deaths else 0, max(0, deaths - 1), False
-            with contextlib.suppress(Killed), start(Path(folder), bins) as front:
+            with contextlib.suppress(Killed), start(Path(folder), bins, program) as front:
                 tell(front, machine, MAKE)
                 while not (machine.dead or out):
                     open_ = [key for key in wanted if key not in said]
@@ -218,10 +220,12 @@ def test_one_answer_and_one_effect(bins: int) -> None:
     """Whenever drivers die, whatever order messages come in, and whatever workers have forgotten."""
     for seed in range(8):
         assert purchases(seed, bins) == [], seed
+        assert purchases(seed, bins, program=ALONE) == [], seed
 
 
 def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages in any order; an input file that is replaced; a key that is not recorded; an answer that is not."""
+    """Messages in any order; an input file that is replaced; a key that is not recorded; an answer that is not; the
+    front of transactions forgotten by a start; entities that are not sent back."""
 
     def replaced(inbox: Inbox, committed: int) -> None:
         check(inbox, committed)
@@ -234,16 +238,22 @@ def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     def unrecorded(front: SparkEntities, ends: Any) -> None:
         list(ends)
 
-    check, accept = Inbox.check, serve.accept
-    for where, name, mutant in (
-        (OrderedBin, "handle", EntityBin.handle),
-        (Inbox, "check", replaced),
-        (serve_on_spark, "accept", keyless),
-        (SparkEntities, "_record", unrecorded),
-    ):
+    def kept(front: EpochFront, lent: Any) -> Any:
+        return [(to, message) for to, message in settle(front, lent) if to == FRONT]
+
+    check, accept, settle = Inbox.check, serve.accept, EpochFront._settle
+    mutants: list[tuple[Any, str, Any, Program]] = [
+        (OrderedBin, "handle", EntityBin.handle, PROGRAM),
+        (Inbox, "check", replaced, PROGRAM),
+        (serve_on_spark, "accept", keyless, PROGRAM),
+        (SparkEntities, "_record", unrecorded, PROGRAM),
+        (EpochFront, "restore", lambda *_: None, ALONE),
+        (EpochFront, "_settle", kept, ALONE),
+    ]
+    for where, name, mutant, program in mutants:
         with monkeypatch.context() as patch:
             patch.setattr(where, name, mutant)
-            assert any(purchases(seed, 3) for seed in range(12)), name
+            assert any(purchases(seed, 3, program=program) for seed in range(12)), name
 
 
 def test_answers_are_those_of_the_plain_server(machine: Machine, tmp_path: Path) -> None:
@@ -368,13 +378,90 @@ def test_what_is_refused(machine: Machine, tmp_path: Path, monkeypatch: pytest.M
         start(tmp_path / "a")
 
 
+def test_a_micro_batch_that_fails_ends_the_process(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 70, and nobody is answered; the next start continues."""
+
+    def fail(*_: Any) -> None:
+        raise Error("the query on Spark failed")
+
+    def end(status: int) -> None:
+        raise Killed(status)
+
+    with monkeypatch.context() as patch, start(tmp_path) as front:
+        patch.setattr(Query, "run", fail)
+        patch.setattr("os._exit", end)
+        assert ask(front, f"POST {MAKE['users']} users") == [None]
+        assert "the query on Spark failed" in (err := capsys.readouterr().err)
+        assert "the micro-batch failed, so this process exits; the next start continues" in err
+    with start(tmp_path) as front:
+        assert ask(front, f"POST {MAKE['users']} users") == [(200, {"msg": f"{USERS} of User"})] and front.rounds == 1
+
+
 def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Transactions between bins, and options of the other carrier."""
+    """Options of the other carrier."""
     words = ["serve", str(SHOP), "--port", "0", "--data", str(tmp_path / "data")]
-    with pytest.raises(ServeError, match=r"Order\.add is @transactional, and there are no transactions between bins"):
-        serve_on_spark.serve_on_spark(SHOP, tmp_path / "data", 0, bins=8)
     for more in (["--bins", "2"], ["--spark", "--migrate"]):
         with pytest.raises(SystemExit):
             main([*words, *more])
         assert "--bins is an option of --spark; --migrate is not" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("bins", [2, 5])
+def test_transactions_are_those_of_epochs(bins: int) -> None:
+    """Answers and states are those of epochs in memory, and a round is a micro-batch."""
+    scope = cell(TRANSACTIONS)
+    program = Program(scope["Item"], scope["User"])
+    items, users = ([Reference(cls, f"{cls} {n}") for n in range(4)] for cls in ("Item", "User"))
+    made = [AskMessage(n, who, "__init__", (who.key, 5), None) for n, who in enumerate(items + users)]
+    gathered = 0
+    for seed in range(8):
+        rng, oracle, asked = Random(seed), Epochs(program, bins), list[AskMessage]()
+        for n in range(100, 100 + rng.choice([1, 5, 24])):
+            what = rng.choice(["buy", "buy", "fails", "catches", "add"])
+            basket = rng.choices(items, k=rng.randrange(1, 4))
+            args = {"buy": (basket, 1), "add": (1,)}.get(what, (basket[0],))
+            asked.append(AskMessage(n, rng.choice(users), what, args, None))
+        oracle.run(made)
+        before, expected = oracle.rounds, oracle.run(asked)
+        gathered += oracle.gathered
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            machine = on_a_machine(rng, patch)
+            with start(Path(folder), bins, program) as front:
+                front.run(made)
+                for _ in range(2):
+                    found = front.run(asked)
+                    assert {n: comparable(a) for n, a in found.items()} == {
+                        n: comparable(a) for n, a in expected.items()
+                    }
+                    assert state(machine) == oracle.state()
+                    # epochs in memory send entities back in a round of their own, and here with the next messages
+                    assert 0 <= oracle.rounds - before - (front.rounds - 1) < oracle.epochs
+    assert gathered > 20
+
+
+def test_several_bins_and_transactions(machine: Machine, tmp_path: Path) -> None:
+    """A transaction takes its hops and two micro-batches, also if it is asked within a method that is none. Messages of
+    other requests are not lost meanwhile."""
+    scope = cell(TRANSACTIONS)
+    program = Program(scope["Item"], scope["User"])
+    places = (("Item", 0), ("Item", 1), ("Item", 2), ("User", 3))
+    *items, user = (
+        next(who for n in range(99) if bin_of(who := Reference(cls, str(n)), 8) == bin) for cls, bin in places
+    )
+    made = [AskMessage(n, who, "__init__", (who.key, 5), None) for n, who in enumerate([*items, user])]
+    with start(tmp_path, 8, program) as front:
+        front.run(made)
+        front.run([AskMessage(10, items[0], "take", (1,), None)])
+        assert front.rounds == 1 + 3
+        asked = [AskMessage(11, items[1], "take", (2,), None)]
+        asked += [AskMessage(n, items[n % 3], "put", (1,), None) for n in range(20, 29)]
+        assert front.run(asked)[11] is None
+        stock = {name[1]: each["stock"] for name, each in state(machine).items() if name[0] == "Item"}
+        assert stock == {items[0].key: 7, items[1].key: 6, items[2].key: 8}
+        before = front.rounds
+        assert front.run([AskMessage(30, user, "slowly", (items[0], items[1]), None)]) == {30: 7}
+        assert front.rounds == before + 1 + 3 + 1 + 1 + 1
+        assert state(machine)["Item", items[0].key]["stock"] == 6

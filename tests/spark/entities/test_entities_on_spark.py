@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sharedstate_lite.entities import AskMessage, EntityBin, NotPlain, Program, Reference, rounds
+from sharedstate_lite.entities import AskMessage, EntityBin, Epochs, NotPlain, Program, Reference, rounds
 from sharedstate_lite.entities.bins import EntityMessage
 from sharedstate_lite.entities.on_spark import SparkEntities, run
 from sharedstate_lite.errors import CheckpointError, Error
@@ -74,19 +74,36 @@ def balanced(answers: dict[int, Any], state: dict[Any, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize(("bins", "hops"), [(1, 1), (8, 7)])
-def test_thirty_checkouts(spark: SparkSession, tmp_path: Path, bins: int, hops: int) -> None:
+def test_thirty_checkouts(spark: SparkSession, tmp_path: Path) -> None:
     """Answers and states are those of bins in memory, and each hop between bins is a micro-batch."""
-    answers, state, count = in_memory(bins)
+    answers, state, count = in_memory(8)
     assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
-    with SparkEntities(PROGRAM, tmp_path / "folder", bins, spark) as front:
+    with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
         assert front.state() == {}
         front.run(created())
         assert front.rounds == 1
         assert front.run(SAGAS) == answers
-        assert front.rounds == 1 + count == 1 + hops
+        assert front.rounds == 1 + count == 1 + 7
         assert front.state() == state
         assert balanced(answers, state)
+
+
+def test_thirty_transactions(spark: SparkSession, tmp_path: Path) -> None:
+    """Answers and states are those of epochs in memory. Most transactions are in conflict, and are gathered."""
+    oracle = Epochs(PROGRAM, 8)
+    oracle.run(created())
+    before = oracle.rounds
+    asked = [each._replace(what="checkout") for each in SAGAS]
+    expected = {number: str(answer) for number, answer in oracle.run(asked).items()}
+    assert 10 < list(expected.values()).count("True") < 30 and oracle.gathered > 10
+    with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
+        front.run(created())
+        found = front.run(asked)
+        assert {number: str(answer) for number, answer in found.items()} == expected
+        assert front.state() == oracle.state()
+        assert balanced(found, front.state())
+        # in memory, entities are sent back in a round of their own
+        assert 0 <= oracle.rounds - before - (front.rounds - 1) <= oracle.epochs
 
 
 class Killed(BaseException):

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import psutil
 import pytest
-from purchases import BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
+from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from sparks import until
 
@@ -31,10 +31,10 @@ ROOT = Path(__file__).resolve().parents[3]
 MAKE = {"items": f"/items/{ITEMS}/{STOCK}/{PRICE}", "users": f"/users/{USERS}/{BALANCE}"}
 
 
-def program(folder: Path) -> tuple[Path, Program]:
+def program(folder: Path, source: str = SOURCE) -> tuple[Path, Program]:
     """The file of the program, and the program; Spark's workers cannot import it."""
     file = folder / "shop_of_tests.py"
-    file.write_text(SOURCE)
+    file.write_text(source)
     found = load(file)
     del sys.modules["program_shop_of_tests"]
     return file, found
@@ -126,15 +126,17 @@ def kill(server: subprocess.Popen[str]) -> None:
     children = psutil.Process(server.pid).children(recursive=True)
     os.killpg(server.pid, signal.SIGKILL)
     assert server.wait(60) == -signal.SIGKILL
+    assert server.stdout is not None
+    server.stdout.close()
     assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bins", "seed"), [(1, 5), (8, 6)])
-def test_kills_in_the_middle_of_calls(request: pytest.FixtureRequest, tmp_path: Path, bins: int, seed: int) -> None:
+@pytest.mark.parametrize(("bins", "source"), [(1, SOURCE), (8, SOURCE), (8, ALONE_SOURCE)], ids=["one", "8", "alone"])
+def test_kills_in_the_middle_of_calls(request: pytest.FixtureRequest, tmp_path: Path, bins: int, source: str) -> None:
     """SIGKILL to the server's process group, at random moments, three times: one answer a key, and one effect."""
-    rng, (file, shop), data = Random(seed), program(tmp_path), tmp_path / "data"
-    wanted = drawn(seed, 120)
+    rng, (file, shop), data = Random(len(source) + bins), program(tmp_path, source), tmp_path / "data"
+    wanted = drawn(bins, 120)
     (tmp_path / "paths.json").write_text(json.dumps({key: path_of(each) for key, each in wanted.items()}))
     log = data / "query" / "log.jsonl"
     words = ["serve", str(file), "--port", "0", "--data", str(data), "--spark", "--bins", str(bins)]
