@@ -54,15 +54,15 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
         say("notebook")
         _try_notebook(master, files, Path(work) / "notebook")
-        with _whole(out) as made:
-            _write(made / "student", files)
-            _write(made / "solution", teachers)
-            _write(made / "bundle", bundle)
+        with whole(out) as made:
+            write_files(made / "student", files)
+            write_files(made / "solution", teachers)
+            write_files(made / "bundle", bundle)
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
             (made / NAME).write_bytes(packed(bundle))
             (made / NAME).chmod(0o600)
             summary = {"version": 1, "lab": master.lab["number"], "bundle": bundle["hash"].strip()}
-            _write(made, {PROOF: _json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
+            write_files(made, {PROOF: _json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
     return proof
 
 
@@ -106,7 +106,7 @@ def _try_notebook(master: Master, files: dict[str, str], folder: Path) -> None:
     # The student's cells run first, so that none of them needs a cell for teachers.
     notebook = student_notebook(master.notebook)
     notebook.cells += [cell for cell in student_notebook(master.notebook, True).cells if cell not in notebook.cells]
-    _write(folder, {**files, HAND_IN: master.solution, "lab.ipynb": _ipynb(notebook)})
+    write_files(folder, {**files, HAND_IN: master.solution, "lab.ipynb": _ipynb(notebook)})
     if said := run(folder / "lab.ipynb"):
         raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
 
@@ -124,14 +124,15 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _write(folder: Path, files: dict[str, str]) -> None:
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    """Write texts by their paths below a folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode())
 
 
 @contextmanager
-def _whole(out: Path) -> Iterator[Path]:
+def whole(out: Path) -> Iterator[Path]:
     """Yield a folder that becomes ``out`` at the end of the block. After an error, ``out`` is as it was before."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside:

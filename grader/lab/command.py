@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import UsageError, VoidError
 from ..statuses import FAILED, OK, Parser, status_of
 from .build import build
+from .handout import hand_out, is_checkout
 from .master import PUBLIC
 from .regions import MasterError
 
@@ -31,9 +32,11 @@ def _run(args: list[str]) -> int:
     one.add_argument("--secret", metavar="FILE", type=Path, help="a file that decides the numbers of hidden checks")
     given = parser.parse_args(args)
     lab = given.lab.resolve()
+    out = given.out or Path("build") / "labs" / lab.name
+    if is_checkout(lab):
+        return _hand_out(lab, out, given.secret)
     if not (lab / "lab.toml").is_file():
         raise UsageError(f"{given.lab} is no master of a lab, which is a folder with lab.toml; example: {_EXAMPLE}")
-    out = given.out or Path("build") / "labs" / lab.name
     secret, began = PUBLIC if given.secret is None else _secret(given.secret), time.monotonic()
 
     def say(step: str) -> None:
@@ -50,6 +53,15 @@ def _run(args: list[str]) -> int:
     print(f"  {len(proof.mutants)} wrong solutions fail as they should; the solution has every point, the stub none")
     if proof.untested:
         print(f"  no wrong solution fails first at {', '.join(proof.untested)}")
+    return OK
+
+
+def _hand_out(lab: Path, out: Path, secret: Path | None) -> int:
+    if secret is not None:
+        raise UsageError(f"--secret {secret}: the checkout has no hidden checks; leave it out")
+    hand_out(lab, out.absolute())
+    print(f"{out}: student/, with the system to start from, the tasks and the assignment")
+    print("  its wrong solutions are the systems in docs/zoo.md; grade with: python -m grader class ... --lab 6")
     return OK
 
 

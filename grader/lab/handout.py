@@ -1,0 +1,49 @@
+"""The student's copy of lab 6, the checkout. It has no stub and no bundle: students change a system that runs.
+
+student/start/          the system to start from, and no other one of the master
+student/README.md       lab.md: the tasks and their points
+student/assignment.md   docs/assignment.md without the notes for teachers
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from ..errors import UsageError
+from .build import GRADER, whole, write_files
+
+START, TASKS, TEACHERS = "start", "lab.md", "\n## For teachers\n"
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+
+
+def is_checkout(lab: Path) -> bool:
+    """Return whether a folder is the master of the checkout."""
+    return (lab / START / "checkout.toml").is_file() and (lab / TASKS).is_file()
+
+
+def hand_out(lab: Path, out: Path) -> None:
+    """Write student/ into ``out``. The same master gives the same bytes.
+
+    Raises UsageError if ``out`` is something else than an earlier copy.
+    """
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "student" / START).is_dir())):
+        raise UsageError(f"{out} is not an earlier build, and is not overwritten; choose another folder with --out")
+    sources = sorted(path for path in (lab / START).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = {path.relative_to(lab).as_posix(): path.read_text(encoding="utf-8") for path in sources}
+    assignment = (GRADER.parent / "docs" / "assignment.md").read_text(encoding="utf-8")
+    files["README.md"] = _linked((lab / TASKS).read_text(encoding="utf-8"))
+    files["assignment.md"] = _linked(assignment.partition(TEACHERS)[0].rstrip() + "\n")
+    with whole(out) as made:
+        write_files(made / "student", files)
+
+
+def _linked(text: str) -> str:
+    """Return a page whose links lead to what is in student/. Other links become their texts."""
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        name = PurePosixPath(target).name
+        return f"[{words}]({name})" if name in (START, "assignment.md") else words
+
+    return _LINK.sub(link, text)
