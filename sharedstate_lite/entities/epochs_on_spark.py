@@ -71,14 +71,15 @@ class EpochFront:
     """The transactions of the epoch."""
     deferred: list[int] = field(default_factory=list)
     ends: dict[int, AnswerMessage] = field(default_factory=dict)
-    bad: list[int] = field(default_factory=list)
+    bad: set[int] = field(default_factory=set)
     """The transactions that are in conflict."""
 
     @property
     def commands(self) -> Sent:
         """What all bins are asked in a micro-batch without other messages, if it is time for that."""
-        failed = [number for number, end in self.ends.items() if end.error]
-        good = [number for number in self.order if number not in {*self.bad, *failed}]
+        failed = {number for number, end in self.ends.items() if end.error}
+        ended = self.bad | failed
+        good = [number for number in self.order if number not in ended]
         asked = {VOTE: (self.order, failed), DECIDE: (good, self.bad)}.get(self.phase)
         return [(to, AskMessage(0, Reference("", ""), self.phase, asked, None)) for to in range(self.bins) if asked]
 
@@ -86,7 +87,7 @@ class EpochFront:
         """Begin an epoch if none is in progress, and return the first questions of its transactions."""
         if self.phase or not self.begins:
             return []
-        self.phase, self.ends, self.bad = _RUN, {}, []
+        self.phase, self.ends, self.bad = _RUN, {}, set()
         self.order = self.deferred + sorted(self.begins.keys() - set(self.deferred))
         self.deferred = []
         roots = [self.begins[number]._replace(back=None, inside=True) for number in self.order]
@@ -108,7 +109,7 @@ class EpochFront:
         if self.phase == _RUN and len(self.ends) == len(self.order):
             self.phase = VOTE
         elif self.phase == VOTE:
-            self.phase, self.bad = DECIDE, sorted(set().union(*replies))
+            self.phase, self.bad = DECIDE, set().union(*replies)
         elif self.phase == DECIDE:
             self.phase = ""
             out += self._settle({name: state for reply in replies for name, state in reply})

@@ -16,8 +16,8 @@ Spark gives the messages to a bin in any order, and a micro-batch that runs agai
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch (`epochs_on_spark`).
-Other methods have no isolation, as with `rounds`.
+With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch: see
+`epochs_on_spark`. Other methods have no isolation, as with `rounds`.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
