@@ -61,8 +61,12 @@ def main(words: list[str] | None = None) -> None:
         fixed_hashes()
         sys.set_int_max_str_digits(0)  # the state may contain larger numbers
         if given.command == "serve" and given.spark:
-            from .serve_on_spark import serve_on_spark
-
+            try:
+                from .serve_on_spark import serve_on_spark
+            except ImportError as error:
+                raise ServeError(
+                    f"--spark needs the library and PySpark, not only an exported folder ({error})"
+                ) from error
             return serve_on_spark(given.program, given.data, given.port, 1 if given.bins is None else given.bins)
         program = load(given.program)
         if given.command == "snapshot":
@@ -72,8 +76,6 @@ def main(words: list[str] | None = None) -> None:
         else:
             service = EntityService(program, given.data, given.program, migrate=given.migrate)
             asyncio.run(serve(service.request, given.port))
-    except ImportError as error:
-        sys.exit(f"--spark needs the library, not only an exported folder: {error}")
     except (EntityError, ServeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:

@@ -232,13 +232,18 @@ def rounds(bins: Sequence[EntityBin], requests: Iterable[AskMessage]) -> tuple[d
     return answers, count
 
 
+def deliver(bins: Sequence[EntityBin], sent: Iterable[tuple[int, EntityMessage]]) -> list[tuple[int, EntityMessage]]:
+    """Deliver one round of messages, each with the bin that it is for. Return what the bins send."""
+    inbox: list[list[EntityMessage]] = [[] for _ in bins]
+    for to, message in sent:
+        inbox[to].append(message)
+    return [each for bin, messages in zip(bins, inbox, strict=True) for each in bin.handle(messages)]
+
+
 def deliveries(bins: Sequence[EntityBin], requests: Iterable[AskMessage]) -> Iterator[list[AnswerMessage]]:
     """Deliver requests and all that they send, round by round. Yield the answers to requests of each round."""
     sent: list[tuple[int, EntityMessage]] = [(bin_of(request.who, len(bins)), request) for request in requests]
     while sent:
-        inbox: list[list[EntityMessage]] = [[] for _ in bins]
-        for to, message in sent:
-            inbox[to].append(message)
-        out = [each for bin, messages in zip(bins, inbox, strict=True) for each in bin.handle(messages)]
+        out = deliver(bins, sent)
         sent = [each for each in out if each[0] != FRONT]
         yield [message for to, message in out if to == FRONT and isinstance(message, AnswerMessage)]

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
+from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, deliver, outcome
 from .declare import Reference, copied
 from .program import Program
 
@@ -225,12 +225,8 @@ class Epochs:
     def _round(self) -> list[AnswerMessage]:
         """Deliver all that was sent. Return the answers to transactions."""
         self.rounds += 1
-        inbox: list[list[EntityMessage]] = [[] for _ in self.bins]
-        for to, message in self._sent:
-            inbox[to].append(message)
-        self._sent = []
-        out = [sent for bin, messages in zip(self.bins, inbox, strict=True) for sent in bin.handle(messages)]
-        return [answer for sent in out if (answer := self._take(sent))]
+        delivered, self._sent = self._sent, []
+        return [answer for sent in deliver(self.bins, delivered) if (answer := self._take(sent))]
 
     def _epoch(self) -> None:
         """Run one epoch: a first pass, which transactions are in conflict, and what becomes of them."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .bins import AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
+from .bins import AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, deliver, outcome
 from .epochs import Copies
 from .program import Program
 
@@ -99,15 +99,13 @@ class Locks:
         while len(answers) < len(begins) or ended:
             self.rounds += 1
             self.told += len(self.bins) if ended else 0
-            inbox: list[list[EntityMessage]] = [[] for _ in self.bins]
-            for end in ended:
-                for bin, messages in zip(self.bins, inbox, strict=True):
-                    messages += bin.release(end.request, end.error is None)
-            died = [begins[end.request] for end in ended if end.error == _DIED]
-            for to, message in sent + [(bin_of(start.who, len(self.bins)), start) for start in starts]:
-                inbox[to].append(message)
-            starts = died
-            out = [each for bin, messages in zip(self.bins, inbox, strict=True) for each in bin.handle(messages)]
+            free = [
+                (to, bin.release(end.request, end.error is None)) for end in ended for to, bin in enumerate(self.bins)
+            ]
+            sent = [(to, message) for to, messages in free for message in messages] + sent
+            sent += [(bin_of(start.who, len(self.bins)), start) for start in starts]
+            starts = [begins[end.request] for end in ended if end.error == _DIED]
+            out = deliver(self.bins, sent)
             sent = [(to, message) for to, message in out if to >= 0]
             ended = [message for to, message in out if to < 0 and isinstance(message, AnswerMessage)]
             for end in ended:

@@ -255,6 +255,13 @@ def test_options_in_one_word(shop: Path) -> None:
     assert done.returncode == 1 and "write -I and -E as separate options" in done.stderr
 
 
+def test_spark_needs_the_library(shop: Path, tmp_path: Path) -> None:
+    """An exported folder has no Spark: refused, with the reason."""
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        command(shop, "serve", "--spark", "--port", "0", "--data", str(tmp_path / "data"), program="shop.py")
+    assert error.value.returncode == 1 and "--spark needs the library and PySpark" in error.value.stderr
+
+
 def test_the_command_of_the_library(tmp_path: Path) -> None:
     """``export`` by its name; what it makes is a submission."""
     words = ["-m", "sharedstate_lite.entities", "export", str(SHOP), str(tmp_path / "out")]
