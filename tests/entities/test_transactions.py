@@ -131,7 +131,7 @@ def difference(kind: str, seed: int) -> str:
 
 @pytest.mark.parametrize("kind", FRONTS)
 @given(seed=st.integers(0, 2**32))
-def test_any_program_is_serializable_in_the_reported_order(kind: str, seed: int) -> None:
+def test_rule_36_any_program_is_serializable_in_the_reported_order(kind: str, seed: int) -> None:
     """Answers and states are those of the reported order."""
     assert difference(kind, seed) == ""
 
