@@ -139,7 +139,7 @@ def _check(
         return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
     if name in MEASURES:
         part = parts[name]
-        share = round(part["points"] / part["most"], 3) if part["most"] else 0
+        share = round(part["points"] / part["most"], 6) if part["most"] else 0
         return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
     mine = tuple(one for one in found if one.phase == name or name == "false_refusals" and one.rule == "false_refusal")
     if (first := named(mine)) is None:

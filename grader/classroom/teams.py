@@ -56,7 +56,7 @@ def checkout(seed: int) -> Bundle:
 
 
 def seed_of(out: Path) -> int:
-    """Return the seed of the orders in a folder of results. A new folder gets one that nobody knows."""
+    """Return the seed of the orders in a folder of results. A new folder gets a random one."""
     lab = (read(out / RUN) or {}).get("lab", {})
     return int(lab.get("seed", secrets.randbelow(1_000_000)))
 

@@ -422,6 +422,11 @@ def _words(pid: str) -> str:
         return ""
 
 
+def _judges(words: str, pid: int) -> bool:
+    """Whether a process judges submissions for the process ``pid``."""
+    return "grader.classroom.pool" in words and words.endswith(f"\0{pid}\0")
+
+
 def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     """Real runs with small budgets: a right system and a wrong one. The graded team is not run again after the kill."""
     subs, out = tmp_path / "subs", tmp_path / "out"
@@ -440,10 +445,12 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     made = first.stat().st_mtime_ns
     assert not (out / "submissions" / "red" / "result.json").exists()
     scratch = json.loads((out / "run.json").read_text())["scratch"]
-    while left := [pid for pid in os.listdir("/proc") if scratch in _words(pid) or f"\0{killed.pid}\0" in _words(pid)]:
-        assert time.monotonic() < until, [_words(pid) for pid in left]
+    while left := [one for one in map(_words, os.listdir("/proc")) if scratch in one or _judges(one, killed.pid)]:
+        assert time.monotonic() < until, left
         time.sleep(0.05)
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    if done.returncode == 2:
+        pytest.skip(f"void twice: {(out / 'problems.csv').read_text()}")  # a busy machine says nothing about the grader
     assert done.returncode == 0, done.stderr
     assert "1 team to grade" in done.stderr and first.stat().st_mtime_ns == made
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("blue", "red")}
@@ -453,7 +460,7 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     assert judged == {"pass"}
     for team, one in found.items():
         report = json.loads((out / "submissions" / team / one["report"]).with_name("report.json").read_text())
-        assert points(one) == Decimal(str(report["score"]))
+        assert abs(points(one) - Decimal(str(report["score"]))) < Decimal("0.001")
         assert one["submission"] == hash_of([(team, subs / team)])
 
 
