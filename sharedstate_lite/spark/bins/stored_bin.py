@@ -84,14 +84,10 @@ class StoredBin:
             removed += [(part, name) for _, name, _ in self.stored[part] if name not in names]
             self.stored[part] = stored
             head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in stored]
-        about = {
-            "token": self.token,
-            "time": self.time,
-            "port": self.port,
-            "by": [f"{os.getpid()}@{gethostname()}", self.found],
-        }
+        by = [f"{os.getpid()}@{gethostname()}", self.found]
+        about = {"token": self.token, "time": self.time, "port": self.port, "by": by, "runs": head}
         more, extra = self.extra_state()
-        store.write(json.dumps(about | {"runs": head} | more), added + extra, removed)
+        store.write(json.dumps(about | more), added + extra, removed)
 
     def renew_token(self) -> None:
         """Replace the token by the next one. Every attempt of a micro-batch makes the same."""
