@@ -20,6 +20,7 @@ import zoo
 from classes import Teacher, contents, handed_in
 from records import right, shots, value
 
+from grader.__main__ import main
 from grader.classroom import checkout, command, run, teams
 from grader.classroom.checkout import ASKED, MEASURES, result, system
 from grader.classroom.points import Rubric, earned
@@ -28,6 +29,7 @@ from grader.errors import SubmissionError
 from grader.record import Record
 from grader.report.as_json import content
 from grader.sandbox import Tier
+from grader.submission import read_submission
 from grader.terms import SAFETY, Entity
 from grader.verdict import judge
 
@@ -70,10 +72,11 @@ def outcomes(found: Report) -> dict[str, str]:
     return {check["check"]: check["outcome"] for check in found["checks"]}
 
 
-def points(found: Report) -> Decimal | None:
+def points(found: Report) -> Decimal:
     """The points of a result if speed counts as in the report, with the cap for broken safety rules."""
     got = earned(found, ALL, Rubric({}))
-    return min(got, Decimal(40)) if found.get("unsafe") and got is not None else got
+    assert got is not None
+    return min(got, Decimal(40)) if found["unsafe"] else got
 
 
 def test_a_right_run() -> None:
@@ -109,7 +112,7 @@ def test_the_cap_counts_only_broken_safety_rules() -> None:
     found = result(report, 6, KEY)
     assert (found["unsafe"], outcomes(found)["contract"], report["score"]) == (False, "wrong", 75)
     assert points(found) == 75 and "GET /stock/find/x: expected 404, got 500" in found["checks"][0]["got"]
-    broken = {"label": "", "order_id": None, "candidates": [], "phase": "load", "detail": "refused"}
+    broken: Report = {"label": "", "order_id": None, "candidates": [], "phase": "load", "detail": "refused"}
     for rule in ("false_refusal", "unavailable", *SAFETY):
         report["phases"]["load"]["verdict"] = "fail"
         report["violations"] = [{**broken, "rule": rule}]
@@ -123,7 +126,7 @@ def test_what_is_void_has_no_points() -> None:
     """A void run, and a phase that could not be judged beside one that fails: void, with the reason and what to do."""
     report = reported(right()) | {"verdict": "void", "why": "the machine was too busy", "score": None}
     found = result(report, 6, KEY)
-    assert (found["status"], found["checks"], points(found)) == ("void", [], None)
+    assert (found["status"], found["checks"], earned(found, ALL, Rubric({}))) == ("void", [], None)
     assert found["why"] == "the machine was too busy; run the same command again, on an idle machine"
     report = wrong("duplicates")
     report["phases"]["load"]["verdict"] = "void"
@@ -137,7 +140,7 @@ def test_a_system_that_does_not_run_has_0_points() -> None:
     record.about["failure"] = {"kind": "submission", "why": "order exited: no database"}
     report = reported(record)
     found = result(report, 6, KEY)
-    assert (found["status"], points(found), report["score"]) == ("graded", 0, 0)
+    assert (found["status"], points(found), report["score"]) == ("graded", Decimal(0), 0)
     assert found["why"] == "The system did not run to the end: order exited: no database"
     assert {*outcomes(found).values()} == {"unreached"}
     record = right(("contract",))
@@ -479,3 +482,53 @@ def test_start_and_saga_by_the_command(tmp_path: Path) -> None:
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("start", "saga")}
     assert {outcome for name, outcome in outcomes(found["saga"]).items() if name not in MEASURES} == {"pass"}
     assert found["start"]["unsafe"] and outcomes(found["start"])["duplicates"] == "wrong"
+
+
+def test_the_copy_for_students(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only `start`, the tasks and the assignment; no other system, no note for teachers, no link that leads nowhere."""
+    out = tmp_path / "out"
+    words = ["lab", "build", str(ROOT / "labs" / "checkout"), "--out", str(out)]
+    assert main(words) == 0
+    files = {name: text.decode() for name, text in contents(out).items()}
+    start = {path.name for path in (ROOT / "labs" / "checkout" / "start").iterdir()} - {"__pycache__"}
+    assert {name.split("/")[1] for name in files} == {"README.md", "assignment.md", "start"}
+    assert {name.split("/")[2] for name in files if name.startswith("student/start/")} == start
+    assert read_submission(out / "student" / "start").name == "the first system"
+    for name in ("README.md", "assignment.md"):
+        for target in re.findall(r"\]\(([^)]+)\)", files[f"student/{name}"]):
+            assert (out / "student" / target).exists(), target
+    assert "For teachers" not in files["student/assignment.md"]
+    assert main(words) == 0
+    assert {name: text.decode() for name, text in contents(out).items()} == files
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
+    assert main([*words[:3], "--out", str(tmp_path / "other")]) == 64
+    assert main([*words, "--secret", "secret.txt"]) == 64
+    said = capsys.readouterr().err
+    assert "is not an earlier build, and is not overwritten" in said and "no hidden checks; leave it out" in said
+
+
+def test_the_tasks_have_the_points_of_the_rubric() -> None:
+    """The headings of lab.md sum the checks of each task in result.json, and speed has none."""
+    page = (ROOT / "labs" / "checkout" / "lab.md").read_text()
+    told = {int(task): int(number) for task, number in re.findall(r"^## Task (\d): .*\((\d+) points\)$", page, re.M)}
+    given = teams.checkout(1).points
+    assert told == {task: sum(given[name] for name, (one, _) in ASKED.items() if one == task) for task in (1, 2, 3)}
+    assert sum(told.values()) == 85 and f"The lab has {sum(told.values())} points." in page
+    assert {*given} == {*ASKED} and given["speed"] == 0
+
+
+def test_the_common_mistakes_are_proven_by_the_matrix() -> None:
+    """Each row of the table in docs/teaching.md is a mutant of the zoo that must break, and breaks, this rule."""
+    page = (
+        (ROOT / "docs" / "teaching.md").read_text().partition("| wrong system | phase: rule |")[2].partition("\n\n")[0]
+    )
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", page, re.M))
+    assert len(rows) == 8
+    matrix = (ROOT / "docs" / "zoo.md").read_text().partition("| mutant | base | must break |")[2]
+    proven = {cells[1]: cells for line in matrix.splitlines() if len(cells := re.split(r" ?\| ?", line)) == 8}
+    must = {mutant.name: f"{mutant.phase}: {mutant.rule}" for mutant in zoo.MUTANTS}
+    for name, rule in rows.items():
+        _, _, _, asked, verdict, broken, mended, _ = proven[name]
+        assert must[name] == asked == rule, name
+        assert rule in broken.split(", ") and verdict.startswith("fail") and mended.startswith("pass"), name
