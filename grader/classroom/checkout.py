@@ -48,9 +48,9 @@ def system(files: Files, scratch: Path) -> Path:
     """Return the folder with the checkout.toml of what was handed in. Raises SubmissionError."""
     tops = [_opened(path, scratch) for _, path in files]
     found = _systems(tops)
-    packed = [path for top in tops if top.is_dir() for path in sorted(top.rglob("*")) if path.suffix in ARCHIVES]
-    if not found and len(packed) == 1:
-        found = _systems([_opened(packed[0], scratch)])
+    if not found:
+        packed = [path for top in tops if top.is_dir() for path in sorted(top.rglob("*")) if path.suffix in ARCHIVES]
+        found = _systems([_opened(packed[0], scratch)]) if len(packed) == 1 else []
     if len(found) > 1:
         said = ", ".join(sorted(path.name for path in found))
         raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
@@ -98,6 +98,8 @@ def grade(task: Mapping[str, Any], scratch: Path) -> Found:
         return fresh(lab, key, 0, UNREADABLE, str(error))
     except (UsageError, VoidError, OSError) as error:
         return fresh(lab, key, 0, VOID, f"{error}; run the same command again")
+    except KeyboardInterrupt:  # the class has been interrupted, and the run has ended its processes
+        raise SystemExit(1) from None
     except Exception as error:  # a mistake in the grader must not end the grading of the others
         said = f"the grader itself failed ({type(error).__name__}: {error}); tell its authors"
         return fresh(lab, key, 0, VOID, said)

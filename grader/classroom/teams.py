@@ -108,9 +108,8 @@ class Checkouts(Grading):
         return {**asked, **about, "out": str(report.absolute())}
 
     def _has(self, name: str, id: str, key: Mapping[str, str], *also: str) -> bool:
-        found = read(self._place(id) / name)
-        full = found is None or FULL in (found.get("mode"),) or self.mode == QUICK
-        return full and super()._has(name, id, key, *also)
+        found = read(self._place(id) / name) or {}
+        return (self.mode == QUICK or found.get("mode") == FULL) and super()._has(name, id, key, *also)
 
     def _announce(self, tasks: int) -> None:
         if tasks:

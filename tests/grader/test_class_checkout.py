@@ -438,7 +438,10 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     zoo.right("single", subs / "red")
     words = [sys.executable, "-c", SHORT, "class", str(subs), "--lab", "6", "--out", str(out)]
     first, until = out / "submissions" / "blue" / "result.json", time.monotonic() + 500
-    killed = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    killed = subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not first.exists() and killed.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
@@ -447,11 +450,14 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
         killed.wait()
     made = first.stat().st_mtime_ns
     assert not (out / "submissions" / "red" / "result.json").exists()
-    scratch = json.loads((out / "run.json").read_text())["scratch"]
-    while left := [one for one in map(_words, os.listdir("/proc")) if scratch in one or _judges(one, killed.pid)]:
+    while left := [
+        *(one for one in map(_words, os.listdir("/proc")) if str(scratch) in one or _judges(one, killed.pid)),
+        *scratch.glob("checkout-grader-*"),  # of the run that the kill has interrupted
+    ]:
         assert time.monotonic() < until, left
         time.sleep(0.05)
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=500)
+    assert not list(scratch.iterdir())
     if done.returncode == 2:
         pytest.skip(f"void twice: {(out / 'problems.csv').read_text()}")  # a busy machine says nothing about the grader
     assert done.returncode == 0, done.stderr
