@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError
-from ..lab.judge import PASS, WRONG
+from ..lab.judge import PASS
 from ..report import write
 from ..report.causes import cause_of
 from ..session import Wish, run
@@ -26,8 +26,8 @@ from ..verdict.violations import Violation
 from .one import ARCHIVES, AmbiguousError, Files
 from .results import AMBIGUOUS, GRADED, MEASURED, UNREADABLE, VOID, Found, fresh
 
-UNREACHED = "unreached"
-"""The outcome of a phase that the system did not reach."""
+FAIL, UNREACHED = "fail", "unreached"
+"""The outcome of a phase with a violation, and of one that the system did not reach."""
 ASKED = {
     "contract": (1, "Each route answers as the assignment says."),
     "duplicates": (1, "An order takes effect once, however often it is sent. A refused order keeps nothing."),
@@ -149,4 +149,4 @@ def _check(
     order = f"order {first.label} ({first.order_id}) " if first.label else ""
     others = f", and {len(mine) - 1:,} more" if len(mine) > 1 else ""
     got = f"{first.rule}: {order}{first.detail}{others}"
-    return {**check, **texts, "outcome": WRONG, "got": got, "says": cause_of(first).usual}
+    return {**check, **texts, "outcome": FAIL, "got": got, "says": cause_of(first).usual}

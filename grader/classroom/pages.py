@@ -27,6 +27,7 @@ _WORDS = {
     "timeout": "timeout",
     "bad": "invalid answer",
     "void": "not judged",
+    "fail": "fails",
     "unreached": "not reached",
 }
 _REPORTED = (
@@ -34,6 +35,7 @@ _REPORTED = (
     "request, every kill and the balances afterwards.</p>"
 )
 _ALL_OR_NOTHING = "A check that passes has all of its points."
+_SHARES = "A phase that passes has all of its points. What is measured has a share."
 _STYLE = """
 .lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
 .checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
@@ -82,7 +84,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     title = f"Lab {row.lab}: {lab['title']}"
     team = "" if (place := out.place(row.id)) == row.id else f", team {code(place)}"
     body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Submission of {code(row.id)}{team}</span></p>']
-    body.append(_verdict(row))
+    body.append(_verdict(row, lab.get("cap", "")))
     if report := row.found.get("report"):
         said = f"{row.found['mode']} run, seed {lab['seed']}"
         body.append(f'<section><h2>The run</h2><p><a href="{safe(report)}">The report of the {said}</a></p></section>')
@@ -107,7 +109,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     return page(title, body)
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: Row, cap: str) -> str:
     lead = []
     if row.status != GRADED:
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
@@ -117,7 +119,7 @@ def _verdict(row: Row) -> str:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
         lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
         if row.found.get("unsafe"):
-            lead.append("<p>Money or stock was lost, which limits the points.</p>")
+            lead.append(f"<p>Money or stock was wrong, which limits the points to {safe(cap)}.</p>")
         if row.late_days:
             free = f", {row.free_days} of them free" if row.free_days else ""
             late = f"{counted(row.late_days, 'late day')}{free}"
@@ -169,11 +171,13 @@ def _case(check: Check) -> str:
     """Return the case in which a check has failed."""
     parts = [("rule", safe(check["rule"]) + (f" (rule {check['number']})" if check["number"] is not None else ""))]
     if check["says"]:
-        parts.append(("the mistake", safe(check["says"], _LONG)))
+        term = "the usual cause" if check["outcome"] == "fail" else "the mistake"
+        parts.append((term, safe(check["says"], _LONG)))
     if check["trace"]:
         parts.append(("what happens", code(check["trace"], _LONG)))
         parts.append(("right answer", code(check["right"], _LONG)))
-    parts.append(("your answer" if check["outcome"] == "wrong" else "your code", code(check["got"], _LONG)))
+    term = {"wrong": "your answer", "fail": "what happened"}.get(check["outcome"], "your code")
+    parts.append((term, code(check["got"], _LONG)))
     if check["case"] and not check["hidden"]:
         parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
     told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)

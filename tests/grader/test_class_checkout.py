@@ -96,7 +96,7 @@ def test_a_wrong_balance(phase: str) -> None:
     report = wrong(phase)
     found = result(report, 6, KEY)
     assert report["verdict"] == "fail" and report["score"] == 40
-    assert [name for name, outcome in outcomes(found).items() if outcome == "wrong"] == [phase]
+    assert [name for name, outcome in outcomes(found).items() if outcome == "fail"] == [phase]
     (check,) = [check for check in found["checks"] if check["check"] == phase]
     assert check["got"].startswith(f"charged_times: order {phase}-000001 ({phase}-o1) charged 2 times, should be once")
     assert "The same checkout ran twice" in check["says"]
@@ -110,7 +110,7 @@ def test_the_cap_counts_only_broken_safety_rules() -> None:
     record.exchanges.append({**said, "agreed": False})
     report = reported(record)
     found = result(report, 6, KEY)
-    assert (found["unsafe"], outcomes(found)["contract"], report["score"]) == (False, "wrong", 75)
+    assert (found["unsafe"], outcomes(found)["contract"], report["score"]) == (False, "fail", 75)
     assert points(found) == 75 and "GET /stock/find/x: expected 404, got 500" in found["checks"][0]["got"]
     broken: Report = {"label": "", "order_id": None, "candidates": [], "phase": "load", "detail": "refused"}
     for rule in ("false_refusal", "unavailable", *SAFETY):
@@ -118,8 +118,8 @@ def test_the_cap_counts_only_broken_safety_rules() -> None:
         report["violations"] = [{**broken, "rule": rule}]
         found = result(report, 6, KEY)
         assert found["unsafe"] == (rule in SAFETY)
-        assert (outcomes(found)["false_refusals"] == "wrong") == (rule == "false_refusal")
-        assert outcomes(found)["load"] == "wrong"
+        assert (outcomes(found)["false_refusals"] == "fail") == (rule == "false_refusal")
+        assert outcomes(found)["load"] == "fail"
 
 
 def test_what_is_void_has_no_points() -> None:
@@ -265,7 +265,7 @@ def test_each_member_gets_the_points_of_the_team(teacher: Teacher, tmp_path: Pat
     pages = {path.name: path.read_text() for path in teacher.out.rglob("feedback*.html")}
     assert sorted(pages) == ["feedback-s0001.html", "feedback-s0002.html", "feedback-s0003.html"]
     assert "oral examination" in pages["feedback-s0002.html"] and "s0001" not in pages["feedback-s0002.html"]
-    assert "Money or stock was lost, which limits the points." in pages["feedback-s0003.html"]
+    assert "Money or stock was wrong, which limits the points to 40." in pages["feedback-s0003.html"]
     assert "charged 2 times, should be once" in pages["feedback-s0003.html"]
     (link,) = re.findall('href="(.+?)"', pages["feedback-s0003.html"])
     assert (teacher.out / "submissions" / "blue" / link).read_text() == "report of blue"
@@ -464,7 +464,7 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     assert "1 team to grade" in done.stderr and first.stat().st_mtime_ns == made
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("blue", "red")}
     assert [found[team]["unsafe"] for team in found] == [True, False]
-    assert outcomes(found["blue"])["duplicates"] == "wrong"
+    assert outcomes(found["blue"])["duplicates"] == "fail"
     judged = {outcomes(found["red"])[name] for name in ASKED if name not in MEASURES}
     assert judged == {"pass"}
     for team, one in found.items():
@@ -487,7 +487,7 @@ def test_start_and_saga_by_the_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("start", "saga")}
     assert {outcome for name, outcome in outcomes(found["saga"]).items() if name not in MEASURES} == {"pass"}
-    assert found["start"]["unsafe"] and outcomes(found["start"])["duplicates"] == "wrong"
+    assert found["start"]["unsafe"] and outcomes(found["start"])["duplicates"] == "fail"
 
 
 def test_the_copy_for_students(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
