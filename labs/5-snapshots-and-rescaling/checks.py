@@ -396,15 +396,19 @@ def restored_process(student):
     sources = {n: channel for _, channel, n, _ in placed(order)}
     both = ("Aligned", "Unaligned")
 
-    def ask():
-        before = [before_crash(student, cls, "ab", order) for cls in both]
-        student.restart()
-        return [after_crash(student, cls, "ab", *kept) for cls, kept in zip(both, before, strict=True)]
-
     shape = Shape(
         lambda ends: [like_recovered(sources, end) for end in ends], lambda ends: " | ".join(map(show_recovered, ends))
     )
-    yield Case(f"both: {trace(order)}{CRASH}", [never_crashed(cls, order) for cls in both], ask, shape)
+    for where in ("object", "process"):
+
+        def ask(where=where):
+            before = [before_crash(student, cls, "ab", order) for cls in both]
+            if where == "process":
+                student.restart()
+            return [after_crash(student, cls, "ab", *kept) for cls, kept in zip(both, before, strict=True)]
+
+        shown = f"both: {trace(order)}{CRASH} in another {where}"
+        yield Case(shown, [never_crashed(cls, order) for cls in both], ask, shape)
 
 
 @cache
