@@ -364,6 +364,16 @@ def test_a_roster_that_comes_later(teacher: Teacher, tmp_path: Path, runs: Runs)
     assert teacher.grade(tmp_path / "subs") == 1 and runs.taken() == []
 
 
+def test_forgetting_a_member(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """Who is no longer in the roster is in no file; the team keeps its result."""
+    roster = tmp_path / "roster.csv"
+    assert teacher.grade(tmp_path / "subs", "--roster", roster) == 1
+    roster.write_text("".join(line for line in ROSTER.splitlines(True) if "s0002" not in line))
+    assert teacher.run("grades", teacher.out, "--roster", roster) == 1
+    assert not [path for path in teacher.out.rglob("*") if path.is_file() and b"s0002" in path.read_bytes()]
+    assert not list(teacher.out.rglob("*s0002*")) and teacher.column("score")["s0001"] == "85"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
