@@ -31,6 +31,7 @@ import os
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -65,9 +66,9 @@ PHASES = "contract,duplicates,load,scarcity,faults"
 SEED, RATE = 7, 300
 ONE_AFTER_THE_OTHER, BLOCKS, SECONDS, ROUNDS = 40, 4, 5, 2
 """Checkouts of one client; blocks of 36 at once; seconds at RATE, and how often."""
-BLOCK, ALRIGHT, WARM = 36, 34, 6
-"""Checkouts that are sent at once; how many of them must be answered 200, on a machine that strace slows; blocks that
-are sent before those that count, so that all threads have connections and PostgreSQL has prepared all statements."""
+BLOCK, WARM = 36, 6
+"""Checkouts that are sent at once; blocks that are sent before those that count, so that all threads have connections
+and PostgreSQL has prepared all statements."""
 USERS, ITEMS, PRICE, ENOUGH = 997, 499, 3, 10**9
 READY = 60.0
 """Seconds for a process to accept connections."""
@@ -137,8 +138,17 @@ SYSTEMS = {
             zoo="entities",
             change=(
                 "sharedstate_lite/entities/serve.py",
-                "            self.log.append(self.epoch)\n",
-                "            for each in self.epoch:\n                self.log.append([each])\n",
+                "                        asyncio.get_running_loop().call_soon(self.flush)\n"
+                "                    self.epoch.append([route.pattern, args, drawn, key] if key else "
+                "[route.pattern, args, drawn])\n"
+                "            raw = answer(status, value)\n",
+                "                        pass\n"
+                "                    self.epoch.append([route.pattern, args, drawn, key] if key else "
+                "[route.pattern, args, drawn])\n"
+                "            raw = answer(status, value)\n"
+                "            if self.epoch:\n"
+                "                self.waiting.append((connection, raw))\n"
+                "                return self.flush()\n",
             ),
         ),
     )
@@ -234,7 +244,20 @@ def running(folder: Path, orders: int, traces: Path | None = None) -> Iterator[t
             words = [places.fill(word, each.name) for word in each.command]
             if traces:
                 to = str(traces / each.name)
-                words = ["strace", "-ff", "-yy", "-ttt", "-s", "120", "-e", f"trace={TRACED}", "-o", to, *words]
+                words = [
+                    "strace",
+                    "-ff",
+                    "--seccomp-bpf",
+                    "-yy",
+                    "-ttt",
+                    "-s",
+                    "120",
+                    "-e",
+                    f"trace={TRACED}",
+                    "-o",
+                    to,
+                    *words,
+                ]
             env = {**os.environ, **{name: places.fill(text, each.name) for name, text in each.env.items()}}
             user = "nobody" if "database.sh" in each.command and os.geteuid() == 0 else None  # as PostgreSQL demands
             if user:
@@ -353,6 +376,12 @@ def totals(found: list[Call], count: int) -> dict[str, Any]:
     return {"checkouts": count, **per, "message": round(per["message"] + 1, 2)}
 
 
+def medians(each: list[list[Call]]) -> dict[str, float]:
+    """What a checkout of one client costs: the medians, because a few also open a connection."""
+    rows = [totals(found, 1) for found in each]
+    return {kind: statistics.median(row[kind] for row in rows) for kind in ("message", "write", "sync")}
+
+
 def steps(found: list[Call]) -> list[list[str]]:
     """One checkout, step by step: [from, to, text] of a message, [process, "write" or "sync"]."""
     first = next(call.process for call in found if call.kind == "message" and call.peer == "client")
@@ -386,32 +415,29 @@ def counts(folder: Path, quick: bool) -> dict[str, Any]:
                 time.sleep(PAUSE)
             ended = time.time()
             generator = Generator()
-            alright = True
+            answered = 0
             try:
                 for block in range(WARM + blocks):
                     if block == WARM:
                         time.sleep(0.5)
                         together_since = time.time()
                     result = system.send(generator, BLOCK, RATE, warm + single + block * BLOCK)
-                    alright &= int((result.status == 200).sum()) >= ALRIGHT
+                    answered += int((result.status == 200).sum()) if block >= WARM else 0
             finally:
                 generator.close()
             time.sleep(0.5)
             last = time.time()
-        if not alright:
-            raise child.Failed(f"{folder}: of {BLOCK} checkouts at once, fewer than {ALRIGHT} were answered 200")
         found = calls(traces, ports)
-    alone = [call for call in found if began[warm] <= call.at < ended]
     each = [
-        [call for call in alone if begin <= call.at < end]
+        [call for call in found if begin <= call.at < end]
         for begin, end in zip(began[warm:], [*began[warm + 1 :], ended], strict=True)
     ]
     (most, _), *_ = Counter(len(found) for found in each).most_common()
     usual = next(found for found in each if len(found) == most)
     together = [call for call in found if together_since <= call.at < last]
     return {
-        "one after the other": totals(alone, single),
-        "36 at once": totals(together, blocks * BLOCK),
+        "one after the other": {"checkouts": single, **medians(each)},
+        "36 at once": {**totals(together, blocks * BLOCK), "answered": answered},
         "steps": steps(usual),
     }
 
