@@ -173,7 +173,9 @@ class Calls(World):
     def play(self, student, rows, in_flight, with_seen):
         call = ("in_order", awaited("call"), rows, in_flight)
         outcomes = self.run(student, "", [], [call], "call")
-        return [outcomes, [f"running: {', '.join(self.seen)}"]] if with_seen else [outcomes]
+        if outcomes[0][0] == "value" and self.ends:
+            self.fault(f"{words(self.ends)}: not called")
+        return [outcomes, [*self.faults, *[f"running: {', '.join(self.seen)}"] * with_seen]]
 
 
 def answer_to(row):
@@ -197,7 +199,7 @@ def orders(student, most, fails=(), with_seen=False):
         for order, seen in ends(rows, in_flight):
             failed = next((row for row in order if row in fails), None)
             outcome = ["value", [*map(answer_to, rows)]] if failed is None else ["error", f"no answer for {failed}"]
-            right = [[outcome], [f"running: {', '.join(map(words, seen))}"]] if with_seen else [[outcome]]
+            right = [[outcome], [f"running: {', '.join(map(words, seen))}"] * with_seen]
             ask = partial(play_order, student, list(rows), in_flight, order, fails, with_seen)
             shown = [f"{row}{' fails' * (row in fails)}" for row in order]
             yield Case(f"in_flight {in_flight}, ends: {', '.join(shown) or 'nothing'}", right, ask, OUTCOMES)
