@@ -107,7 +107,7 @@ def _export(place: Path, stub: str, texts: dict[str, str], others: dict[str, str
     if place.exists():
         raise UsageError(f"--export {place} is there already; give a new folder")
     files = {f"submissions/{id}": text for id, text in texts.items()}
-    files |= {f"submissions/published {name}": text for name, text in others.items()}
+    files |= {f"submissions/published-{name}": text for name, text in others.items()}
     for name, text in {**files, "base": stub}.items():
         write(place / name / HAND_IN, text)
     place.chmod(0o700)

@@ -189,7 +189,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             for id in ("s0001", "s0002", "s0004")
         },
         "submissions/s0003/solution.py": OTHER,
-        "submissions/published solution/solution.py": OTHER,
+        "submissions/published-solution/solution.py": OTHER,
         "base/solution.py": (built / "student" / "solution.py").read_text(),
     }
     (tmp_path / "also").mkdir()
