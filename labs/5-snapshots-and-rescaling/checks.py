@@ -46,7 +46,8 @@ def orders(channels, snapshots, most):
             streams = []
             for at, channel in enumerate(channels):
                 stream, rows = [], iter(ROWS[channel])
-                for n, count in enumerate(counts[at * (snapshots + 1) :][: snapshots + 1], 1):
+                first = at * (snapshots + 1)
+                for n, count in enumerate(counts[first : first + snapshots + 1], start=1):
                     stream += [("row", channel, row) for row in itertools.islice(rows, count)]
                     stream += [("barrier", channel, n)] if n <= snapshots else []
                 streams.append(stream)
@@ -76,9 +77,9 @@ def right_aligned(order):
     answers, ends, total = [[] for _ in order], {n: max(at) for n, at in arrivals(order).items()}, 0
     for n, end in ends.items():
         answers[end] = [["snapshot", n, sum(row[2] for row in placed(order) if row[3] < n)], ["barrier", n]]
-    for at, _, n, passed in sorted(placed(order), key=lambda row: (max(row[0], ends.get(row[3], 0)), row[0])):
+    for when, _, n in sorted((max(at, ends.get(passed, 0)), at, n) for at, _, n, passed in placed(order)):
         total += n
-        answers[max(at, ends.get(passed, 0))].append(["out", total])
+        answers[when].append(["out", total])
     return answers
 
 
@@ -636,12 +637,12 @@ def back(student):
 def refused(student):
     """A row of a bin that is neither here nor expected raises ValueError, and changes nothing."""
     expected = ("move", "s", 1, 1, 0)
-    for order, bin in (
-        ([], 1),
-        (AWAY, 0),
-        ([("row", 0, 1), *AWAY], 0),
-        ([expected], 2),
-        ([*AWAY, *HOME, ("take", 0, 1000), *AWAY], 0),
+    for bin, order in (
+        (1, []),
+        (0, AWAY),
+        (0, [("row", 0, 1), *AWAY]),
+        (2, [expected]),
+        (0, [*AWAY, *HOME, ("take", 0, 1000), *AWAY]),
     ):
         for last in ([], [("owned",)]):
 
@@ -762,7 +763,7 @@ def three_scales(student):
     """A job that is rescaled several times ends with the totals of a job that was never rescaled."""
     for n in range(10):
         draw = random.Random(f"scales {SECRET} {n}")
-        bins, scales = draw.randrange(5, 9), draw.sample([1, 2, 3, 4], 3)
+        bins, scales = draw.randrange(5, 9), draw.sample(range(1, 5), 3)
         rows = [[drawn_rows(draw, bins) for _ in ("step 1", "step 2")] for _ in scales]
         totals = Counter(dict.fromkeys(range(bins), 0))
         for _, bin, n_ in (row for steps in rows for step in steps for part in step for row in part):
