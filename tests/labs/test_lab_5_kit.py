@@ -1,9 +1,10 @@
-"""Lab 5 and the kit: the kit's search finds the same snapshots wrong, and its plans move as few bins."""
+"""Lab 5: the kit's search finds the same snapshots wrong, the kit's plans move as few bins, and the examples hold."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import runpy
 import tomllib
 from pathlib import Path
@@ -61,3 +62,19 @@ def test_the_fewest_moves_are_those_of_the_kit() -> None:
                 assert len(fewest(owners, workers)) == len(kit), (owners, workers)
                 count += 1
     assert count > 1000
+
+
+def test_the_examples_of_the_notebook_hold() -> None:
+    """In the prose, each line `call == result` is true of the solution, one after the other."""
+    names: dict[str, Any] = {}
+    exec((LAB / "solution.py").read_text(), names)
+    cells = [c for c in json.loads((LAB / "lab.ipynb").read_text())["cells"] if c["cell_type"] == "markdown"]
+    count = 0
+    for block in re.findall("```python\n(.*?)```", "\n".join("".join(c["source"]) for c in cells), re.DOTALL):
+        for line in filter(None, (line.partition("  #")[0].strip() for line in block.splitlines())):
+            if " == " in line:
+                assert eval(line, names), line
+                count += 1
+            else:
+                exec(line, names)
+    assert count == 25
