@@ -148,7 +148,7 @@ def kill(server: subprocess.Popen[str]) -> None:
 def test_kills_in_the_middle_of_calls(request: pytest.FixtureRequest, tmp_path: Path, bins: int, source: str) -> None:
     """SIGKILL to the server's process group, at random moments, three times: one answer a key, and one effect."""
     rng, (file, shop), data = Random(len(source) + bins), program(tmp_path, source), tmp_path / "data"
-    wanted = drawn(bins, 120)
+    wanted = drawn(bins, 80)
     (tmp_path / "paths.json").write_text(json.dumps({key: path_of(each) for key, each in wanted.items()}))
     log = data / "query" / "log.jsonl"
     words = ["serve", str(file), "--port", "0", "--data", str(data), "--spark", "--bins", str(bins)]
@@ -172,7 +172,7 @@ def test_kills_in_the_middle_of_calls(request: pytest.FixtureRequest, tmp_path: 
             if life == 3:
                 said = json.loads(clients.communicate(timeout=900)[0])
             else:
-                batches, moment = len(log.read_text().splitlines()) + rng.randrange(2, 7), rng.random() / 2
+                batches, moment = len(log.read_text().splitlines()) + rng.randrange(1, 5), rng.random() / 2
                 until(server, lambda least=batches: len(log.read_text().splitlines()) >= least)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     server.wait(moment)
