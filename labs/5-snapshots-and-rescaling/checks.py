@@ -444,10 +444,10 @@ def like_plan(owners, workers, steps):
 
 
 def balance(owners, workers, steps):
-    """How many bins the workers differ by, and how many bins move."""
+    """How many bins the workers differ by, how many bins move, and how many stay at workers that leave."""
     now, sizes = like_plan(owners, workers, steps)
     have = [now.count(worker) for worker in range(workers)]
-    return [max(have) - min(have), sum(sizes)]
+    return [max(have) - min(have), sum(sizes), len(now) - sum(have)]
 
 
 def largest_step(owners, workers, most, steps):
