@@ -271,11 +271,8 @@ def order(student):
     yield from playing(student, "Aligned", "ab", orders("ab", 1, most=2))
 
 
-FIRST = {channel: [("barrier", channel, 1), ("row", channel, ROWS[channel][0])] for channel in "abc"}
-THREE = [
-    [FIRST["a"], FIRST["b"], FIRST["c"][:1]],  # two channels have rows behind their barriers
-    [FIRST["a"], FIRST["b"][::-1], FIRST["c"][::-1]],  # two channels have rows before their barriers
-]
+BEHIND = [[("barrier", channel, 1), ("row", channel, ROWS[channel][0])] for channel in "abc"]
+BEFORE = [stream[::-1] for stream in BEHIND]
 
 
 @check("aligned.again", task=1, rule=25, needs=("aligned.cut", "aligned.held", "aligned.order"))
@@ -284,7 +281,7 @@ def again(student):
     yield from playing(student, "Aligned", "ab", orders("ab", 2, most=1))
     yield from playing(student, "Aligned", "a", orders("a", 2, most=1))
     yield from playing(student, "Aligned", "abc", orders("abc", 1, most=1))
-    yield from playing(student, "Aligned", "abc", interleavings(THREE[0]))
+    yield from playing(student, "Aligned", "abc", interleavings([*BEHIND[:2], BEHIND[2][:1]]))
 
 
 @check("unaligned.flows", task=2, rule=24)
@@ -385,7 +382,8 @@ def restored(student):
     """A run that continues from a snapshot ends like one without a crash: k has each row once, and in order."""
     yield from recovering(student, "Aligned", "ab", orders("ab", 1, most=2))
     yield from recovering(student, "Unaligned", "ab", orders("ab", 1, most=2))
-    yield from recovering(student, "Unaligned", "abc", interleavings(THREE[1]))
+    stored = ([*BEHIND[0], *order] for order in interleavings(BEFORE[1:]))  # two channels have stored rows
+    yield from recovering(student, "Unaligned", "abc", stored)
 
 
 @check("restore.process", task=3, rule=23, hidden=True, cpu=5)
