@@ -61,6 +61,8 @@ ENDS_MS, LATE_MS = 1_000.0, 25.0
 """The rates of a system end at this p99. A rate is void if the generator itself is late by this much."""
 FREEZE_RATE, FREEZE_SECONDS, FREEZE_AFTER, FROZEN, FREEZE_CLIENTS = 1_000, 10.0, 3.0, 1.5, 25
 EPOCH_RATE, EPOCH_SECONDS = 2_500, 4.0
+LEAD = 0.3
+"""Seconds until the first checkout is due, so that the generator has them all."""
 
 Longs = NDArray[np.int64]
 
@@ -82,7 +84,7 @@ def send(system: System, generator: Generator, orders: range, due: Longs, connec
     parts = urlsplit(system.urls["order"])
     end = f" HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: */*\r\nContent-Length: 0\r\n\r\n".encode()
     shape = Shape(0, f"POST {parts.path}/checkout/".encode(), end)
-    start = time.monotonic_ns() + 200_000_000
+    start = time.monotonic_ns() + int(LEAD * 1e9)
     target, none = Target(str(parts.hostname), int(parts.port or 80)), np.zeros(len(orders), dtype=np.int64)
     result = generator.run(Job([target], [shape], none, [b"%d" % order for order in orders], due, start, connections))
     result.due = due + start
@@ -163,7 +165,7 @@ def frozen(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
         order = system.pids[-1]
 
         def freeze() -> None:
-            time.sleep(FREEZE_AFTER)
+            time.sleep(LEAD + FREEZE_AFTER)
             os.kill(order, signal.SIGSTOP)
             time.sleep(FROZEN)
             os.kill(order, signal.SIGCONT)
