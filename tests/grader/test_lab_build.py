@@ -49,7 +49,7 @@ def refused(folder: Path, work: Path, **texts: Any) -> str:
 
 def test_what_a_build_writes(built: Path) -> None:
     """The stub raises, the visible checks are there with what they use, and the bundle has the fingerprints."""
-    assert {path.name for path in built.iterdir()} == {"student", "solution", "bundle", "proof.json"}
+    assert {path.name for path in built.iterdir()} == {"student", "solution", "bundle", "gradescope.zip", "proof.json"}
     assert (built / "student" / "solution.py").read_text().count("raise NotImplementedError(") == 4
     assert (built / "solution" / "solution.py").read_text() == "".join(
         line for line in SOLUTION.splitlines(keepends=True) if "###" not in line
@@ -85,7 +85,7 @@ def test_the_same_bytes_and_a_secret(built: Path, tmp_path: Path, capsys: pytest
     assert main(["build", str(lab), "--out", str(out), "--secret", str(secret)]) == 0
     drawn_again = files(out)
     changed = {name for name, data in files(built).items() if drawn_again[name] != data}
-    assert changed == {"bundle/checks.py", "bundle/lab.json", "bundle/hash", "proof.json"}
+    assert changed == {"bundle/checks.py", "bundle/lab.json", "bundle/hash", "gradescope.zip", "proof.json"}
     assert b"twelve" not in b"".join(drawn_again.values())
 
 
