@@ -25,6 +25,7 @@ Modules:
     measure          measures streams and reads in seconds, rows, bytes and hits
     task_clock       times functions of mapInPandas inside the tasks of a Spark job
     demo             prints the example of the assignment in a terminal
+    history          opens the record of a graded run as views in Spark
     usecases         measures use cases of sharing inside a worker, and runs the one that reads a graph
     grand_challenge  the DEBS Grand Challenge 2022
 """
@@ -34,7 +35,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["arrangements", "demo", "epochs", "grand_challenge", "measure", "reads", "task_clock", "usecases"]
+__all__ = ["arrangements", "demo", "epochs", "grand_challenge", "history", "measure", "reads", "task_clock", "usecases"]
 
 
 def __getattr__(name: str) -> Any:
