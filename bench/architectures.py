@@ -185,6 +185,20 @@ def lines_of_code(folder: Path) -> int:
     return total
 
 
+def http_layer(folder: Path) -> str:
+    """What a system's services answer HTTP requests with, from its files."""
+    if "gunicorn" in (folder / "checkout.toml").read_text():
+        return "Flask, gunicorn"
+    modules: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                modules |= {each.name for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module)
+    return "http.server" if "http.server" in modules else "its own"
+
+
 # The verdict
 
 
@@ -533,6 +547,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 system = SYSTEMS[name]
                 about = {"architecture": system.architecture, "what": system.what}
                 about["lines"] = lines_of_code(LABS / "entities" if system.zoo == "entities" else folders[name])
+                about["http"] = http_layer(folders[name])
                 record["systems"].setdefault(name, {}).update({**about, **made[name]})
             record["systems"] = {name: record["systems"][name] for name in SYSTEMS if name in record["systems"]}
             write(path, record)

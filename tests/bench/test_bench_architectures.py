@@ -121,7 +121,7 @@ def test_lines_of_code_are_counted_as_for_the_rooms() -> None:
 
 
 def test_every_system_can_be_planted(tmp_path: Path) -> None:
-    """Each folder has a checkout.toml; a variant differs from its base in one file."""
+    """Each folder has a checkout.toml; a variant differs from its base in one file; the record names HTTP layers."""
     found = {name: each.plant(tmp_path / str(n)) for n, (name, each) in enumerate(architectures.SYSTEMS.items())}
     assert all((folder / "checkout.toml").exists() for folder in found.values())
     for base, variant in (
@@ -132,6 +132,10 @@ def test_every_system_can_be_planted(tmp_path: Path) -> None:
         files = [path.relative_to(found[base]) for path in found[base].rglob("*.*") if path.is_file()]
         changed = [f for f in files if (found[base] / f).read_bytes() != (found[variant] / f).read_bytes()]
         assert len(changed) == 1
+    recorded = json.loads(architectures.RECORD.read_text())["systems"]
+    layers = {name: architectures.http_layer(folder) for name, folder in found.items()}
+    assert layers == {name: row["http"] for name, row in recorded.items()}
+    assert [layers[name] for name in ("saga", "twophase", "fast")] == ["Flask, gunicorn", "http.server", "its own"]
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
