@@ -27,10 +27,8 @@ import http.client
 import importlib
 import io
 import json
-import os
 import re
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -52,9 +50,6 @@ import numpy as np  # noqa: E402
 import psutil  # noqa: E402
 
 from bench import checkouts, child, measure  # noqa: E402
-from grader.sandbox.programs import search_path  # noqa: E402
-from grader.submission import read_submission  # noqa: E402
-from grader.submission.places import Places  # noqa: E402
 from grader.wire.client import Generator  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,7 +199,7 @@ def http_layer(folder: Path) -> str:
 
 def verdict(folder: Path, quick: bool) -> dict[str, Any]:
     """Grade a system."""
-    with tempfile.TemporaryDirectory(prefix="architectures-") as out:
+    with tempfile.TemporaryDirectory(prefix="checkouts-") as out:
         phases = "contract" if quick else PHASES
         words = [sys.executable, "-m", "grader", "checkout", str(folder), "--quick", "--seed", str(SEED)]
         done = subprocess.run([*words, "--phases", phases, "--report", out], cwd=ROOT, capture_output=True, text=True)
@@ -243,63 +238,14 @@ def running(folder: Path, orders: int, traces: Path | None = None) -> Iterator[t
 
     With ``traces``, strace writes the system calls of each thread there. In the end, all processes are killed.
     """
-    submission = read_submission(folder)
-    with contextlib.ExitStack() as ends:
-        scratch = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="architectures-")))
-        scratch.chmod(0o755)
-        held = [ends.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in submission.processes]
-        ports = {each.name: one.getsockname()[1] for each, one in zip(submission.processes, held, strict=True)}
-        for one in held:
-            one.close()
-        places = Places(ports, lambda name: str(scratch / name), str(folder))
-        pids = []
-        for each in submission.processes:
-            (scratch / each.name).mkdir()
-            words = [places.fill(word, each.name) for word in each.command]
-            if traces:
-                to = str(traces / each.name)
-                words = [
-                    "strace",
-                    "-ff",
-                    "--seccomp-bpf",
-                    "-yy",
-                    "-ttt",
-                    "-s",
-                    "120",
-                    "-e",
-                    f"trace={TRACED}",
-                    "-o",
-                    to,
-                    *words,
-                ]
-            env = {**os.environ, **{name: places.fill(text, each.name) for name, text in each.env.items()}}
-            user = "nobody" if "database.sh" in each.command and os.geteuid() == 0 else None  # as PostgreSQL demands
-            if user:
-                shutil.chown(scratch / each.name, user)
-            process = subprocess.Popen(
-                words,
-                cwd=folder / each.cwd,
-                env={**env, "PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                user=user,
-            )
-            ends.callback(child.end, process)
-            pids.append(process.pid)
-            until = time.monotonic() + READY
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", ports[each.name])).close()
-                    break
-                except OSError:
-                    if process.poll() is not None or time.monotonic() > until:
-                        raise child.Failed(f"{folder}: {each.name} does not accept connections") from None
-                    time.sleep(0.02)
-        system = Running({service: places.fill(url) for service, url in submission.urls.items()}, pids)
-        system.ask("payment", f"/batch_init/{USERS}/{ENOUGH}", "POST")
-        system.ask("stock", f"/batch_init/{ITEMS}/{ENOUGH}/{PRICE}", "POST")
-        system.ask("order", f"/batch_init/{orders}/{ITEMS}/{USERS}/{PRICE}", "POST")
+    options = ["-ff", "--seccomp-bpf", "-yy", "-ttt", "-s", "120", "-e", f"trace={TRACED}", "-o"]
+
+    def traced(name: str, words: list[str]) -> list[str]:
+        return ["strace", *options, str(traces / name), *words] if traces else words
+
+    with checkouts.started(folder, traced) as (plain, ports):
+        system = Running(plain.urls, plain.pids)
+        system.create(orders)
         if len(system.ask("order", "/find/0")["items"]) == 1:  # type: ignore[arg-type]
             add = lambda n: system.ask("order", f"/addItem/{n}/{(n + 7) % ITEMS}/1", "POST")  # noqa: E731
             with ThreadPoolExecutor(8) as pool:
@@ -330,7 +276,7 @@ _PREPARED = re.compile(r"(_pg3_\d+)")
 _RECORD = re.compile(r'\\"kind\\": ?\\"(\w+)\\"|\[\\"(\w+)\\"')
 
 
-def calls(traces: Path, ports: dict[str, int], data: str = "architectures-") -> list[Call]:
+def calls(traces: Path, ports: dict[str, int], data: str = "checkouts-") -> list[Call]:
     """What the processes of a system did, in order of time."""
     owner = {str(port): name for name, port in ports.items()}
     sent, rest = [], []

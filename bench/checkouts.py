@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -38,6 +39,7 @@ import numpy as np  # noqa: E402
 
 from bench import child, load, measure  # noqa: E402
 from grader.orders import BLOCK  # noqa: E402
+from grader.sandbox.programs import search_path  # noqa: E402
 from grader.submission import read_submission  # noqa: E402
 from grader.submission.places import Places  # noqa: E402
 from grader.wire.client import Generator  # noqa: E402
@@ -110,6 +112,12 @@ class System:
         result.due = due + start
         return result
 
+    def create(self, orders: int) -> None:
+        """Create users, items and orders."""
+        self.ask("payment", f"/batch_init/{USERS}/{ENOUGH}", "POST")
+        self.ask("stock", f"/batch_init/{ITEMS}/{ENOUGH}/{PRICE}", "POST")
+        self.ask("order", f"/batch_init/{orders}/{ITEMS}/{USERS}/{PRICE}", "POST")
+
     def balanced(self, units: int) -> bool:
         """Whether all stock and all credit together have paid for exactly so many units."""
         for service, path, field, most, each in (
@@ -123,11 +131,17 @@ class System:
 
 
 @contextlib.contextmanager
-def running(folder: Path, orders: int) -> Iterator[System]:
-    """Start a submission, and create users, items and orders; in the end, kill its processes."""
+def started(
+    folder: Path, wrapped: Callable[[str, list[str]], list[str]] = lambda _, words: words
+) -> Iterator[tuple[System, dict[str, int]]]:
+    """Start a submission's processes on empty folders. Yields it, and the ports by process; in the end, kill them.
+
+    ``wrapped`` gets the name and the words of each process, and returns the words to start.
+    """
     submission = read_submission(folder)
     with contextlib.ExitStack() as ends:
         scratch = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="checkouts-")))
+        scratch.chmod(0o755)
         held = [ends.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in submission.processes]
         ports = {each.name: one.getsockname()[1] for each, one in zip(submission.processes, held, strict=True)}
         for one in held:
@@ -136,10 +150,18 @@ def running(folder: Path, orders: int) -> Iterator[System]:
         pids = []
         for each in submission.processes:
             (scratch / each.name).mkdir()
-            words = [sys.executable if word == "python3" else places.fill(word, each.name) for word in each.command]
             env = {**os.environ, **{name: places.fill(text, each.name) for name, text in each.env.items()}}
+            user = "nobody" if "database.sh" in each.command and os.geteuid() == 0 else None  # as PostgreSQL demands
+            if user:
+                shutil.chown(scratch / each.name, user)
             process = subprocess.Popen(
-                words, cwd=folder / each.cwd, env=env, stdout=subprocess.DEVNULL, start_new_session=True
+                wrapped(each.name, [places.fill(word, each.name) for word in each.command]),
+                cwd=folder / each.cwd,
+                env={**env, "PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                user=user,
             )
             ends.callback(child.end, process)
             pids.append(process.pid)
@@ -152,10 +174,14 @@ def running(folder: Path, orders: int) -> Iterator[System]:
                     if process.poll() is not None or time.monotonic() > until:
                         raise child.Failed(f"{folder}: {each.name} does not accept connections") from None
                     time.sleep(0.02)
-        system = System({service: places.fill(url) for service, url in submission.urls.items()}, pids, scratch)
-        system.ask("payment", f"/batch_init/{USERS}/{ENOUGH}", "POST")
-        system.ask("stock", f"/batch_init/{ITEMS}/{ENOUGH}/{PRICE}", "POST")
-        system.ask("order", f"/batch_init/{orders}/{ITEMS}/{USERS}/{PRICE}", "POST")
+        yield System({service: places.fill(url) for service, url in submission.urls.items()}, pids, scratch), ports
+
+
+@contextlib.contextmanager
+def running(folder: Path, orders: int) -> Iterator[System]:
+    """Start a submission, and create users, items and orders."""
+    with started(folder) as (system, _):
+        system.create(orders)
         yield system
 
 

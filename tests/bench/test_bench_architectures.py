@@ -39,9 +39,9 @@ def test_calls_are_read_in_the_order_of_time(tmp_path: Path) -> None:
             sent(5.1, 5000, 4000, r'"{}\n"'),
         ],
         stock_2=[
-            '2.0 pwrite64(5</tmp/architectures-x/stock/stock.db-wal>, "...", 24, 0) = 24',
-            '2.1 pwrite64(5</tmp/architectures-x/stock/stock.db-wal>, "...", 4096, 24) = 4096',
-            "2.2 fdatasync(5</tmp/architectures-x/stock/stock.db-wal>) = 0",
+            '2.0 pwrite64(5</tmp/checkouts-x/stock/stock.db-wal>, "...", 24, 0) = 24',
+            '2.1 pwrite64(5</tmp/checkouts-x/stock/stock.db-wal>, "...", 4096, 24) = 4096',
+            "2.2 fdatasync(5</tmp/checkouts-x/stock/stock.db-wal>) = 0",
             '2.3 write(2</dev/null<char 1:3>>, "a log", 5) = 5',
             sent(3.0, 5001, 4001, HEAD),
         ],
@@ -69,7 +69,7 @@ def test_a_link_that_began_with_http_has_messages(tmp_path: Path) -> None:
 
 def test_writes_are_joined_until_something_happens(tmp_path: Path) -> None:
     """Writes with a message of the process between them are two; those of two processes are not joined."""
-    write = 'write(5</tmp/architectures-x/{}/log>, "...", 9) = 9'
+    write = 'write(5</tmp/checkouts-x/{}/log>, "...", 9) = 9'
     folder = traces(
         tmp_path,
         order_1=["1.0 " + write.format("order"), "1.5 " + write.format("order"), sent(2, 5000, 4000, HEAD)],
