@@ -140,9 +140,10 @@ def like_messages(cls, told):
     """The messages that a call has returned, checked."""
     if type(told) is not list:
         raise UnlikeError(f"the methods of {cls} return lists of messages; if there are none, []")
+    shown = ", ".join(f"[{message}]" for message in EXAMPLES[cls])
     for message in told:
         if form(message) not in FORMS[cls]:
-            raise UnlikeError(f"the messages of {cls} look like {', '.join(map(str, EXAMPLES[cls]))}")
+            raise UnlikeError(f"each method of {cls} returns a list, also for one message, such as {shown}")
     return told
 
 
@@ -598,7 +599,7 @@ def rows(student):
 
 @check("move.gives", task=5, rule=26, needs=("move.rows",))
 def gives(student):
-    """The old owner gives a bin away when the Moves of all sources have arrived. Until then, it adds rows."""
+    """The old owner gives a bin away after the Moves of all its sources (one or more). Until then, it adds rows."""
     yield from working(student, 0, [0], "st", leaving(most=2))
     yield from working(student, 0, [0], "s", [[*rows_of("s", n), ("move", "s", 0, 0, 1)] for n in range(3)])
     both = [[("move", source, 0, 0, 1), *rows_of(source, 1, bin=1), ("move", source, 1, 0, 2)] for source in "st"]

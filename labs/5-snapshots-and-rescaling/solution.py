@@ -8,8 +8,10 @@ the list of messages that the operator sends:
     ("snapshot", n, snapshot)  to the storage: what `restore` needs to continue from snapshot n
 
 On each channel, messages arrive in the order in which they were sent. Between two channels there is no order. A barrier
-arrives once on each channel. The next snapshot begins when the one before is complete, so barrier n + 1 arrives on no
-channel before barrier n has arrived on all of them.
+arrives once on each channel. The next snapshot begins when the one before is complete, so barrier n has arrived on all
+channels before barrier n + 1 arrives on the first one.
+
+Each method returns a list, also for one message. A message must not change after it was returned.
 """
 
 
@@ -41,7 +43,7 @@ class Aligned:
         """The barrier of snapshot n arrives. Return [] if it is still missing on another channel.
 
         After the last one, return ("snapshot", n, total), ("barrier", n), and then the new totals of the rows that
-        have waited. Rows of one channel keep their order.
+        have waited. Rows of one channel keep their order. Between two channels, any order is right.
         """
         ### BEGIN SOLUTION task 1: wait for the last barrier, save the total, release what waits
         self.seen.add(channel)
@@ -91,7 +93,8 @@ class Unaligned:
         """The barrier of snapshot n arrives. On the first channel, return [("barrier", n)].
 
         On the last channel, return [("snapshot", n, (total, {channel: rows}))]; on those between, return []. If there
-        is only one channel, return both messages.
+        is only one channel, return both messages. The rows must not change later: if you clear or reuse the dict or
+        its lists, return a copy.
         """
         ### BEGIN SOLUTION task 2: save the total at the first barrier, and end at the last one
         sent = []
@@ -108,7 +111,8 @@ class Unaligned:
     def restore(self, snapshot):
         """Continue from a snapshot, in a new object. Process the stored rows, and return their new totals.
 
-        The snapshot has travelled as JSON, so the pair has become a list.
+        Rows of one channel keep their order. Between two channels, any order is right. The snapshot has travelled as
+        JSON, so the pair has become a list.
 
         >>> Unaligned(["a", "b"]).restore([5, {"b": [1, 2]}])
         [("out", 6), ("out", 8)]
@@ -125,6 +129,7 @@ def plan(owners, workers, steps):
     ``owners`` has the worker of each bin: bin 0 belongs to owners[0]. Workers are numbered from 0, and they may become
     more or fewer. A step is a list of moves (bin, old, new). After all steps, two workers differ by at most one bin,
     and no other plan moves fewer bins. If m bins move, no step has more than m / steps of them, rounded up.
+    Steps may be empty, and if no bin moves, [] is a plan. The list ``owners`` is not changed.
 
     >>> plan([0, 0, 0, 0], 2, 2)
     [[(0, 0, 1)], [(1, 0, 1)]]
@@ -155,7 +160,7 @@ class Worker:
         ("state", worker, bin, total) to another worker: its method `take` is called with bin and total
 
     The state comes through a channel of its own, so it can arrive before a Move, between two Moves, or after rows. A
-    bin moves again only when its state and all Moves before have arrived.
+    bin moves again only when the state and all Moves of the last time have arrived, at both workers.
     """
 
     def __init__(self, me, sources, bins):
@@ -168,8 +173,8 @@ class Worker:
     def row(self, bin, n):
         """A row of a bin arrives. Return [("out", bin, total)], or [] if the state of the bin is still to arrive.
 
-        Raises ValueError if the bin is not here and no Move has announced it, also if it was here before. Such a row is
-        a mistake of a source.
+        Raises ValueError, and changes nothing, if the bin is not here and no Move has announced it, also if it was here
+        before. Such a row is a mistake of a source.
         """
         ### BEGIN SOLUTION task 5: add the row, hold it, or refuse it
         if bin in self.totals:
@@ -207,7 +212,10 @@ class Worker:
         ### END SOLUTION
 
     def owned(self):
-        """Return the bins that are here now, with their totals: a list of pairs (bin, total), in any order."""
+        """Return the bins that are here now, with their totals: a list of pairs (bin, total), in any order.
+
+        A dict or its `items()` is not a list.
+        """
         ### BEGIN SOLUTION task 5: return the bins that are here
         return list(self.totals.items())
         ### END SOLUTION
