@@ -532,7 +532,7 @@ def one_load(student):
 
 @check("cache.age", task=4)
 def age(student):
-    """The age of a value counts from the beginning of its load, not from its use. A value that is too old is loaded."""
+    """The age of a value counts from the beginning of its load, not from its use. Above max_age, it is loaded again."""
     for steps in sequences((1, 6, 11), most=3):
         for slow in (0, 4):
             now, calls, model = 0, [], Model(9, 10)

@@ -35,7 +35,8 @@ async def in_order(call, rows, in_flight):
     """Return the list of ``await call(row)`` for each row, in the order of the rows.
 
     The calls begin in the order of the rows. As long as there are rows left, exactly ``in_flight`` calls run at the
-    same time. If a call raises, raise its exception.
+    same time. If a call raises, raise its exception; if several do, the first one. The other calls may then go on, or
+    be cancelled. If ``in_order`` itself is cancelled, cancel its calls.
     """
     ### BEGIN SOLUTION task 2: bounded, and in order
     gate = asyncio.Semaphore(in_flight)
@@ -64,7 +65,8 @@ class Pool:
         """Return the answer to a query. Up to ``size`` queries run at the same time, and the others wait.
 
         Connections are opened when they are needed, and kept for later queries. If a query raises, or is cancelled, its
-        connection is broken: forget it. The exception is the caller's; the query is not sent again.
+        connection is broken: forget it. The exception is the caller's; the query is not sent again. A query that still
+        waits for a place has nothing to give back.
         """
         ### BEGIN SOLUTION task 3: a connection, or the place of one
         async with self.places:
@@ -89,8 +91,8 @@ class Cache:
     def ask(self, task, now, key):
         """A task needs the value of a key. Return ("value", v), or "load" or "wait" if the cache has none to give.
 
-        "load": this task must load the value. "wait": the value is being loaded; ask again later. A value whose load
-        began more than ``max_age`` seconds ago is too old to give.
+        "load": this task must load the value. "wait": this task or another one is loading it; ask again later. A value
+        whose load began more than ``max_age`` seconds ago is too old to give.
         """
         ### BEGIN SOLUTION task 4: a value, a load, or a wait
         if key in self.loading:
@@ -105,7 +107,8 @@ class Cache:
     def loaded(self, task, now, key, value):
         """A task has loaded a value: store it. If the load is not this task's any more, ignore it.
 
-        If there are more than ``capacity`` values now, forget the one that was least recently stored or given.
+        If there are more than ``capacity`` values now, forget the one that was least recently stored or given. You
+        decide whether values that are too old count.
         """
         ### BEGIN SOLUTION task 4: store the value
         loader, began = self.loading.get(key, (None, None))
@@ -119,7 +122,10 @@ class Cache:
         ### END SOLUTION
 
     def gone(self, task):
-        """A task has failed. It will not finish its loads, so the next task that asks must load."""
+        """A task has failed. It will not finish its loads, so the next task that asks must load.
+
+        This can be the same task. Then the next value that it has loaded is stored.
+        """
         ### BEGIN SOLUTION task 4: give up its loads
         self.loading = {key: load for key, load in self.loading.items() if load[0] != task}
         ### END SOLUTION
@@ -135,9 +141,10 @@ class Owner:
     async def answer(self, task, keys):
         """A task asks for keys. Return the list of their values, in the order of the keys.
 
-        The value of a key is the answer to the query ``key``. No key is loaded by two tasks at the same time. At most
-        ``in_flight`` keys of the task are looked up at the same time. If a load fails, or if the request is cancelled,
-        the exception is this task's alone: tasks that wait for the same key get it loaded.
+        A task has one request at a time. The value of a key is the answer to the query ``key``. Unless a load fails, no
+        key is loaded by two tasks at the same time. At most ``in_flight`` keys of the task are looked up at the same
+        time. If a load fails, or if the request is cancelled, the exception is this task's alone: tasks that wait for
+        the same key get it loaded.
         """
 
         ### BEGIN SOLUTION task 5: ask the cache, load or wait, and give up what has failed
