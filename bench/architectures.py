@@ -372,20 +372,20 @@ def counts(folder: Path, quick: bool) -> dict[str, Any]:
                 client.close()
                 if answer.status != 200:
                     raise child.Failed(f"{folder}: a checkout was answered {answer.status}")
-                time.sleep(PAUSE)
+                time.sleep(PAUSE)  # what a checkout still does after its answer counts for it
             ended = time.time()
             generator = Generator()
             answered = 0
             try:
                 for block in range(WARM + blocks):
                     if block == WARM:
-                        time.sleep(0.5)
+                        time.sleep(0.5)  # as above, for the blocks that warm up
                         together_since = time.time()
                     result = system.send(generator, BLOCK, RATE, warm + single + block * BLOCK)
                     answered += int((result.status == 200).sum()) if block >= WARM else 0
             finally:
                 generator.close()
-            time.sleep(0.5)
+            time.sleep(0.5)  # as above
             last = time.time()
         found = calls(traces, ports)
     each = [

@@ -165,7 +165,7 @@ def frozen(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
         order = system.pids[-1]
 
         def freeze() -> None:
-            time.sleep(LEAD + FREEZE_AFTER)
+            time.sleep(LEAD + FREEZE_AFTER)  # the freeze is a fault at a time of the clock: it is what is recorded
             os.kill(order, signal.SIGSTOP)
             time.sleep(FROZEN)
             os.kill(order, signal.SIGCONT)
