@@ -381,7 +381,7 @@ def test_what_is_refused(machine: Machine, tmp_path: Path, monkeypatch: pytest.M
 def test_a_micro_batch_that_fails_ends_the_process(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 70, and nobody is answered; the next start continues."""
+    """The process exits with status 70 without an answer, and the next start continues."""
 
     def fail(*_: Any) -> None:
         raise Error("the query on Spark failed")

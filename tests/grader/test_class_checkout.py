@@ -398,7 +398,7 @@ def test_usage(
 
 
 def test_a_weak_sandbox_gives_no_grades(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2, with what to install; --ungraded is told."""
+    """The status is 2, and the message says what to install, and mentions --ungraded."""
 
     class Closed:
         def close(self) -> None:
