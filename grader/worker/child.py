@@ -340,8 +340,6 @@ def where(error: BaseException) -> str:
         if folder == FOLDER:
             line, cell = trace.tb_lineno, f"{name}, " if name.startswith("cell ") else ""
         trace = trace.tb_next
-    if line is None and isinstance(error, SyntaxError):
-        line = error.lineno
     return "" if line is None else f" ({cell}line {line})"
 
 
