@@ -39,7 +39,7 @@ import re
 import struct
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 FOLDER, MODULE, MOST = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -100,7 +100,8 @@ def plain(value: Any) -> Any:
 
 def asker(name: str) -> Callable[..., Any]:
     def ask(*args: Any) -> Any:
-        send(json.dumps({"number": NUMBER, "ask": name, "args": args}, allow_nan=False).encode())
+        message = {"number": NUMBER, "ask": name, "args": args}
+        send(encoded(message, lambda: ((f"{name} was called with", arg) for arg in args)))
         told = read()
         if "refused" in told:
             raise ValueError(told["refused"])
@@ -322,7 +323,8 @@ def answer(asked: Any) -> bytes:
     try:
         for step in asked["steps"]:
             do(step, results)
-        raw = json.dumps({"number": asked["number"], "value": results}, allow_nan=False).encode()
+        message = {"number": asked["number"], "value": results}
+        raw = encoded(message, lambda: returned(asked["steps"], results))
         if len(raw) > MOST:
             raise ValueError(f"the answer has {len(raw):,} bytes; the limit is {MOST:,}")
         return raw
@@ -330,6 +332,41 @@ def answer(asked: Any) -> bytes:
         said = f"{type(error).__name__}: {error}{where(error)}"
         types = [one.__name__ for one in type(error).__mro__]
         return json.dumps({"number": asked["number"], "error": said[:1000], "types": types}).encode()
+
+
+def encoded(message: dict[str, Any], values: Callable[[], Iterable[tuple[str, Any]]]) -> bytes:
+    """Return a message as JSON. If a value in it is not JSON, raise TypeError with what was done with which value."""
+    try:
+        return json.dumps(message, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        done, value = next((done, value) for done, value in values() if not is_json(value))
+    part, inner = value, [value]
+    for _ in range(50):
+        part = next((one for one in inner if not is_json(one)), part)
+        inner = list(part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ())
+    shown = re.sub("0x[0-9a-fA-F]+", "0x...", repr(value))[:200]
+    kind = part if isinstance(part, float) else type(part).__name__
+    may = "numbers, texts, booleans, None, lists, tuples, or dicts with text keys"
+    raise TypeError(f"{done} {shown}, and {kind} is no JSON value; use {may}")
+
+
+def is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def returned(steps: list[list[Any]], results: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each value that a method has returned, after the method's name."""
+    answered = [step for step in steps if step[0] not in ("new", "forget")]
+    for (kind, *given), result in zip(answered, results, strict=True):
+        if kind == "together":
+            names = (name for name, *_ in given[2])
+            yield from ((f"{name} has returned", value) for name, (*_, value) in zip(names, result, strict=True))
+        elif given:
+            yield f"{given[1]} has returned", result
 
 
 def where(error: BaseException) -> str:

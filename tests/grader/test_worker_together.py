@@ -63,6 +63,23 @@ async def mistaken(load):
 async def unwritten(load):
     raise NotImplementedError("task 1")
 
+async def collects(load):
+    return await asyncio.gather(load("a"), return_exceptions=True)
+
+async def asks_for_a_set(load):
+    return await load({"a"})
+
+def pairs(*given):
+    return {"found": [dict.fromkeys(given, 1.0).items()]}
+
+def ratio():
+    return 1.0, float("nan")
+
+def itself():
+    whole = []
+    whole.append(whole)
+    return whole
+
 class Meeting:
     def __init__(self, load):
         self.load, self.event = load, asyncio.Event()
@@ -181,3 +198,26 @@ def test_code_that_cannot_be_cancelled(student: Student) -> None:
     with pytest.raises(NoValueError, match="goes on waiting after it was cancelled"):
         Script(student, [begin()]).run(("deaf",))
     assert Script(student, [begin(), ("end", "a", 1)]).run(("one", "a")) == [["value", 1]]
+
+
+NO_VALUE = {
+    "pairs": r"pairs has returned {'found': [dict_items([('a', 1.0)])]}, and dict_items is no JSON value",
+    "ratio": "ratio has returned (1.0, nan), and nan is no JSON value",
+    "itself": "itself has returned [[...]], and list is no JSON value",
+    "collects": "collects has returned [ConnectionError('broken')], and ConnectionError is no JSON value",
+    "asks_for_a_set": "load was called with {'a'}, and set is no JSON value",
+}
+
+
+@pytest.mark.parametrize("name", NO_VALUE)
+def test_what_is_no_json_value(student: Student, name: str) -> None:
+    """The message says which function has returned what, or was called with what, and what may be used instead."""
+    with pytest.raises(NoValueError) as raised:
+        if name in ("collects", "asks_for_a_set"):
+            Script(student, [begin(), ("fail", "a", "broken")]).run((name,))
+        else:
+            student.call(name, *["a"] * (name == "pairs"))
+    may = "numbers, texts, booleans, None, lists, tuples, or dicts with text keys"
+    line = SOLUTION.splitlines().index('    return await load({"a"})') + 1
+    where = f" (line {line})" if name == "asks_for_a_set" else ""
+    assert str(raised.value) == f"TypeError: {NO_VALUE[name]}; use {may}{where}"
