@@ -23,6 +23,7 @@ from ..student.files import FILES
 from .bundle import digest
 from .fields import HAND_IN, TOTAL
 from .gradescope import NAME, packed
+from .hints import covered
 from .master import PUBLIC, Master, disagreements, read
 from .notebook import run
 from .prove import Proof, Say, prove
@@ -73,7 +74,7 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         **_about(master, "minutes"),
         "points": {one.id: master.lab["points"][one.id] for one in visible},
         "hidden": {"checks": len(hidden), "points": master.points(hidden)},
-        "known": {one.id: known[one.id] for one in visible if known and known.get(one.id)},
+        "hints": {one.id: covered(one.id, known[one.id]) for one in visible if known and known.get(one.id)},
     }
     return {
         HAND_IN: master.stub,

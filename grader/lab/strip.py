@@ -74,7 +74,7 @@ def solved(text: str) -> str:
 
 
 def leaks(master: Master, files: dict[str, str]) -> list[str]:
-    """Return which hidden checks, lines of the solution and cells for teachers are in the student's files.
+    """Return which hidden checks, lines of the solution, hints and cells for teachers are in the student's files.
 
     ``files`` maps names to texts. checks.py may repeat lines of the solution: its answers are recomputed in plain
     Python, so it can contain the same loops.
@@ -91,6 +91,7 @@ def leaks(master: Master, files: dict[str, str]) -> list[str]:
             if one.hidden and (re.search(rf"""["'`]{re.escape(one.id)}["'`\\]""", text) or one.rule in text)
         ]
         what += [f"a line of the solution: {line!r}" for line in secret if line in here]
+        what += [f"the hint of [{one.name}]" for one in master.mutants if one.says in text]
         what += ["a cell for teachers" for cell in cells if cell and cell in text]
         found += [f"{name} (student's copy): contains {one}; leave it out" for one in what]
     return found

@@ -6,18 +6,23 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
+from ..lab.hints import hint
 from ..lab.judge import PASS, Result, judging, replay
 from ..statuses import FAILED, OK, Parser, status_of
+from ..worker import NoValueError, Student
 from .folder import Lab, read
 from .local import Local
 
 _NAME = "python -m grader check"
 _TODO = "NotImplementedError: "
 """The code of a task that is not written yet raises this."""
+_IMPORT = 5.0
+"""CPU seconds that importing the module may take, as when a class is graded."""
 _WIDTH = 78
 """Longer lines are wrapped, for terminals and notebooks in half a screen."""
 _LINES = 20
@@ -59,8 +64,33 @@ def _check(
     lab = read(folder)
     with Local(folder, lab.module) as local:
         if case is not None:
-            return _replay(lab, local, case, cell)
-        return _run(lab, local, _chosen(lab, task), go_on, as_json, cell)
+            found, number = _found(lab, case)
+            return _broken(lab, local, as_json, cell) or _replay(found, number, local, as_json, cell)
+        checks = _chosen(lab, task)
+        return _broken(lab, local, as_json, cell) or _run(lab, local, checks, go_on, as_json, cell)
+
+
+def _broken(lab: Lab, local: Local, as_json: bool, cell: bool) -> int:
+    """Import the module. If that fails, print why, which no check needs to repeat, and return FAILED; otherwise OK."""
+    local.limit(_IMPORT)
+    try:
+        Student(local).load()
+        return OK
+    except NoValueError as error:
+        failed = error.answer
+    result = Result(f"{lab.module}.py", 0, "", False, failed.kind, got=failed.why)
+    return _alone(result, local.printed(), lab.last(0, 0), as_json, cell)
+
+
+def _alone(result: Result, printed: str, last: str, as_json: bool, cell: bool) -> int:
+    """Print a single result and the last line, and return the exit status."""
+    passed = result.outcome == PASS
+    if as_json:
+        print(json.dumps({"checks": [{**result.as_json(), "printed": printed}], "last": last}, indent=1))
+    else:
+        more = [f"    trace   {result.trace}", f"    got     {result.got}"] if passed else []
+        print("\n".join([*_message(result, printed, cell), *more, last]))
+    return OK if passed else FAILED
 
 
 def _chosen(lab: Lab, task: int | None) -> list[Check]:
@@ -72,12 +102,15 @@ def _chosen(lab: Lab, task: int | None) -> list[Check]:
 def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool, cell: bool) -> int:
     """Run checks in the order of their tasks, and print what they find as soon as it is known."""
     checks = sorted(checks, key=lambda check: check.task)
-    running, entries, results = judging(checks, local, lab.known), [], list[Result]()
+    running, entries, results = judging(checks, local, {}), [], list[Result]()
     task, failed = 0, set[int | str]()
     for check in checks:
         if check.task != task and failed and not go_on:
             break
-        result = next(running).result
+        judged = next(running)
+        result = judged.result
+        if result.outcome != PASS:
+            result = replace(result, says=hint(check.id, lab.hints.get(check.id, {}), judged.fingerprint))
         printed = _printed(check, result, local)
         results.append(result)
         entries.append({**result.as_json(), "printed": printed})
@@ -140,7 +173,8 @@ def _message(result: Result, printed: str, cell: bool, brief: bool = False, advi
         yield f"    again   check({again})" if cell else f"    again   {_NAME} {again}"
 
 
-def _replay(lab: Lab, local: Local, case: str, cell: bool) -> int:
+def _found(lab: Lab, case: str) -> tuple[Check, int]:
+    """Return the check and the number of a case such as max.second:12."""
     name, _, number = case.rpartition(":")
     if not (name and number.isascii() and number.isdigit() and int(number)):
         raise UsageError(f"--case {case}: give a check and the number of a case, such as max.second:12")
@@ -148,9 +182,10 @@ def _replay(lab: Lab, local: Local, case: str, cell: bool) -> int:
     if found is None:
         visible = ", ".join(check.id for check in lab.checks)
         raise UsageError(f"--case {case}: {name} is hidden, or no check of this lab; the visible ones are {visible}")
-    result = replay(found, int(number), local)
-    print("\n".join(_message(result, local.printed(), cell)))
-    if result.outcome == PASS:
-        print(f"    trace   {result.trace}\n    got     {result.got}")
-    print(lab.last(0, 0))
-    return OK if result.outcome == PASS else FAILED
+    return found, int(number)
+
+
+def _replay(check: Check, number: int, local: Local, as_json: bool, cell: bool) -> int:
+    result = replay(check, number, local)
+    last = f"Only case {number} of {check.id} has run. To run all checks: {'check()' if cell else _NAME}"
+    return _alone(result, local.printed(), last, as_json, cell)

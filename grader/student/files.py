@@ -4,7 +4,7 @@ FILES = tuple(
     f"{name}.py"
     for name in (
         *("__init__", "__main__", "errors", "statuses"),
-        *("lab/__init__", "lab/checks", "lab/judge", "lab/small"),
+        *("lab/__init__", "lab/checks", "lab/hints", "lab/judge", "lab/small"),
         *("student/__init__", "student/command", "student/cpu", "student/files", "student/folder", "student/local"),
         *("worker/__init__", "worker/allowance", "worker/answers", "worker/child", "worker/objects", "worker/protocol"),
     )

@@ -25,8 +25,8 @@ class Lab:
     """The visible checks."""
     advice: frozenset[str]
     """Checks without points. `check` goes on after them."""
-    known: Mapping[str, Mapping[str, str]]
-    """What is wrong with known wrong solutions: {check: {fingerprint: says}}."""
+    hints: Mapping[str, Mapping[str, str]]
+    """What is wrong with known wrong solutions, for each check as `hints.covered` returns it."""
     hidden: int
     """The number of hidden checks."""
     hidden_points: float
@@ -34,7 +34,7 @@ class Lab:
     """The points of all checks."""
 
     def last(self, passed: int, run: int) -> str:
-        """Return the line that ends every output. ``passed`` and ``run``: numbers of visible checks.
+        """Return the line that ends a run of the checks. ``passed`` and ``run``: numbers of visible checks.
 
         Example: visible: 10 of 10 pass. 5 hidden checks decide 26 of 100 points.
         """
@@ -64,7 +64,7 @@ def read(folder: Path) -> Lab:
         tasks={int(number): name for number, name in said["tasks"].items()},
         checks=load(folder / "checks.py"),
         advice=frozenset(name for name, number in points.items() if not number),
-        known=said.get("known", {}),
+        hints=said.get("hints", {}),
         hidden=hidden["checks"],
         hidden_points=hidden["points"],
         points=sum(points.values()) + hidden["points"],

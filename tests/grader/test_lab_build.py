@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from grader.lab.master import disagreements, read
 from grader.lab.prove import Proof, _right, prove
 from grader.lab.regions import MasterError, stub
 from grader.lab.strip import leaks
+from grader.student import command as student_command
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,21 @@ def test_what_a_build_writes(built: Path) -> None:
         ("sum.signs", "[1, 0]", "[1, 1]"),
         ("sum.restart", "3", "2"),
     ]
+
+
+def test_a_hint_is_readable_for_its_mistake_only(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file in student/ contains the words of a hint. `check` shows it for the wrong solution, and for no other."""
+    says = [one.says for one in read(lab_master.write(tmp_path / "9-sums"), tmp_path).mutants]
+    copy = files(built / "student")
+    assert len(says) == 4 and not [name for name, data in copy.items() for one in says if one.encode() in data]
+    shutil.copytree(built / "student", tmp_path / "student")
+    for wrong, shown in (("return a + b + (a == 2)", False), ("return int(f'{a}{b}')", True)):
+        (tmp_path / "student" / "solution.py").write_text(SOLUTION.replace("return a + b", wrong))
+        assert student_command.main([str(tmp_path / "student")]) == 1
+        said = " ".join(capsys.readouterr().out.split())
+        assert "wrong add rule" in said and (says[0] in said) == shown
 
 
 def test_the_same_bytes_and_a_secret(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,15 +239,23 @@ def test_a_region_keeps_what_is_around_it() -> None:
 
 
 def test_leaks(tmp_path: Path) -> None:
-    """A hidden check, a line of a region and a cell for teachers are found in the student's files."""
+    """A hidden check, a line of a region, a hint and a cell for teachers are found in the student's files."""
     master = read(lab_master.write(tmp_path / "9-sums"), tmp_path)
     made = student(master)
     assert leaks(master, made) == []
     line = "self.total = add(self.total, change)"
-    found = leaks(master, {**made, "lab.ipynb": f"see `add.drawn`, or\n  {line}\nMost students forget the sign."})
+    found = leaks(
+        master,
+        {
+            **made,
+            "lab.ipynb": f"see `add.drawn`, or\n  {line}\nMost students forget the sign.\n"
+            "The sum never becomes smaller.",
+        },
+    )
     assert [one.removesuffix("; leave it out") for one in found] == [
         "lab.ipynb (student's copy): contains the hidden check add.drawn",
         "lab.ipynb (student's copy): contains a line of the solution: 'self.total = add(self.total, change)'",
+        "lab.ipynb (student's copy): contains the hint of [only-grows]",
         "lab.ipynb (student's copy): contains a cell for teachers",
     ]
     assert leaks(master, {"checks.py": f"{made['checks.py']}\n{line}\n"}) == []

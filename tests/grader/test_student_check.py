@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.lab.hints import covered
+from grader.lab.judge import fingerprint
 from grader.student import FILES, check
 from grader.student.command import main
 from grader.student.cpu import clock
@@ -124,7 +126,10 @@ def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     status, lines = ran(folder, capsys, "--case", "double.small:4")
     assert status == 1 and "    got     4" in lines and "    printed got 3 ß" in lines
     status, lines = ran(folder, capsys, "--case", "double.small:3")
-    assert status == 0 and lines[0] == "  pass    double.small" and "    trace   2" in lines
+    assert status == 0 and lines == [
+        "  pass    double.small", "    trace   2", "    got     4",
+        "Only case 3 of double.small has run. To run all checks: python -m grader check",
+    ]  # fmt: skip
 
 
 def test_json_has_the_same_results(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,11 +145,13 @@ def test_json_has_the_same_results(lab: Lab, capsys: pytest.CaptureFixture[str])
 
 def test_a_known_mistake_is_named(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """If all answers of a check are those of a known wrong solution, the message says what is wrong."""
-    from grader.lab.judge import fingerprint
-
     mark = fingerprint([["value", 3 * n] for n in range(4)])
-    _, lines = ran(lab(("2 * x", "3 * x"), known={"double.small": {mark: "That is tripling."}}), capsys)
-    assert "    says    That is tripling." in lines
+    hints = {"double.small": covered("double.small", {mark: "That is »tripling«."})}
+    assert "tripling" not in json.dumps(hints) and mark not in json.dumps(hints)
+    _, lines = ran(lab(("2 * x", "3 * x"), hints=hints), capsys)
+    assert "    says    That is »tripling«." in lines
+    _, lines = ran(lab(("2 * x", "4 * x"), hints=hints), capsys)
+    assert lines[1] == "  wrong   double.small" and not [line for line in lines if "says" in line]
 
 
 def test_what_is_not_written_yet(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,20 +165,44 @@ def test_what_is_not_written_yet(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     [
         (("return 2 * x", "return"), "wrong", "None"),
         (("return 2 * x", "import os; os._exit(3)"), "crash", "the process exited"),
-        (("def double(x)", "def double(x"), "error", "SyntaxError: '(' was never closed (solution.py, line 1)"),
-        (("def double", "import numpy\ndef double"), "error", "can import only Python's standard library (line 1)"),
-        (("def double", "import helper\ndef double"), "error", "'helper' cannot be imported"),
     ],
 )
 def test_other_outcomes(
     replaced: tuple[str, str], outcome: str, got: str, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An exception, a crash, a syntax error and an import of anything but the standard library are told."""
-    folder = lab(replaced)
-    (folder / "helper.py").write_text("")
-    status, lines = ran(folder, capsys, "--case", "double.small:2")
+    """A missing answer and a crash are told."""
+    status, lines = ran(lab(replaced), capsys, "--case", "double.small:2")
     assert status == 1 and lines[0].split() == [outcome, "double.small"]
     assert got in " ".join(" ".join(lines).partition("    got ")[2].split())
+
+
+@pytest.mark.parametrize(
+    ("replaced", "outcome", "got"),
+    [
+        (("def double(x)", "def double(x"), "error", "SyntaxError: '(' was never closed (solution.py, line 1)"),
+        (("def double", "import numpy\ndef double"), "error", "only Python's standard library (line 1)"),
+        (("def double", "import helper\ndef double"), "error", "'helper' cannot be imported"),
+        (("def double", "print('here', 1 / 0)\ndef double"), "error", "ZeroDivisionError: division by zero (line 1)"),
+        (("def double", "import os; os._exit(3)\ndef double"), "crash", "the process exited"),
+    ],
+)
+def test_a_module_that_cannot_be_imported(
+    replaced: tuple[str, str], outcome: str, got: str, lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error is that of the file, and is told once, with one line number. No check has run."""
+    folder = lab(replaced)
+    (folder / "helper.py").write_text("")
+    status, lines = ran(folder, capsys)
+    assert status == 1 and lines[0].split() == [outcome, "solution.py"] and lines[1].startswith("    got ")
+    said = " ".join(" ".join(lines[1:-1]).split())
+    assert said.count(got) == 1 and said.count("line 1") == got.count("line 1") + ("helper" in got)
+    assert not {"rule", "trace"} & set(said.split())
+    assert lines[-1] == "visible: 0 of 3 pass, 3 not run. 1 hidden check decides 10 of 100 points."
+    for words in (("--case", "double.small:2"), ("--task", "2")):
+        assert ran(folder, capsys, *words) == (1, lines)
+    assert main([str(folder), "--json"]) == 1
+    (entry,) = json.loads(capsys.readouterr().out)["checks"]
+    assert (entry["check"], entry["outcome"]) == ("solution.py", outcome) and got in entry["got"]
 
 
 def test_time_runs_out(lab: Lab) -> None:
