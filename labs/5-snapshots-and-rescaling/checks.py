@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from functools import cache, partial
 
-from grader.lab import Case, NoValueError, Shape, UnlikeError, check, drawn
+from grader.lab import EXACT, Case, NoValueError, Shape, UnlikeError, check, drawn
 
 SECRET = "public"
 ROWS = {"a": (1, 2, 4, 8), "b": (100, 200, 400, 800), "c": (10_000, 20_000)}
@@ -136,15 +136,43 @@ def form(value):
     return value if type(value) is str and value in ("out", "barrier", "snapshot", "state") else "another value"
 
 
-def like_messages(cls, told):
+def like_messages(cls, call, told):
     """The messages that a call has returned, checked."""
-    if type(told) is not list:
-        raise UnlikeError(f"the methods of {cls} return lists of messages; if there are none, []")
-    shown = ", ".join(f"[{message}]" for message in EXAMPLES[cls])
-    for message in told:
-        if form(message) not in FORMS[cls]:
-            raise UnlikeError(f"each method of {cls} returns a list, also for one message, such as {shown}")
-    return told
+    if type(told) is list and all(form(message) in FORMS[cls] for message in told):
+        return told
+    listed = type(told) is list and all(type(message) is list for message in told)
+    shown = EXACT.show(told) if listed else EXACT.show([told])[1:-1]
+    kind, *given = call
+    said = f"{kind}({', '.join(map(repr, given))}) returned {shown}"
+    if form(told) in FORMS[cls]:
+        raise UnlikeError(f"{said}, which is a message. Return a list, also for one message: [{shown}]")
+    examples = ", ".join(f"[{message}]" for message in EXAMPLES[cls])
+    raise UnlikeError(f"{said}. Each method of {cls} returns a list of messages, such as {examples}, or []")
+
+
+def played(cls, made, order):
+    """What an object returns to the calls of an order, checked."""
+    return [like_messages(cls, *each) for each in zip(order, made.all(order), strict=True)]
+
+
+def taking(cls, new, order, shown, right, shape):
+    """The case in which an object, made by ``new``, takes the calls of an order.
+
+    All messages are read after the last call. If they are wrong, a second object is asked call by call, to find a
+    message that was right when it was returned, and has changed since then.
+    """
+
+    def ask():
+        told = played(cls, new(), order)
+        if told != right and shape.like(told) != shape.like(right):
+            again = new()
+            for call, after in zip(order, told, strict=True):
+                if (before := played(cls, again, [call])) != [after]:
+                    said = f"{call[0]} returned {show_calls(before)}. Later, your code changed it to"
+                    raise UnlikeError(f"{said} {show_calls([after])}. A returned message is sent: return a copy")
+        return told
+
+    return Case(shown, right, ask, shape)
 
 
 FORMS = {
@@ -152,11 +180,6 @@ FORMS = {
     "Unaligned": [["out", "int"], ["barrier", "int"], ["snapshot", "int", ["int", "rows"]]],
     "Worker": [["out", "int", "int"], ["state", "int", "int", "int"]],
 }
-
-
-def each_call(cls, answers):
-    """The messages of each call, checked."""
-    return [like_messages(cls, told) for told in answers]
 
 
 def show_message(message):
@@ -174,10 +197,10 @@ def show_calls(answers):
     return " | ".join(", ".join(map(show_message, told)) or "nothing" for told in answers)
 
 
-def in_order(cls, answers):
+def in_order(answers):
     """All messages of each call. Snapshots stand first, and rows of different channels have no order in a call."""
     found, total = [], 0
-    for told in each_call(cls, answers):
+    for told in answers:
         parts = []
         for message in told:
             if message[0] == "out":
@@ -200,46 +223,47 @@ def kept_rows(message):
     return [kind, n, state]
 
 
-def snapshots_of(cls, answers):
+def snapshots_of(answers):
     """The snapshots, without the calls that have returned them."""
-    return [kept_rows(message) for told in each_call(cls, answers) for message in told if message[0] == "snapshot"]
+    return [kept_rows(message) for told in answers for message in told if message[0] == "snapshot"]
 
 
 def show_snapshots(answers):
     return ", ".join(show_message(m) for told in answers for m in told if m[0] == "snapshot") or "no snapshot"
 
 
-def totals_of(cls, answers):
+def totals_of(answers):
     """How many totals were sent, and the last one."""
-    sent = [message[1] for told in each_call(cls, answers) for message in told if message[0] == "out"]
+    sent = [message[1] for told in answers for message in told if message[0] == "out"]
     return [len(sent), sent[-1] if sent else 0]
 
 
 def show_totals(answers):
-    many, last = totals_of("Aligned", answers)
+    many, last = totals_of(answers)
     return f"{many} sent, the last total is {last}"
 
 
 def downstream(answers):
     """What goes to the operator below, without the snapshots."""
-    answers = each_call("Unaligned", answers)
-    return in_order("Unaligned", [[message for message in told if message[0] != "snapshot"] for told in answers])
+    return in_order([[message for message in told if message[0] != "snapshot"] for told in answers])
 
 
-IN_ORDER = {cls: Shape(partial(in_order, cls), show_calls) for cls in EXAMPLES}
-SNAPSHOTS = {cls: Shape(partial(snapshots_of, cls), show_snapshots) for cls in EXAMPLES}
+def before_last(answers):
+    """The totals that were sent before the last call."""
+    return in_order([[message for message in told if message[0] == "out"] for told in answers[:-1]])
+
+
+IN_ORDER = Shape(in_order, show_calls)
+SNAPSHOTS = Shape(snapshots_of, show_snapshots)
 DOWN = Shape(downstream, show_calls)
-TOTALS = Shape(partial(totals_of, "Aligned"), show_totals)
+WAITS = Shape(before_last, show_calls)
+TOTALS = Shape(totals_of, show_totals)
 
 
-def playing(student, cls, channels, chosen, shapes=IN_ORDER):
+def playing(student, cls, channels, chosen, shape=IN_ORDER):
     """Cases in which an object takes the calls of an order."""
     for order in chosen:
-
-        def ask(order=order):
-            return student.new(cls, list(channels)).all(order)
-
-        yield Case(trace(order), RIGHT[cls](order), ask, shapes[cls])
+        yield taking(cls, partial(student.new, cls, list(channels)), order, trace(order), RIGHT[cls](order), shape)
 
 
 @check("aligned.totals", task=1)
@@ -248,7 +272,14 @@ def totals(student):
     yield from playing(student, "Aligned", "ab", filter(None, orders("ab", 0, most=2)))
 
 
-@check("aligned.cut", task=1, rule=25, needs=("aligned.totals",))
+@check("aligned.waits", task=1, rule=25, needs=("aligned.totals",))
+def waits(student):
+    """Until the last barrier arrives, rows behind a barrier of their channel wait. All other rows are added at once."""
+    chosen = (order for order in orders("ab", 1, most=2) if order[-1][0] == "barrier")
+    yield from playing(student, "Aligned", "ab", chosen, WAITS)
+
+
+@check("aligned.cut", task=1, rule=25, needs=("aligned.totals", "aligned.waits"))
 def cut(student):
     """The snapshot comes with the last barrier. Its total has the rows before the barriers, and no others."""
     yield from playing(student, "Aligned", "ab", orders("ab", 1, most=4), SNAPSHOTS)
@@ -263,7 +294,7 @@ EQUAL = [
 @check("aligned.held", task=1, rule=23, needs=("aligned.totals", "aligned.cut"))
 def held(student):
     """No row is lost: after the last barrier, the rows that have waited are added, too."""
-    yield from playing(student, "Aligned", "ab", [*orders("ab", 1, most=2), *EQUAL], {"Aligned": TOTALS})
+    yield from playing(student, "Aligned", "ab", [*orders("ab", 1, most=2), *EQUAL], TOTALS)
 
 
 @check("aligned.order", task=1, rule=24, needs=("aligned.totals", "aligned.cut", "aligned.held"))
@@ -289,7 +320,7 @@ def again(student):
 def flows(student):
     """No row waits, and the barrier is sent on when it has arrived on the first channel."""
 
-    yield from playing(student, "Unaligned", "ab", orders("ab", 1, most=2), {"Unaligned": DOWN})
+    yield from playing(student, "Unaligned", "ab", orders("ab", 1, most=2), DOWN)
 
 
 @check("unaligned.cut", task=2, rule=24, needs=("unaligned.flows",))
@@ -298,11 +329,16 @@ def stored(student):
     yield from playing(student, "Unaligned", "ab", [*orders("ab", 1, most=3), *EQUAL], SNAPSHOTS)
 
 
-@check("unaligned.log", task=2, rule=24, hidden=True)
-def stored_again(student):
-    """Three channels and several snapshots are stored as rightly as two channels and one snapshot."""
+@check("unaligned.again", task=2, rule=24, needs=("unaligned.flows", "unaligned.cut"))
+def unaligned_again(student):
+    """The next snapshot is as right as the first one, and one channel is as right as two."""
     yield from playing(student, "Unaligned", "a", orders("a", 2, most=1))
     yield from playing(student, "Unaligned", "ab", orders("ab", 2, most=1))
+
+
+@check("unaligned.log", task=2, rule=24, hidden=True)
+def stored_again(student):
+    """Three channels and three snapshots are as right as two."""
     for n in range(20):
         order = drawn_order(random.Random(f"log {SECRET} {n}"), "abc", 3, 9)
         yield from playing(student, "Unaligned", "abc", [order])
@@ -327,7 +363,7 @@ def before_crash(student, cls, channels, order):
 
     k continues with these totals. The sources send the rows behind the barriers again, and then the next barriers.
     """
-    sent = [message for told in each_call(cls, student.new(cls, list(channels)).all(order)) for message in told]
+    sent = [message for told in played(cls, student.new(cls, list(channels)), order) for message in told]
     snapshots = [message[2] for message in sent if message[0] == "snapshot"]
     if len(snapshots) != 1 or ["barrier", 1] not in sent:
         raise UnlikeError(f"before the crash, there were {len(snapshots)} snapshots; the barrier must be sent on")
@@ -338,7 +374,7 @@ def before_crash(student, cls, channels, order):
 
 def after_crash(student, cls, channels, told, calls):
     """All totals that k has in the end, and the snapshot that is taken then."""
-    sent = [message for one in each_call(cls, student.new(cls, list(channels)).all(calls)) for message in one]
+    sent = [message for one in played(cls, student.new(cls, list(channels)), calls) for message in one]
     ends = [kept_rows(message) for message in sent if message[0] == "snapshot"]
     return [told + [message[1] for message in sent if message[0] == "out"], ends]
 
@@ -455,17 +491,28 @@ def largest_step(owners, workers, most, steps):
     return [max(sizes, default=0), len(sizes) <= most]
 
 
+def show_balance(owners, workers, steps):
+    now, sizes = like_plan(owners, workers, steps)
+    have = ", ".join(str(now.count(worker)) for worker in range(workers))
+    return f"{show_plan(steps)} (moves: {sum(sizes)}; then the bins of each worker: {have})"
+
+
+def show_steps(owners, workers, most, steps):
+    largest, _ = largest_step(owners, workers, most, steps)
+    return f"{show_plan(steps)} (steps: {len(steps)}, allowed: {most}; moves of the largest step: {largest})"
+
+
 def show_plan(steps):
     shown = [", ".join(f"bin {bin}: {old} to {new}" for bin, old, new in step) or "nothing" for step in steps]
     return " | ".join(shown) or "no step"
 
 
-def planning(student, owners, workers, steps, like):
+def planning(student, owners, workers, steps, shape):
     """The case of one plan."""
     moves = fewest(tuple(owners), workers)
     right = [moves[at::steps] for at in range(min(steps, len(moves)))]
     ask = partial(student.call, "plan", list(owners), workers, steps)
-    return Case(f"plan({list(owners)}, {workers}, {steps})", right, ask, Shape(like, show_plan))
+    return Case(f"plan({list(owners)}, {workers}, {steps})", right, ask, shape)
 
 
 @check("plan.fewest", task=4, rule=26)
@@ -473,7 +520,8 @@ def fewest_moves(student):
     """The workers differ by at most one bin, and no bin moves without need."""
     for owners in [*owner_lists(most=3), (0, 0, 0, 0), (0, 1, 1, 1), (3, 0, 3, 2), (0, 0, 1, 1, 1), (0, 0, 0, 1, 2)]:
         for workers in range(1, min(4, len(owners)) + 1):
-            yield planning(student, owners, workers, 1, partial(balance, owners, workers))
+            shape = Shape(partial(balance, owners, workers), partial(show_balance, owners, workers))
+            yield planning(student, owners, workers, 1, shape)
 
 
 def owner_lists(most):
@@ -486,7 +534,8 @@ def owner_lists(most):
 def equal_steps(student):
     """There are at most as many steps as allowed, and no step is larger than the moves divided by them, rounded up."""
     for bins, workers, steps in small_plans(bins_most=6, steps_most=4):
-        yield planning(student, [0] * bins, workers, steps, partial(largest_step, [0] * bins, workers, steps))
+        given = [0] * bins, workers, steps
+        yield planning(student, *given, Shape(partial(largest_step, *given), partial(show_steps, *given)))
 
 
 def small_plans(bins_most, steps_most):
@@ -523,10 +572,6 @@ def right_worker(me, bins, sources, order):
     return answers
 
 
-def owned_bins(bins):
-    return f"bin {' and '.join(map(str, bins))}" if bins else "nothing"
-
-
 def worker_words(call):
     kind, *given = call
     if kind == "row":
@@ -536,10 +581,15 @@ def worker_words(call):
     return f"{kind}({', '.join(map(str, given))})"
 
 
+def worker_trace(me, bins, sources, order):
+    owns = f"bin {' and '.join(map(str, bins))}" if bins else "nothing"
+    return f"(worker {me} owns {owns}; sources: {', '.join(sources)}) {' | '.join(map(worker_words, order))}"
+
+
 def in_turn(order, answers):
     """All messages of each call. In a call, rows of different sources have no order, and neither have bins."""
     found, total = [], {}
-    for call, told in zip(order, each_call("Worker", answers), strict=True):
+    for call, told in zip(order, answers, strict=True):
         if call[0] == "take":
             total[call[1]] = call[2]
         parts = []
@@ -558,13 +608,9 @@ def in_turn(order, answers):
 def working(student, me, bins, sources, chosen):
     """Cases in which a worker takes the calls of an order."""
     for order in chosen:
-
-        def ask(order=order):
-            return student.new("Worker", me, list(sources), list(bins)).all(order)
-
-        shown = f"(worker {me} owns {owned_bins(bins)}) {' | '.join(map(worker_words, order))}"
-        right = right_worker(me, bins, sources, order)
-        yield Case(shown, right, ask, Shape(partial(in_turn, order), show_calls))
+        shown, right = worker_trace(me, bins, sources, order), right_worker(me, bins, sources, order)
+        new = partial(student.new, "Worker", me, list(sources), list(bins))
+        yield taking("Worker", new, order, shown, right, Shape(partial(in_turn, order), show_calls))
 
 
 def rows_of(source, many, bin=0):
@@ -591,10 +637,16 @@ def arriving(most):
 
 @check("move.rows", task=5)
 def rows(student):
-    """Each bin has a total of its own."""
+    """Each bin has a total of its own. owned() returns the bins that are here, with their totals."""
     calls = [("row", 0, 1), ("row", 1, 100), ("row", 0, 2)]
     for many in range(1, 4):
         yield from working(student, 0, [0, 1], "st", itertools.permutations(calls, many))
+    for order, right in (([], [[0, 0], [1, 0]]), (calls, [[0, 3], [1, 100]])):
+
+        def ask(order=order):
+            return student.new("Worker", 0, ["s", "t"], [0, 1]).all([*order, ("owned",)])[-1]
+
+        yield Case(worker_trace(0, [0, 1], "st", [*order, ("owned",)]), right, ask, Shape(like_owned, show_owned))
 
 
 @check("move.gives", task=5, rule=26, needs=("move.rows",))
@@ -651,10 +703,9 @@ def refused(student):
                 told = refusal(partial(made.row, bin, 4))
                 return show_owned(made.owned()) if last else told
 
-            shown = [*map(worker_words, order), f"row 4 of bin {bin}", *map(worker_words, last)]
             here = {0: sum(call[0] == "row" for call in order)} if AWAY[0] not in order else {}
             right = show_owned([list(pair) for pair in here.items()]) if last else "ValueError"
-            yield Case(f"(worker 0 owns bin 0) {' | '.join(shown)}", right, ask, PLAIN)
+            yield Case(worker_trace(0, [0], "st", [*order, ("row", bin, 4), *last]), right, ask, PLAIN)
 
 
 PLAIN = Shape(lambda value: value, str)
@@ -709,7 +760,7 @@ class Job:
         while lines := [line for line, calls in self.lines.items() if calls]:
             sender, receiver = draw.choice(sorted(lines, key=str))
             call = self.lines[sender, receiver].pop(0)
-            for kind, *given in like_messages("Worker", self.workers[receiver].all([call])[0]):
+            for kind, *given in played("Worker", self.workers[receiver], [call])[0]:
                 if kind == "state":
                     worker, bin, total = given
                     if worker not in range(len(self.workers)):
@@ -760,10 +811,13 @@ def owner(student):
 @check("three-scales", task=5, rule=26, hidden=True)
 def three_scales(student):
     """A job that is rescaled several times ends with the totals of a job that was never rescaled."""
-    for n in range(10):
+    for n in range(20):
         draw = random.Random(f"scales {SECRET} {n}")
         bins, scales = draw.randrange(5, 9), draw.sample(range(1, 5), 3)
+        if scales[0] == 1:
+            scales.reverse()  # the first step moves bins
         rows = [[drawn_rows(draw, bins) for _ in ("step 1", "step 2")] for _ in scales]
+        rows[0][0][0].clear()  # the bins of the first step have no row yet
         totals = Counter(dict.fromkeys(range(bins), 0))
         for _, bin, n_ in (row for steps in rows for step in steps for part in step for row in part):
             totals[bin] += n_
