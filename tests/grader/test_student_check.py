@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from without_linux import ENV, checked
 
 from grader.lab.hints import covered
 from grader.lab.judge import fingerprint
@@ -273,20 +273,6 @@ def test_long_lines_are_wrapped(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     assert lines[at].startswith("    got     ") and len(lines[at]) <= 78 and lines[at + 1].startswith(" " * 12 + "word")
 
 
-BLOCKED = """
-import sys
-for name in ("resource", "fcntl", "pwd", "grp", "termios"):
-    sys.modules[name] = None
-import select
-for name in ("poll", "epoll"):
-    if hasattr(select, name):
-        delattr(select, name)
-sys.argv = ["grader", "check", sys.argv[1]]
-import runpy
-runpy.run_module("grader", run_name="__main__", alter_sys=True)
-"""
-
-
 def test_it_needs_python_alone(lab: Lab) -> None:
     """The files of a student's copy pass with no package, and without what Windows lacks."""
     folder = lab()
@@ -294,12 +280,10 @@ def test_it_needs_python_alone(lab: Lab) -> None:
         place = folder / "grader" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "grader" / name, place)
-    words = [sys.executable, "-S", "-s", "-W", "error", "-X", "utf8=0", "-c", BLOCKED, "."]
-    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    done = checked(folder)
     assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", LAST)
     words = [sys.executable, "-S", "-s", "-m", "grader", "class"]
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, cwd=folder, env=ENV, capture_output=True, text=True, timeout=120)
     assert done.returncode == 64 and "has one command: python -m grader check" in done.stderr
 
 
