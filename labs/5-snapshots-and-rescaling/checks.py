@@ -248,15 +248,15 @@ def downstream(answers):
     return in_order([[message for message in told if message[0] != "snapshot"] for told in answers])
 
 
-def before_last(answers):
-    """The totals that were sent before the last call."""
-    return in_order([[message for message in told if message[0] == "out"] for told in answers[:-1]])
+def outs(answers):
+    """The totals of each call."""
+    return in_order([[message for message in told if message[0] == "out"] for told in answers])
 
 
 IN_ORDER = Shape(in_order, show_calls)
 SNAPSHOTS = Shape(snapshots_of, show_snapshots)
 DOWN = Shape(downstream, show_calls)
-WAITS = Shape(before_last, show_calls)
+OUTS = Shape(outs, show_calls)
 TOTALS = Shape(totals_of, show_totals)
 
 
@@ -274,9 +274,12 @@ def totals(student):
 
 @check("aligned.waits", task=1, rule=25, needs=("aligned.totals",))
 def waits(student):
-    """Until the last barrier arrives, rows behind a barrier of their channel wait. All other rows are added at once."""
-    chosen = (order for order in orders("ab", 1, most=2) if order[-1][0] == "barrier")
-    yield from playing(student, "Aligned", "ab", chosen, WAITS)
+    """Until the last barrier arrives, rows behind the barrier of their channel wait. Other rows are added at once."""
+    for order in orders("ab", 1, most=2):
+        *before, last = order
+        if last[0] == "barrier":
+            new = partial(student.new, "Aligned", ["a", "b"])
+            yield taking("Aligned", new, before, trace(before), right_aligned(order)[:-1], OUTS)
 
 
 @check("aligned.cut", task=1, rule=25, needs=("aligned.totals", "aligned.waits"))

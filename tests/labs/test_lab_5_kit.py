@@ -1,4 +1,4 @@
-"""Lab 5: the kit's search finds the same snapshots wrong, the kit's plans move as few bins, and the examples hold."""
+"""Lab 5: the kit's search finds the same snapshots wrong, the kit's plans move as few bins, and messages are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from in_process import Here
 
+from grader.lab.checks import load
+from grader.lab.judge import judging
 from sharedstate_lite.managed import bins, snapshots
 
 LAB = Path(__file__).resolve().parents[2] / "labs" / "5-snapshots-and-rescaling"
@@ -41,11 +44,11 @@ def job(text: str) -> Any:
     [("", True), ("blocks-nobody", False), ("blocks-everybody", False), ("snapshot-at-the-first-barrier", False)],
 )
 def test_the_kit_finds_the_same_snapshots_wrong(wrong: str, right: bool) -> None:
-    """In every order, with a crash at any moment: the solution is right, and what aligned.cut finds is wrong."""
+    """In every order, with a crash at any moment: the solution is right, and what the checks find is wrong."""
     text = (LAB / "solution.py").read_text()
     if wrong:
         mutant = tomllib.loads((LAB / "mutants.toml").read_text())[wrong]
-        assert mutant["check"] == "aligned.cut"
+        assert mutant["check"] in ("aligned.waits", "aligned.cut")
         for old, new in mutant["replace"]:
             text = text.replace(old, new)
     assert snapshots.explore(job(text)).right == right
@@ -78,3 +81,41 @@ def test_the_examples_of_the_notebook_hold() -> None:
             else:
                 exec(line, names)
     assert count == 25
+
+
+SENDS = '        self.total += n\n        return [("out", self.total)]\n'
+
+
+@pytest.mark.parametrize(
+    ("check", "old", "new", "got"),
+    [
+        (
+            "aligned.totals",
+            SENDS,
+            SENDS.replace("[", "").replace("]", ""),
+            "row('b', 100) returned ('out', 100), which is a message. "
+            "Return a list, also for one message: [('out', 100)]",
+        ),
+        (
+            "aligned.totals",
+            SENDS,
+            '        self.total += n\n        self.held[:] = [("out", self.total)]\n        return self.held\n',
+            "row returned out 100. Later, your code changed it to out 300. A returned message is sent: return a copy",
+        ),
+        (
+            "unaligned.cut",
+            "if self.seen and channel not in self.seen:",
+            "if channel not in self.seen:",
+            "barrier returned snapshot 1 (total 0). Later, your code changed it to snapshot 1 (total 0, b 100). "
+            "A returned message is sent: return a copy",
+        ),
+    ],
+    ids=["no-list", "list-reused", "snapshot-changed"],
+)
+def test_a_message_that_is_no_list_or_changes_later_is_told_as_such(check: str, old: str, new: str, got: str) -> None:
+    """`got` shows the list that is missing, or what the message was and what it has become."""
+    text = (LAB / "solution.py").read_text()
+    assert text.count(old) == 1
+    checks = [one for one in load(LAB / "checks.py") if one.id == check]
+    (judged,) = judging(checks, Here(text.replace(old, new)), {})
+    assert (judged.result.outcome, judged.result.got) == ("wrong", got)
