@@ -90,7 +90,7 @@ def dedup_long(student):
     """In longer runs, too, each attempt receives its ids once."""
     one, two, three, four = DRAWN
     for calls in itertools.permutations([(0, 5, [one, two]), (1, 6, [two, one, three]), (0, 7, [three, two])]):
-        yield from adds(student, [(*calls, (2, 8, [four, one]), *calls, (2, 9, [one, four]))])
+        yield from adds(student, [(*calls, (2, 8, [four, one]), (0, 9, [two, one]), *calls, (2, 10, [one, four]))])
 
 
 # Async code
@@ -158,29 +158,70 @@ OUTCOMES = Shape(like_outcomes, show_outcomes)
 
 
 class Calls(World):
-    """The calls of in_order. They end in an order that is given."""
+    """The calls of in_order for these rows. They end in an order that is given."""
 
-    def __init__(self, ends, fails=()):
+    def __init__(self, rows, in_flight, ends, fails=()):
         super().__init__()
-        self.ends, self.fails, self.seen = list(ends), fails, []
+        self.left, self.ends, self.fails, self.seen = list(rows), list(ends), fails, []
+        self.call = ("in_order", awaited("call"), list(rows), in_flight)
+        self.results = [*map(answer_to, rows)]
+
+    def asked(self, name, *args):
+        if name == "call":
+            (row,) = args
+            if row not in self.left:
+                self.fault(f"{row} is called again")
+            elif row != self.left[0]:
+                self.fault(f"{row} begins before {self.left[0]}")
+            self.left = without(row, self.left)
+        return super().asked(name, *args)
 
     def next(self):
         if begins := self.those("begin"):
             return self.end(begins[0])
+        return self.end_call() if self.those("call") else None
+
+    def end_call(self):
         running = {self.waits[number][1]: number for number in self.those("call")}
-        if not running:
-            return None
         self.seen.append(words(running))
         row = next((row for row in self.ends if row in running), min(running))
-        self.ends = [one for one in self.ends if one != row]
+        self.ends = without(row, self.ends)
         return self.end(running[row], *([f"no answer for {row}", "fail"] if row in self.fails else [answer_to(row)]))
 
-    def play(self, student, rows, in_flight, with_seen):
-        call = ("in_order", awaited("call"), rows, in_flight)
-        outcomes = self.run(student, "", [], [call], "call")
-        if outcomes[0][0] == "value" and self.ends:
+    def play(self, student, with_seen=False):
+        ((kind, *value),) = outcomes = self.run(student, "", [], [self.call], "call")
+        if kind == "value" and self.ends:
             self.fault(f"{words(self.ends)}: not called")
+        if kind == "value" and type(found := value[0]) is list and found != self.results:
+            if sorted(map(str, found)) == sorted(self.results):
+                self.fault("not in the order of the rows")
         return [outcomes, [*self.faults, *[f"running: {', '.join(self.seen)}"] * with_seen]]
+
+
+class StoppedCalls(Calls):
+    """in_order is cancelled after these ends. Another in_order begins then, so that this one has time for its end."""
+
+    stopped = False
+
+    def next(self):
+        begins, calls = self.those("begin"), self.those("call")
+        if not self.stopped and len(begins) < 2:
+            self.stopped = not (self.ends and calls)
+            return ["cancel", 0] if self.stopped else self.end_call()
+        for number in calls:
+            self.fault(f"{self.waits[number][1]} still runs")
+        return self.end(begins[0]) if begins else None
+
+    def play(self, student):
+        other = (*self.call[:2], [], self.call[3])
+        outcomes = self.run(student, "", [], [self.call, other], "call")
+        return [outcomes[:1], self.faults]
+
+
+def without(item, items):
+    """The items without the first one that is equal."""
+    at = items.index(item) if item in items else len(items)
+    return [*items[:at], *items[at + 1 :]]
 
 
 def answer_to(row):
@@ -200,20 +241,23 @@ def ends(left, in_flight, running=()):
 
 def orders(student, most, fails=(), with_seen=False):
     for count, in_flight in itertools.product(range(most + 1), (1, 2, 3)):
-        if in_flight > max(count, 1):
-            continue
         rows = "abc"[:count]
-        for order, seen in ends(rows, in_flight):
-            failed = next((row for row in order if row in fails), None)
-            outcome = ["value", [*map(answer_to, rows)]] if failed is None else ["error", f"no answer for {failed}"]
-            right = [[outcome], [f"running: {', '.join(map(words, seen))}"] * with_seen]
-            ask = partial(play_order, student, list(rows), in_flight, order, fails, with_seen)
-            shown = [f"{row}{' fails' * (row in fails)}" for row in order]
-            yield Case(f"in_flight {in_flight}, ends: {', '.join(shown) or 'nothing'}", right, ask, OUTCOMES)
+        if in_flight <= max(count, 1) and len(fails) <= count:
+            for order, seen in ends(rows, in_flight):
+                yield in_order(student, rows, in_flight, order, seen if with_seen else None, fails)
 
 
-def play_order(student, rows, in_flight, order, fails, with_seen):
-    return Calls(order, fails).play(student, rows, in_flight, with_seen)
+def in_order(student, rows, in_flight, order, seen=None, fails=()):
+    """A case of in_order, with the order in which the calls end, and with what runs before each end."""
+    failed = next((row for row in order if row in fails), None)
+    outcome = ["value", [*map(answer_to, rows)]] if failed is None else ["error", f"no answer for {failed}"]
+    right = [[outcome], [] if seen is None else [f"running: {', '.join(map(words, seen))}"]]
+    shown = ", ".join(f"{row}{' fails' * (row in fails)}" for row in order) or "nothing"
+
+    def play():
+        return Calls(rows, in_flight, order, fails).play(student, seen is not None)
+
+    return Case(f"in_flight {in_flight}, ends: {shown}", right, play, OUTCOMES)
 
 
 @check("order", task=2)
@@ -228,11 +272,35 @@ def bound(student):
     yield from orders(student, most=3, with_seen=True)
 
 
-@check("order.error", task=2, hidden=True)
+@check("order.error", task=2, needs=("order",))
 def order_error(student):
-    """If a call raises, in_order raises its exception."""
-    for row in "ab":
-        yield from orders(student, most=2, fails=(row,))
+    """If a call raises, in_order raises its exception; if several do, that of the first one."""
+    for fails in ("a", "b", "ab"):
+        yield from orders(student, most=2, fails=fails)
+
+
+@check("order.cancelled", task=2, needs=("order",))
+def order_cancelled(student):
+    """If in_order is cancelled, its calls are cancelled."""
+    for count, in_flight in itertools.product((1, 2, 3), (1, 2)):
+        rows = "abc"[:count]
+        for ended in range(count if in_flight <= count else 0):
+            run = words(rows[ended : ended + in_flight])
+            trace = f"in_flight {in_flight}, rows: {words(rows)}; in_order is cancelled while these run: {run}"
+            play = partial(play_stopped, student, rows, in_flight, rows[:ended])
+            yield Case(trace, [[["cancelled"]], []], play, OUTCOMES)
+
+
+def play_stopped(student, rows, in_flight, ended):
+    return StoppedCalls(rows, in_flight, ended).play(student)
+
+
+@check("order.equal", task=2, hidden=True)
+def equal(student):
+    """Each row is called, also if another one is equal."""
+    one, two, *_ = map(str, DRAWN)
+    for in_flight, order in itertools.product((2, 3), ([one, two, one], [two, one, one], [one, one, two])):
+        yield in_order(student, [one, two, one], in_flight, order)
 
 
 class Database(World):
@@ -240,14 +308,16 @@ class Database(World):
 
     ``groups`` are the calls that arrive together; a group arrives when the earlier ones have ended. ``newest``: the
     newest query ends first. ``fails``: the first query of these fails. ``refused``: so many connects fail. ``cancel``:
-    the calls with these numbers are cancelled when all of the student's code waits.
+    the calls with these numbers are cancelled when all of the student's code waits for queries, or, if they are in
+    ``connecting``, for connect().
     """
 
-    def __init__(self, size, groups, newest=False, fails=(), refused=0, cancel=()):
+    def __init__(self, size, groups, newest=False, fails=(), refused=0, cancel=(), connecting=()):
         super().__init__()
         self.size, numbers = size, itertools.count()
         self.calls, self.groups = [*itertools.chain(*groups)], [[next(numbers) for _ in group] for group in groups]
-        self.newest, self.fails, self.refused, self.cancel = newest, set(fails), refused, list(cancel)
+        self.newest, self.fails, self.refused = newest, set(fails), refused
+        self.cancel, self.connecting = list(cancel), list(connecting)
         self.open, self.connections, self.sent, self.most = set(), itertools.count(1), [], 0
 
     def asked(self, name, *args):
@@ -279,6 +349,9 @@ class Database(World):
         if arriving := [call for call in self.groups[0] if call in begins] if self.groups else []:
             return self.end(begins[arriving[0]])
         if connects := self.those("connect"):
+            if stopped := [call for call in self.connecting if call not in begins]:
+                self.connecting.remove(stopped[0])
+                return ["cancel", stopped[0]]
             if self.refused:
                 self.refused -= 1
                 return self.end(connects[0], "connection refused", "fail")
@@ -326,8 +399,13 @@ class PoolsDatabase(Database):
         super().__init__(size, groups, **more)
         self.busy, self.ended = busy, 0
 
+    def next(self):
+        told = super().next()
+        self.ended += told is not None and told[0] == "cancel"
+        return told
+
     def end(self, number, value=None, kind="end"):
-        self.ended += self.waits[number][0] == "query"
+        self.ended += self.waits[number][0] == "query" or kind == "fail"
         return super().end(number, value, kind)
 
     def at_rest(self):
@@ -350,10 +428,17 @@ def queries(student, size, groups, **more):
     world = PoolsDatabase(size, groups, **more)
     right, shown, refused = [], [], world.refused
     for number, q in enumerate(world.calls):
-        what = "refused" if refused else "fails" if q in world.fails else "cancelled" if number in world.cancel else ""
-        outcomes = {"refused": ["error", "connection refused"], "fails": ["error", f"{q} has lost its connection"]}
-        right.append({**outcomes, "cancelled": ["cancelled"], "": ["value", answer_to(q)]}[what])
-        shown.append(f"{q} ({what})" if what else q)
+        what, outcome = "", ["value", answer_to(q)]
+        if refused:
+            what, outcome = " (refused)", ["error", "connection refused"]
+        elif q in world.fails:
+            what, outcome = " (fails)", ["error", f"{q} has lost its connection"]
+        elif number in world.cancel:
+            what, outcome = " (cancelled)", ["cancelled"]
+        elif number in world.connecting:
+            what, outcome = " (cancelled in connect)", ["cancelled"]
+        right.append(outcome)
+        shown.append(f"{q}{what}")
         refused = max(0, refused - 1)
     names = iter(shown)
     trace = " | ".join(", ".join(next(names) for _ in group) for group in groups)
@@ -392,15 +477,26 @@ def broken(student):
     yield queries(student, 2, [["a", "b"], ["c"], ["d", "e"]], fails="c")
 
 
-@check("pool.place", task=3, hidden=True)
+@check("pool.place", task=3)
 def place(student):
     """After a refused connect or a cancelled query, the pool answers as many queries as before."""
     for count in (2, 3):
         for refused in range(1, count):
             yield queries(student, 1, [*"abc"[:count]], refused=refused)
-    for groups in ([["a"], ["b"]], [["a", "b"]], [["a", "b"], ["c"]], [["a", "b", "c"], ["d"]]):
+    yield queries(student, 1, ["a", "b"], connecting=[0])
+    yield queries(student, 1, ["ab", "c"], connecting=[0])
+    for groups in (["a", "b"], ["ab"], ["ab", "c"], ["abc", "d"]):
         for number in range(len(groups[0])):
             yield queries(student, 1, groups, cancel=[number])
+
+
+@check("pool.two", task=3, hidden=True)
+def two(student):
+    """If one of two connections is lost or refused, size queries run at the same time again, over both places."""
+    for groups, number in itertools.product((["ab", "c", "de"], ["abc", "de"]), (0, 1, 2)):
+        yield queries(student, 2, groups, busy=True, cancel=[number])
+    for more in ({"refused": 1}, {"connecting": [0]}, {"connecting": [1]}):
+        yield queries(student, 2, ["ab", "cd"], busy=True, **more)
 
 
 # Cache
@@ -554,21 +650,24 @@ def gone(student):
     yield from (cached(student, calls) for calls in sequences(events, most=4) if possible(calls))
 
 
-@check("cache.late", task=4, hidden=True)
+@check("cache.late", task=4)
 def late(student):
-    """A value that arrives after its task has failed is ignored, and no other load is given up."""
-    x, y, *_ = DRAWN
-    calls = [ask("A", x), ask("B", y), ("gone", "A"), loaded("A", x, 1), ask("B", x), loaded("A", x, 1), ask("A", x)]
-    calls += [
-        loaded("B", x, 2),
-        ask("A", x),
-        ask("A", y),
-        loaded("A", y, 3),
-        ask("A", y),
-        loaded("B", y, 4),
-        ask("A", y),
-    ]
-    for length in range(4, 15):
+    """A value that arrives after its task has failed is ignored."""
+    before = [ask("A"), ("gone", "A")]
+    yield cached(student, [*before, loaded("A"), ask("B")])
+    yield cached(student, [*before, ask("B"), loaded("A"), ask("A")])
+    yield cached(student, [*before, ask("B"), loaded("A"), loaded("B", "x", 2), ask("A")])
+    yield cached(student, [*before, ask("B"), loaded("B", "x", 2), loaded("A"), ask("A")])
+
+
+@check("cache.keys", task=4, hidden=True)
+def keys(student):
+    """A late value is ignored, also if its task loads other keys."""
+    x, y, z, _ = DRAWN
+    calls = [ask("A", x), ask("B", y), ("gone", "A"), ask("A", z), loaded("A", x, 1), ask("B", x), loaded("A", x, 1)]
+    calls += [ask("A", x), loaded("B", x, 2), ask("A", x), ask("A", y), loaded("A", y, 3), ask("A", y)]
+    calls += [loaded("B", y, 4), ask("A", y), loaded("A", z, 5), ask("B", z)]
+    for length in range(6, 18):
         if calls[length - 1][0] == "ask":
             yield cached(student, calls[:length])
 
@@ -627,7 +726,7 @@ def shared(student):
             yield requests(student, 2, 2, groups)
 
 
-@check("owner.failed", task=5, needs=("owner", "cache.gone"))
+@check("owner.failed", task=5, needs=("order.error", "pool.broken", "cache.gone", "owner"))
 def failed(student):
     """If a load fails, the task that loads gets the exception, and one of the tasks that wait loads again."""
     for count, in_flight in itertools.product((1, 2, 3), (1, 2)):
@@ -637,11 +736,19 @@ def failed(student):
         yield requests(student, 1, in_flight, groups, fails="y")
 
 
-@check("owner.cancelled", task=5, hidden=True)
-def stopped(student):
+@check("owner.cancelled", task=5, needs=("order.cancelled", "pool.place", "owner"))
+def cancelled(student):
     """If a request is cancelled, the tasks that wait for its loads get their values."""
+    for keys_a, keys_b in (("x", "x"), ("xy", "yx")):
+        for groups in arrivals([("A", keys_a), ("B", keys_b)]):
+            yield requests(student, 1, 2, groups, cancel=[0])
+
+
+@check("owner.waits", task=5, hidden=True)
+def waits(student):
+    """If a request is cancelled while it waits for the load of another, the load goes on."""
     x, y, *_ = map(str, DRAWN)
     for groups in arrivals([("A", [x]), ("B", [x]), ("C", [x, y])]):
-        for cancel in ([0], [1], [0, 1]):
-            if len(groups[0]) > max(cancel):
+        for cancel in ([1], [0, 1]):
+            if len(groups[0]) > 1:
                 yield requests(student, 1, 2, groups, cancel=cancel)

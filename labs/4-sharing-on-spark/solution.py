@@ -32,7 +32,7 @@ class Dedup:
 
 
 async def in_order(call, rows, in_flight):
-    """Return the list of ``await call(row)`` for each row, in the order of the rows.
+    """Return the list of ``await call(row)`` for each row, in the order of the rows. Rows can be equal.
 
     The calls begin in the order of the rows. As long as there are rows left, exactly ``in_flight`` calls run at the
     same time. If a call raises, raise its exception; if several do, the first one. The other calls may then go on, or
