@@ -180,9 +180,12 @@ def _told(rows: Sequence[Row], out: Out) -> int:
     for name in ("gradebook.csv", "problems.csv", "class.html"):
         if (out.folder / name).exists():
             print(f"  {out.folder / name}")
+    newest = {out.place(row.id): out.newest[out.place(row.id)]["status"] for row in rows if row.kept}
+    if void := sorted(place for place, status in newest.items() if status == VOID):
+        print(f"  void, so an earlier result counts: {', '.join(void)} (see problems.csv)")
     if out.run["ungraded"]:
         print("  no gradebook, because the sandbox is not good enough for grades")
-    if states[VOID]:
+    if states[VOID] or void:
         return statuses.VOID
     return statuses.FAILED if any(row.score is None for row in rows) else statuses.OK
 

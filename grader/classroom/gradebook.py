@@ -26,6 +26,7 @@ _MEND = {
     "void": "run `class` again",
     "missing": "nothing was handed in, or under another id",
 }
+_EARLIER = {"quick": "The quick run", "full": "The full run"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Row:
     penalty: Decimal = Decimal(0)
     adjusted: Sequence[tuple[Decimal, str]] = ()
     kept: bool = False
-    """Whether an earlier result counts, because the newest one has fewer points."""
+    """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
 
     @property
     def status(self) -> str:
@@ -190,13 +191,16 @@ def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, i
     """Return who has no grade or needs a look: id, lab, status, problem, what to do."""
     found = []
     for row in rows:
-        why, _, mend = row.found["why"].rpartition("; ")
-        if (place := out.place(row.id)) != row.id and why:
+        place = out.place(row.id)
+        newest = out.newest[place] if row.kept else row.found
+        why, _, mend = newest["why"].rpartition("; ")
+        if place != row.id and why:
             why = f"{place}: {why}"
         if row.status == MISSING:
             found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
-        elif row.status != GRADED:
-            found.append((row.id, row.lab, row.status, why or mend, (mend if why else "") or _MEND[row.status]))
+        elif (status := newest["status"]) != GRADED:
+            said = (why or mend) + f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" * row.kept
+            found.append((row.id, row.lab, status, said, (mend if why else "") or _MEND[status]))
         for flag in sorted({flag for check in row.found["checks"] for flag in check["flags"]}):
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
         if out.run["roster"] and row.id not in out.run["roster"]:

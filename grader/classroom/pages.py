@@ -84,7 +84,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     title = f"Lab {row.lab}: {lab['title']}"
     team = "" if (place := out.place(row.id)) == row.id else f", team {code(place)}"
     body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Submission of {code(row.id)}{team}</span></p>']
-    body.append(_verdict(row, lab.get("cap", "")))
+    again = "with fewer points" if row.kept and out.newest[place]["status"] == GRADED else "without a grade"
+    body.append(_verdict(row, lab.get("cap", ""), again))
     if report := row.found.get("report"):
         said = f"{row.found['mode']} run, seed {lab['seed']}"
         body.append(f'<section><h2>The run</h2><p><a href="{safe(report)}">The report of the {said}</a></p></section>')
@@ -109,7 +110,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     return page(title, body)
 
 
-def _verdict(row: Row, cap: str) -> str:
+def _verdict(row: Row, cap: str, again: str) -> str:
     lead = []
     if row.status != GRADED:
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
@@ -125,7 +126,7 @@ def _verdict(row: Row, cap: str) -> str:
             late = f"{counted(row.late_days, 'late day')}{free}"
             lead.append(f"<p>{late}: a penalty of {number(row.penalty)} points.</p>")
         if row.kept:
-            lead.append("<p>The same submission was graded again with fewer points; the earlier result counts.</p>")
+            lead.append(f"<p>The same submission was graded again {again}; the earlier result counts.</p>")
     lead += [f"<p>{_signed(points)} points: {safe(reason)}</p>" for points, reason in row.adjusted]
     score = f"<b>{number(row.score)}</b><span>of {number(row.of)} points</span>"
     stamp = "<b>no grade</b>" if row.score is None else score

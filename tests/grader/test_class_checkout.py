@@ -312,6 +312,26 @@ def test_a_full_run_does_not_lower_without_being_told(teacher: Teacher, tmp_path
     assert teacher.column("score") == {"blue": "40", "red": "40"}
 
 
+def test_a_full_run_that_is_void_is_told(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """The quick result counts, the output and problems.csv say so, and the exit is 2 until a full run can be judged."""
+    subs, words = tmp_path / "subs", ("--full", "--only", "red")
+    assert teacher.grade(subs, "--roster", tmp_path / "roster.csv") == 1
+    runs.reports["red"] = reported(right()) | {"verdict": "void", "why": "the machine was too busy"}
+    assert teacher.grade(subs, *words) == 2
+    assert "void, so an earlier result counts: red (see problems.csv)" in teacher.said
+    row = teacher.table()[0]
+    assert (row["id"], row["status"], row["score"]) == ("s0001", "graded", "85")
+    problems = {row["id"]: (row["status"], row["problem"], row["what_to_do"]) for row in teacher.table("problems.csv")}
+    mend = "run the same command again, on an idle machine"
+    assert problems["s0002"] == ("void", "red: the machine was too busy. The quick run counts", mend)
+    assert "s0003" not in problems
+    page = (teacher.out / "submissions" / "red" / "feedback-s0001.html").read_text()
+    assert "graded again without a grade; the earlier result counts" in page
+    runs.reports["red"] = reported(right())
+    assert teacher.grade(subs, *words) == 1
+    assert "result counts" not in teacher.said and "s0001" not in teacher.column("problem", "problems.csv")
+
+
 def test_a_void_team_is_named_and_tried_again(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
     """Once more at the end of the same run, and in the next one; until then it has no grade, and the exit is 2."""
     runs.reports["blue"] = reported(right()) | {"verdict": "void", "why": "the machine was too busy"}
