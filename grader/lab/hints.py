@@ -1,7 +1,7 @@
 """Hints of known mistakes in a student's copy, each readable only for the answers of a program that makes the mistake.
 
 A hint is stored under a hash of the mistake's fingerprint, and is XORed with bytes that follow from the fingerprint.
-This is a cover, not encryption: whoever writes the wrong program on purpose reads its hint.
+This is a cover, not encryption: a student who writes the wrong program on purpose can read its hint.
 """
 
 from __future__ import annotations
