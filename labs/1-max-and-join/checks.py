@@ -8,8 +8,9 @@ from functools import partial
 from grader.lab import BAG, EMITTED, Case, Shape, UnlikeError, check, drawn_epoch, each, histories, text, view_changes
 
 SECRET = "public"
-ROWS = {"info": ("F", "Fruit"), "visit": ("F", 1), "other visit": ("G", 2)}
-VALUES = [(("Fruit", value), diff) for diff in (1, -1) for value in (1, 2)]
+INFO = {"info": ("F", "Fruit"), "second info": ("F", "Food")}
+VISIT = {"visit": ("F", 1), "second visit": ("F", 3), "other visit": ("G", 2)}
+VALUES, NOT_POSITIVE = [[(("Fruit", n), diff) for diff in (1, -1) for n in some] for some in ((1, 2), (-1, 0))]
 
 
 def tally(changes):
@@ -57,8 +58,7 @@ def change_of(key, old, new):
 
 def sides(epoch):
     """The arguments of Join.step for an epoch of changes such as ("info", +1)."""
-    changes = [(ROWS[name], diff) for name, diff in epoch]
-    return [one for one in changes if one[0] == ROWS["info"]], [one for one in changes if one[0] != ROWS["info"]]
+    return tuple([(rows[name], diff) for name, diff in epoch if name in rows] for rows in (INFO, VISIT))
 
 
 def one_a_side(epoch):
@@ -115,6 +115,9 @@ def either_side(student):
     """A row meets the rows of its product that have arrived on the other side, whichever side it arrives on."""
     changes = [("info", 1), ("visit", 1), ("other visit", 1)]
     yield from joins(student, (h for h in histories(changes, most=3, epoch=1) if distinct(h)))
+    for second in ("second info", "second visit"):
+        for order in itertools.permutations(("info", "visit", second)):
+            yield from joins(student, [[[(name, 1)] for name in order]])
 
 
 @check("join.retract", task=2, rule=1)
@@ -159,7 +162,8 @@ def drawn_join(student):
 @check("max.kinds", task=3, rule=6)
 def kinds(student):
     """A new group emits +I, a changed maximum -U and then +U, and an emptied group -D."""
-    yield from maxima(student, (h for h in histories(VALUES, most=2) if distinct(h)))
+    for values in (VALUES, NOT_POSITIVE):
+        yield from maxima(student, (h for h in histories(values, most=2) if distinct(h)))
 
 
 @check("max.second", task=3, rule=8)

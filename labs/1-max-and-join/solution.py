@@ -83,7 +83,7 @@ class Max:
 
     def load(self, saved):
         """Continue from a state that save() has returned, perhaps in another process. Tuples have become lists."""
-        ### BEGIN SOLUTION task 4: the values, and what was emitted last
+        ### BEGIN SOLUTION task 4: restore all that step needs
         for key, value, count in saved:
             self.values[key][value] = count
         self.emitted = {key: max(values) for key, values in self.values.items()}
