@@ -94,7 +94,10 @@ def serve() -> None:
     os.dup2(2, 1)  # for what a check prints
     task = json.load(sys.stdin)
     place = Path(task["scratch"], uuid.uuid4().hex)  # other submissions cannot guess it
-    place.mkdir()
+    try:
+        place.mkdir()
+    except FileNotFoundError:  # the class was interrupted while this process was being started
+        sys.exit(1)
     names: list[str] = []
     if "mode" in task:
         from .checkout import grade

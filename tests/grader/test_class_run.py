@@ -286,8 +286,11 @@ def test_forgetting_a_student(teacher: Teacher, tmp_path: Path) -> None:
     assert not [path for path in teacher.out.rglob("*") if path.is_file() and b"s0001" in path.read_bytes()]
 
 
-def test_the_pool_reports_a_process_that_dies(tmp_path: Path) -> None:
-    """A task whose process is killed has no result; the next task gets a new process."""
+def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A task whose process is killed has no result; the next task gets a new process.
+
+    A process that starts after Ctrl-C has removed the scratch folder ends without a word.
+    """
     task: dict[str, Any] = {
         "id": "s1",
         "files": [],
@@ -300,6 +303,9 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path) -> None:
         ("s1", None),
         ("s2", None),
     ]
+    assert "Traceback" in capfd.readouterr().err
+    assert [found for _, found, _ in pool.run([{**task, "scratch": str(tmp_path / "removed")}], 1)] == [None]
+    assert capfd.readouterr().err == ""
 
 
 def test_progress_in_words(capsys: pytest.CaptureFixture[str]) -> None:
