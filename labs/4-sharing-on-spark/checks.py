@@ -647,7 +647,9 @@ def age(student):
 def gone(student):
     """If a task fails while it loads, the next task that asks must load."""
     events = [ask("A"), ask("B"), ("gone", "A"), ("gone", "B"), loaded("A"), loaded("B", "x", 2)]
-    yield from (cached(student, calls) for calls in sequences(events, most=4) if possible(calls))
+    for calls in sequences(events, most=4):
+        if calls[0][1] == "A" and possible(calls):  # with A and B exchanged, it is the same case
+            yield cached(student, calls)
 
 
 @check("cache.late", task=4)
