@@ -210,7 +210,7 @@ def readers(most):
     for _ in range(most):
         found = [[*steps, step] for steps in found for step in moves(Model(steps))]
         yield from found
-    yield [("handle", "a", 0), ("handle", "b", 0), ("close", "a"), PUT, ("handle", "a", 1)]
+    yield [("handle", "a", 0), ("handle", "b", 0), ("close", "a"), PUT, ("handle", "c", 1)]
     yield [("handle", "a", 0), PUT, PUT, ("handle", "b", 2), ("advance", "a", 1)]
 
 

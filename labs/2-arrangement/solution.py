@@ -1,7 +1,8 @@
 """Lab 2: an arrangement and a delta join.
 
-A change is a pair (row, diff): +1 inserts the row, -1 deletes it. A row is a tuple, and its first column is its key.
-Epochs have the numbers 1, 2, 3, ... An entry is a change with its epoch: (row, time, diff).
+A change is a pair (row, diff): +1 inserts the row, -1 deletes it. A row is a tuple of strings and integers, and its
+first column is its key. Each column of a table has one type, so rows can be sorted. Epochs have the numbers 1, 2, 3,
+and so on. An entry is a change with its epoch: (row, time, diff).
 """
 
 import itertools
@@ -114,6 +115,8 @@ class Arrangement:
 
     def compact(self):
         """Merge all batches into one, with as few entries as possible. No answer of `at` changes.
+
+        It is not called before the first insert.
 
         An epoch before since counts as since. The entries of one row at one epoch become one entry, whose diff is
         their sum, or none if they add up to 0.
