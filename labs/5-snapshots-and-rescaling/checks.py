@@ -468,6 +468,9 @@ def like_plan(owners, workers, steps):
     if type(steps) is not list or any(type(step) is not list for step in steps):
         raise UnlikeError("a plan is a list of steps, and a step is a list of moves")
     for step in steps:
+        if form(step) == ["int"] * 3:
+            move = str(tuple(step))
+            raise UnlikeError(f"a plan is a list of steps, and {move} is a move. A step is a list, too: [[{move}]]")
         for move in step:
             if form(move) != ["int"] * 3:
                 raise UnlikeError("a move is (bin, old, new): three ints")
@@ -697,6 +700,7 @@ def refused(student):
         (0, [("row", 0, 1), *AWAY]),
         (2, [expected]),
         (0, [*AWAY, *HOME, ("take", 0, 1000), *AWAY]),
+        (0, [*AWAY, ("take", 0, 1000), *HOME, *AWAY]),
     ):
         for last in ([], [("owned",)]):
 

@@ -93,8 +93,8 @@ class Unaligned:
         """The barrier of snapshot n arrives. On the first channel, return [("barrier", n)].
 
         On the last channel, return [("snapshot", n, (total, {channel: rows}))]; on those between, return []. If there
-        is only one channel, return both messages. The rows must not change later: if you clear or reuse the dict or
-        its lists, return a copy.
+        is only one channel, return both messages, in any order. The rows must not change later: if you clear or reuse
+        the dict or its lists, return a copy.
         """
         ### BEGIN SOLUTION task 2: save the total at the first barrier, and end at the last one
         sent = []
@@ -159,8 +159,9 @@ class Worker:
         ("out", bin, total)           to the operator below: the new total of the bin
         ("state", worker, bin, total) to another worker: its method `take` is called with bin and total
 
-    The state comes through a channel of its own, so it can arrive before a Move, between two Moves, or after rows. A
-    bin moves again only when the state and all Moves of the last time have arrived, at both workers.
+    The state comes through a channel of its own, so it can arrive before a Move, between two Moves, or after rows.
+    Before a bin moves again, the job waits until the state and all Moves of the last time have arrived, at both
+    workers. The worker need not check this.
     """
 
     def __init__(self, me, sources, bins):
