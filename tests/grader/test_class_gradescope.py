@@ -242,17 +242,24 @@ def test_setup_finds_or_installs_python_or_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Lab 1: its solution, its stub, and code that blocks, is endless, or exits."""
+@pytest.mark.parametrize(
+    ("lab", "head"),
+    [
+        ("1-max-and-join", "def net(changes):"),
+        ("4-sharing-on-spark", "async def in_order(call, rows, in_flight):"),
+    ],
+)
+def test_a_real_lab(lab: str, head: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labs 1 and 4: the solution, the stub, and code that blocks, is endless, or exits."""
     os.chmod(tmp_path, 0o755)
-    build(LABS / "1-max-and-join", tmp_path / "lab")
+    build(LABS / lab, tmp_path / "lab")
     right, stub = ((tmp_path / "lab" / name / "solution.py").read_text() for name in ("solution", "student"))
     many = {
         "s01": {"solution.py": right},
         "s02": {"solution.py": stub},
-        "s03": {"solution.py": f"{right}\ndef net(changes):\n    while True:\n        pass\n"},
-        "s04": {"solution.py": f"import time\n{right}\ndef net(changes):\n    time.sleep(600)\n"},
-        "s05": {"solution.py": f"import os\n{right}\ndef net(changes):\n    os._exit(1)\n"},
+        "s03": {"solution.py": f"{right}\n{head}\n    while True:\n        pass\n"},
+        "s04": {"solution.py": f"import time\n{right}\n{head}\n    time.sleep(600)\n"},
+        "s05": {"solution.py": f"import os\n{right}\n{head}\n    os._exit(1)\n"},
     }
     teacher = Teacher(tmp_path, capsys)
     teacher.lab = tmp_path / "lab"
