@@ -252,12 +252,12 @@ def in_order(student, rows, in_flight, order, seen=None, fails=()):
     failed = next((row for row in order if row in fails), None)
     outcome = ["value", [*map(answer_to, rows)]] if failed is None else ["error", f"no answer for {failed}"]
     right = [[outcome], [] if seen is None else [f"running: {', '.join(map(words, seen))}"]]
-    shown = ", ".join(f"{row}{' fails' * (row in fails)}" for row in order) or "nothing"
+    shown = ", ".join(f"{row}{' fails' * (row in fails)}" for row in order)
 
     def play():
         return Calls(rows, in_flight, order, fails).play(student, seen is not None)
 
-    return Case(f"in_flight {in_flight}, ends: {shown}", right, play, OUTCOMES)
+    return Case(f"in_flight {in_flight}, {f'ends: {shown}' if shown else 'no rows'}", right, play, OUTCOMES)
 
 
 @check("order", task=2)

@@ -35,8 +35,10 @@ async def in_order(call, rows, in_flight):
     """Return the list of ``await call(row)`` for each row, in the order of the rows. Rows can be equal.
 
     The calls begin in the order of the rows. As long as there are rows left, exactly ``in_flight`` calls run at the
-    same time. If a call raises, raise its exception; if several do, the first one. The other calls may then go on, or
-    be cancelled. If ``in_order`` itself is cancelled, cancel its calls.
+    same time. If ``in_order`` itself is cancelled, cancel its calls.
+
+    If a call raises, raise its exception; if several do, that of the call that raised first. ``in_order`` need not wait
+    for the other calls then. They may go on or be cancelled, and the calls of further rows may begin.
     """
     ### BEGIN SOLUTION task 2: bounded, and in order
     gate = asyncio.Semaphore(in_flight)
@@ -92,7 +94,8 @@ class Cache:
         """A task needs the value of a key. Return ("value", v), or "load" or "wait" if the cache has none to give.
 
         "load": this task must load the value. "wait": this task or another one is loading it; ask again later. A value
-        whose load began more than ``max_age`` seconds ago is too old to give.
+        whose load began more than ``max_age`` seconds ago is too old to give. (If a load takes longer than this, only
+        the task that has loaded the value can use it.)
         """
         ### BEGIN SOLUTION task 4: a value, a load, or a wait
         if key in self.loading:
@@ -124,7 +127,8 @@ class Cache:
     def gone(self, task):
         """A task has failed. It will not finish its loads, so the next task that asks must load.
 
-        This can be the same task. Then the next value that it has loaded is stored.
+        This can be the same task. Then the next value for which it calls `loaded` is stored, even if it comes from the
+        load that was given up.
         """
         ### BEGIN SOLUTION task 4: give up its loads
         self.loading = {key: load for key, load in self.loading.items() if load[0] != task}
