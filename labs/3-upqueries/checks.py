@@ -42,6 +42,9 @@ def like_messages(cls, call, told):
     examples = {**EXAMPLES, **{"Union": OF_UNION, "Max": OF_MAX}.get(cls, {})}
     if type(told) is not list:
         raise UnlikeError(f"{name} must return a list of messages; if there are none, []")
+    if told and type(told[0]) is str:
+        like = examples.get(told[0], examples["evict"])
+        raise UnlikeError(f"{name} must return a list of messages, also if there is only one: [{like}]")
     if len(told) >= FEW:
         raise UnlikeError(f"{name} must return fewer than {FEW} messages")
     up, down = [], []
@@ -49,8 +52,9 @@ def like_messages(cls, call, told):
         kind = message[0] if type(message) is list and message else None
         if type(kind) is not str or kind not in examples:
             raise UnlikeError(f"{name} must return a list of messages such as {', '.join(map(str, examples.values()))}")
-        if list(map(form, message)) != list(map(form, examples[kind])):
-            raise UnlikeError(f"{name} must return messages that look like {examples[kind]}, if they are of this kind")
+        like = examples[kind]
+        if list(map(form, message)) != list(map(form, like)):
+            raise UnlikeError(f"{name} must return messages such as {like}; {misfit(message, like)}")
         (up if kind == "question" else down).append(message)
     runs = []
     for kind, group in itertools.groupby(down, key=lambda message: message[0]):
@@ -62,6 +66,15 @@ def like_messages(cls, call, told):
         else:
             runs += group
     return [sorted(up), runs]
+
+
+def misfit(message, example):
+    """Why a message does not look like the example."""
+    if len(message) != len(example):
+        return f"a message of this kind has {len(example)} parts"
+    n = [form(part) == form(like) for part, like in zip(message, example, strict=True)].index(False)
+    wanted = {str: "a short text", int: "an int below a million"}.get(form(example[n]), "a short list of ints")
+    return f"part {n + 1} of a message of this kind is {wanted}"
 
 
 def form(value):
@@ -91,6 +104,7 @@ def show_messages(answers):
 
 
 READ, ASKED = ("question", "Nut"), [("question", "Nut")]
+GONE = ("evict", "Nut"), [("evict", "Nut")]
 MORE, LESS = ("change", "Nut", +1), ("change", "Nut", -1)
 
 
@@ -487,20 +501,33 @@ def evicts(student):
     """An evicted key is a hole again, in the operator and in all operators below."""
     actions = [read(), write(+1), evict("Count")]
     yield from races(student, COUNT, scripts(actions, 3), every=one_by_one)
-    filled, gone = [(READ, ASKED), told(2)], (("evict", "Nut"), [("evict", "Nut")])
+    filled = [(READ, ASKED), told(2)]
     pea = [(("question", "Pea"), [("question", "Pea")]), told(1, "Pea")]
     yield from methods(
         student,
         "Count",
-        [*filled, gone],
-        [*filled, gone, (MORE, [])],
-        [*filled, gone, (READ, ASKED), told(3), (MORE, [MORE])],
-        [*filled, *pea, gone, (("question", "Pea"), [("answer", "Pea", 1)])],
+        [GONE],
+        [*filled, GONE],
+        [*filled, GONE, (MORE, [])],
+        [*filled, GONE, (READ, ASKED), told(3), (MORE, [MORE])],
+        [*filled, *pea, GONE, (("question", "Pea"), [("answer", "Pea", 1)])],
     )
     yield from races(student, CHAIN, scripts([read(), write(+1), evict("Count 1")], 3), every=one_by_one)
 
 
-@check("lost", task=3, rule=18, needs=("evict",))
+@check("evict.asked", task=2, rule=19, needs=("once", "evict"))
+def evicts_while_it_waits(student):
+    """If a key is evicted while its question is on its way, the answer still fills it. No second question goes up."""
+    yield from methods(
+        student,
+        "Count",
+        [(READ, ASKED), GONE, told(2)],
+        [(READ, ASKED), GONE, (READ, [])],
+        [(READ, ASKED), GONE, told(2), (MORE, [MORE])],
+    )
+
+
+@check("lost", task=3, rule=18, needs=("evict", "evict.asked"))
 def lost(student):
     """In every order, the answer contains the changes that were sent before it: no change is lost."""
     yield from races(student, COUNT, scripts([read(), write(+1), evict("Count")], 3), shape=at_least)
@@ -521,11 +548,16 @@ def every_order(student):
     yield from races(student, CHAIN, drawn_scripts("chain", writes, ["Count 1", "Count 2"]), every=DRAWN)
 
 
-FILL = [(READ, ASKED), (("answer", "Nut", [2, 1]), [("answer", "Nut", [2])])]
+FIRST = ("answer", "Nut", [2, 1]), [("answer", "Nut", [2])]
+FILL = [(READ, ASKED), FIRST]
 
 
 def value(value, diff):
     return "change", "Nut", value, diff
+
+
+VALUES = [write(+1, 1), write(+1, 2), read()]  # before the races of Max
+WRITES = [write(-1, 2), write(+1, 2), write(+1, 3), read()]
 
 
 @check("max.filled", task=4, rule=16)
@@ -543,34 +575,55 @@ def max_filled(student):
         [*none, (READ, [("answer", "Nut", [])])],
         [(READ, ASKED), (("answer", "Nut", [0]), [("answer", "Nut", [0])]), (READ, [("answer", "Nut", [0])])],
         [*none, (value(3, +1), [value(3, +1)])],
+        [*none, (value(-1, +1), [value(-1, +1)])],
         [*FILL, (value(3, +1), [value(2, -1), value(3, +1)])],
         [*FILL, (value(1, +1), [])],
         [*FILL, (value(2, +1), [])],
         [*FILL, (value(1, -1), [])],
         [*FILL, (value(3, +1), [value(2, -1), value(3, +1)]), (READ, [("answer", "Nut", [3])])],
-        [*FILL, (("evict", "Nut"), [("evict", "Nut")]), (value(3, +1), []), (READ, ASKED)],
     )
 
 
 @check("max.reread", task=4, rule=21)
 def max_reread(student):
-    """If the last row with the largest value is deleted, the key is read again. The view is right in every order."""
+    """If the last row with the largest value is deleted, one question goes up. Then changes or an answer go down."""
     lost = [*FILL, (value(2, -1), ASKED)]
     yield from methods(
         student,
         "Max",
         lost,
+        [(READ, ASKED), (("answer", "Nut", [2, 2]), [("answer", "Nut", [2])]), (value(2, -1), [])],
         [*lost, (("answer", "Nut", [1]), [value(2, -1), value(1, +1)])],
         [*lost, (("answer", "Nut", []), [value(2, -1)])],
         [*lost, (("answer", "Nut", [1, 2]), [])],
+        [*lost, (value(3, +1), [])],
         [*lost, (value(3, +1), []), (("answer", "Nut", [1, 3]), [value(2, -1), value(3, +1)])],
         [*lost, (READ, []), (("answer", "Nut", [1]), [value(2, -1), value(1, +1), ("answer", "Nut", [1])])],
         [*FILL, (value(2, +1), []), (value(2, -1), []), (value(2, -1), ASKED)],
         [*FILL, (value(3, +1), [value(2, -1), value(3, +1)]), (value(3, -1), ASKED)],
     )
-    before = [write(+1, 1), write(+1, 2), read()]
-    actions = [write(-1, 2), write(+1, 2), write(+1, 3), evict("Max"), read()]
-    yield from races(student, MAX, scripts(actions, 3), before)
+    yield from races(student, MAX, scripts(WRITES, 3), VALUES)
+
+
+@check("max.evict", task=4, rule=19, needs=("max.filled", "max.reread"))
+def max_evict(student):
+    """An evicted key is a hole again. A question is not taken back, and its answer then sends no changes down."""
+    lost, one = [*FILL, (value(2, -1), ASKED)], ("answer", "Nut", [1])
+    yield from methods(
+        student,
+        "Max",
+        [GONE],
+        [(READ, ASKED), GONE, FIRST],
+        [(READ, ASKED), GONE, (READ, [])],
+        [*FILL, GONE, (value(3, +1), []), (READ, ASKED)],
+        [*lost, GONE],
+        [*lost, GONE, (one, [])],
+        [*lost, GONE, (READ, [])],
+        [*lost, GONE, (READ, []), (one, [one])],
+        [*lost, (READ, []), GONE, (one, [one])],
+    )
+    every = scripts([*WRITES, evict("Max")], 3)
+    yield from races(student, MAX, (script for script in every if evict("Max") in script), VALUES)
 
 
 @check("max.every-order", task=4, rule=21, hidden=True)

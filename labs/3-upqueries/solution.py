@@ -1,6 +1,6 @@
 """Lab 3: upqueries and their races.
 
-Operators send messages. A question goes up, to the operator above. All other messages go down:
+Operators send messages. A question goes up, to the operator above. All other messages go down, to all operators below:
 
     ("question", key)      how many rows does this key have?
     ("answer", key, n)     the key has n rows
@@ -32,9 +32,10 @@ class Table:
         ### END SOLUTION
 
     def question(self, key, then):
-        """Return one answer. The checks add ``then``: how many rows the key had when the reader asked the view.
+        """Return one answer: the number of rows that the key has.
 
-        If nothing was written since then, the answer is ``then``. If something was, read task 3.
+        ``then`` is the number of rows that it had when a reader asked the view. Before task 3, both numbers are equal
+        in the checks, because no row is written while a question is on its way. Task 3 asks which of them is right.
 
         >>> Table().question("Nut", 0)
         [("answer", "Nut", 0)]
@@ -84,9 +85,9 @@ class Count:
         ### END SOLUTION
 
     def evict(self, key):
-        """Forget the number of the key, which may be a hole already. Return [("evict", key)].
+        """Forget the number of the key. Return [("evict", key)], also if the key is a hole already.
 
-        A question that was sent up is not taken back: its answer will fill the key.
+        A question that was sent up is not taken back, and not sent again: its answer will fill the key.
         """
         ### BEGIN SOLUTION task 2: forget it, and tell the operators below
         self.n.pop(key, None)
@@ -95,7 +96,7 @@ class Count:
 
 
 class Max:
-    """The largest value of each key that was asked for. Here, rows have values:
+    """The largest value of each key that was asked for. Here, rows have values, which are integers, also below 0:
 
         ("change", key, value, diff)   a row with this value was inserted or deleted
         ("answer", key, values)        all values of the key, each as often as it is there, in any order
@@ -138,8 +139,9 @@ class Max:
         ### END SOLUTION
 
     def question(self, key):
-        """A question arrives from below. As in Count, also if the key is read again.
+        """A question arrives from below. Return an answer, a question or [], as Count does.
 
+        A key that is read again is a hole, and was asked for already.
         An answer is ("answer", key, [value]), or ("answer", key, []) if the key has no rows.
         """
         ### BEGIN SOLUTION task 4: answer, or ask once
@@ -170,10 +172,11 @@ class Max:
         ### END SOLUTION
 
     def evict(self, key):
-        """Forget the value of the key, which may be a hole already. Return [("evict", key)].
+        """Forget the value of the key. Return [("evict", key)], also if the key is a hole already.
 
-        A question that was sent up is not taken back: its answer will fill the key, and is sent to those who wait for
-        it. The other operators below no longer have the key, and need no changes.
+        A question that was sent up is not taken back, and not sent again. Its answer will fill the key, and if an
+        operator below has asked, before or after the eviction, an answer is returned. No changes are returned, because
+        the operators below have forgotten the key, too.
         """
         ### BEGIN SOLUTION task 4: forget the value, also the one that was sent
         self.top.pop(key, None)
@@ -228,7 +231,10 @@ class Union:
         ### END SOLUTION
 
     def answer(self, side, key, n):
-        """The answer of one side arrives. Return [("answer", key, total)] if the other half is there, else []."""
+        """The answer of one side to a question of this union arrives.
+
+        Return [("answer", key, total)] if the other half is there, else [].
+        """
         ### BEGIN SOLUTION task 5: wait for both halves
         self.halves[key][side] = n
         if len(self.halves[key]) < 2:
@@ -240,7 +246,7 @@ class Union:
         """One side has forgotten the key, and no longer sends its changes. Return [("evict", key)].
 
         If the union holds the half of this side, the half is out of date from now on. Forget it and ask this side
-        again: add ("question", side, key) to what is returned.
+        again: add ("question", side, key) to what is returned, before or after the evict.
         """
         ### BEGIN SOLUTION task 5: a half that is no longer kept up to date
         out = [("evict", key)]
