@@ -9,6 +9,7 @@ is part of a student's copy of a lab, so it needs the standard library only.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -46,7 +47,19 @@ def status_of(name: str, run: Callable[[], int], interrupted: str) -> int:
     except KeyboardInterrupt:
         print(f"\n{interrupted}", file=sys.stderr)
         return INTERRUPTED
-    except Exception:  # an uncaught one would exit with 1, which is FAILED
+    except Exception as error:  # an uncaught one would exit with 1, which is FAILED
+        if isinstance(error, BrokenPipeError) and _output_is_closed():
+            return VOID
         traceback.print_exc()
         print("VOID: the grader itself failed (see the traceback above)", file=sys.stderr)
         return VOID
+
+
+def _output_is_closed() -> bool:
+    """Return whether the output is a pipe whose reader has ended, as in `check | head`. If so, drop what follows."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it exits
+        return True
+    return False

@@ -39,8 +39,8 @@ def _parser() -> Parser:
     told = "what `lab build` has written, or 6 for the checkout"
     grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help=told)
     length = grade.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="lab 6: about 3 minutes a team (the default)")
-    length.add_argument("--full", action="store_true", help="lab 6: about 13 minutes a team, with all faults")
+    length.add_argument("--quick", action="store_true", help="lab 6: up to 3 minutes a team (the default)")
+    length.add_argument("--full", action="store_true", help="lab 6: up to 13 minutes a team, with all faults")
     grade.add_argument("--out", type=Path, required=True, help="the folder for results, gradebook and feedback")
     grade.add_argument("--roster", type=Path, help="the students: id, name, team, lms_id")
     grade.add_argument("--jobs", type=_jobs, help="processes (default: one for each core)")

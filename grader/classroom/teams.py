@@ -80,14 +80,14 @@ def limits(mode: str) -> Limits:
 
 
 def estimate(teams: int, mode: str) -> str:
-    """Return in words how long it takes to grade teams.
+    """Return in words how long it takes at most to grade teams.
 
     >>> estimate(20, "quick")
-    '20 teams to grade, one at a time (--quick, about 3 minutes each): about 60 minutes, and the time of their builds'
+    '20 teams to grade, one at a time (--quick, up to 3 minutes each): up to 60 minutes, and the time of their builds'
     """
     each = round((BUDGETS[mode] + WAITS) / 60)
-    said = f"{counted(teams, 'team')} to grade, one at a time (--{mode}, about {each} minutes each)"
-    return f"{said}: about {teams * each} minutes, and the time of their builds"
+    said = f"{counted(teams, 'team')} to grade, one at a time (--{mode}, up to {each} minutes each)"
+    return f"{said}: up to {teams * each} minutes, and the time of their builds"
 
 
 @dataclass

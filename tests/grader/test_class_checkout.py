@@ -253,7 +253,7 @@ def test_each_member_gets_the_points_of_the_team(teacher: Teacher, tmp_path: Pat
     (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0002,6,-5,oral examination\n")
     words = ("--roster", tmp_path / "roster.csv", "--adjust", tmp_path / "adjust.csv")
     assert teacher.grade(tmp_path / "subs", *words) == 1
-    assert "2 teams to grade, one at a time (--quick, about 3 minutes each): about 6 minutes" in teacher.said
+    assert "2 teams to grade, one at a time (--quick, up to 3 minutes each): up to 6 minutes" in teacher.said
     rows = {row["id"]: (row["status"], row["points"], row["of"], row["score"]) for row in teacher.table()}
     assert rows == {
         "s0001": ("graded", "85", "85", "85"),
@@ -287,7 +287,7 @@ def test_a_graded_team_is_not_run_again(teacher: Teacher, tmp_path: Path, runs: 
     assert runs.taken() == [] and contents(teacher.out) == before
     assert "0 teams to grade" not in teacher.said
     assert teacher.grade(subs, "--full", "--only", "red") == 1
-    assert "1 team to grade, one at a time (--full, about 13 minutes each): about 13 minutes" in teacher.said
+    assert "1 team to grade, one at a time (--full, up to 13 minutes each): up to 13 minutes" in teacher.said
     assert runs.taken() == [("red", "full")]
     assert (json.loads((red / "result-1.json").read_text())["mode"], teacher.result("red")["mode"]) == ("quick", "full")
     assert len(list(red.glob("report-*/report.html"))) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -271,6 +272,13 @@ def test_long_lines_are_wrapped(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     assert f"    printed {printed}" in lines
     at = lines.index("    right   0") + 1
     assert lines[at].startswith("    got     ") and len(lines[at]) <= 78 and lines[at + 1].startswith(" " * 12 + "word")
+
+
+def test_a_reader_that_ends(lab: Lab) -> None:
+    """In `check | head`, the output is closed before its end. This is no failure of the grader."""
+    asked = f"{sys.executable} -m grader check {shlex.quote(str(lab()))} | true"
+    ran = subprocess.run(["bash", "-c", asked], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert not ran.stderr
 
 
 def test_it_needs_python_alone(lab: Lab) -> None:
