@@ -1,4 +1,4 @@
-"""Lab 3: each key has an object of its own, which is hole, asked or filled. Eviction takes the question back, too."""
+"""Lab 3: each key has an object of its own, which is hole, asked or filled."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Count:
         return [("answer", key, n)]
 
     def evict(self, key):
-        self.slots[key] = Slot()
+        self.slots[key].filled = False
         return [("evict", key)]
 
 
