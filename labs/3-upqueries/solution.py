@@ -32,10 +32,11 @@ class Table:
         ### END SOLUTION
 
     def question(self, key, then):
-        """Return one answer: the number of rows that the key has.
+        """Return one answer.
 
-        ``then`` is the number of rows that it had when a reader asked the view. Before task 3, both numbers are equal
-        in the checks, because no row is written while a question is on its way. Task 3 asks which of them is right.
+        The checks add ``then``, the number of rows that the key had when a reader asked the view. Before task 3, the
+        key still has as many rows, because no row is written while a question is on its way. Task 3 asks which number
+        the answer needs if a row is written.
 
         >>> Table().question("Nut", 0)
         [("answer", "Nut", 0)]
@@ -96,7 +97,7 @@ class Count:
 
 
 class Max:
-    """The largest value of each key that was asked for. Here, rows have values, which are integers, also below 0:
+    """The largest value of each key that was asked for. Here, rows have values, which can be any integers:
 
         ("change", key, value, diff)   a row with this value was inserted or deleted
         ("answer", key, values)        all values of the key, each as often as it is there, in any order
