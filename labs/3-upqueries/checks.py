@@ -533,9 +533,9 @@ def lost(student):
     yield from races(student, COUNT, scripts([read(), write(+1), evict("Count")], 3), shape=at_least)
 
 
-@check("twice", task=3, rule=18)
-def twice(student):
-    """In every order, the answer contains only the changes that were sent before it: no change counts twice."""
+@check("exact", task=3, rule=18)
+def exact(student):
+    """In every order, the answer contains the changes that were sent before it, insertions and deletions, once each."""
     yield from races(student, COUNT, scripts([read(), write(+1), write(-1), evict("Count")], 3))
 
 
@@ -607,7 +607,7 @@ def max_reread(student):
 
 @check("max.evict", task=4, rule=19, needs=("max.filled", "max.reread"))
 def max_evict(student):
-    """An evicted key is a hole again. A question is not taken back, and its answer then sends no changes down."""
+    """An evicted key is a hole again. A question is not taken back: its answer goes to who asked, without changes."""
     lost, one = [*FILL, (value(2, -1), ASKED)], ("answer", "Nut", [1])
     yield from methods(
         student,
@@ -668,7 +668,7 @@ def halves(student):
     yield from races(student, UNION, scripts(actions, 2))
 
 
-@check("union.evict", task=5, rule=22, needs=("twice",))
+@check("union.evict", task=5, rule=22, needs=("exact",))
 def union_evict(student):
     """If a side evicts the key of a half that the union holds, the union asks this side again."""
     gone, again = ("evict", "left", "Nut"), [("evict", "Nut"), ("question", "left", "Nut")]

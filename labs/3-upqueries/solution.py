@@ -175,9 +175,9 @@ class Max:
     def evict(self, key):
         """Forget the value of the key. Return [("evict", key)], also if the key is a hole already.
 
-        A question that was sent up is not taken back, and not sent again. Its answer will fill the key, and if an
-        operator below has asked, before or after the eviction, an answer is returned. No changes are returned, because
-        the operators below have forgotten the key, too.
+        A question that was sent up is not taken back, and not sent again. Its answer will fill the key. If an operator
+        below has asked, even before the eviction, `answer` then returns an answer. It returns no changes, because the
+        operators below have forgotten the key, too.
         """
         ### BEGIN SOLUTION task 4: forget the value, also the one that was sent
         self.top.pop(key, None)

@@ -334,7 +334,7 @@ def stored(student):
 
 @check("unaligned.again", task=2, rule=24, needs=("unaligned.flows", "unaligned.cut"))
 def unaligned_again(student):
-    """The next snapshot is as right as the first one, and one channel is as right as two."""
+    """Each snapshot is right and stays right, also while the next one is made; and one channel is as right as two."""
     yield from playing(student, "Unaligned", "a", orders("a", 2, most=1))
     yield from playing(student, "Unaligned", "ab", orders("ab", 2, most=1))
 
