@@ -19,7 +19,7 @@ from ..statuses import OK, Parser, status_of
 from .gradebook import RUN
 from .pages import page, table
 from .results import read, write
-from .winnow import Pair, Source, code_of, pairs, ranges, source
+from .winnow import Pair, Source, code_of, pairs, ranges, source, usual
 
 PAGE = "similar.html"
 _LINES, _ROWS, _OPEN = 20, 500, 50
@@ -70,6 +70,7 @@ def _run(words: list[str]) -> int:
         print(f"{_percentage(pair):>5}  {_name(pair.one)} and {_name(pair.other)}{_equal(pair)}: lines {_lines(pair)}")
     rest = f"; {len(found) - _LINES} more on the page" if len(found) > _LINES else ""
     print(f"{counted(len(texts), 'submission')}; {counted(len(found), 'pair')} with {given.least} % or more{rest}")
+    print(f"  half of all pairs of submissions share {100 * usual(compared):.0f} % or more")
     print(f"  {given.out / PAGE}")
     return OK
 
@@ -134,7 +135,7 @@ def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair]
     students = sum(not one.published for one in compared)
     body = [f"<h1>{safe(title)}: similar submissions</h1>"]
     body.append(f'<p class="about"><span>{counted(students, "submission")} compared</span></p>')
-    body += [f"<p>{line}</p>" for line in _told(least)]
+    body += [f"<p>{line}</p>" for line in _told(least, usual(compared))]
     head = [("Submission", ""), ("Other", ""), ("Shared", "num"), ("Lines", "rule")]
     rows = [
         [safe(_name(pair.one)), safe(_name(pair.other)), f"{_percentage(pair)}{_equal(pair)}", safe(_lines(pair))]
@@ -149,10 +150,11 @@ def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair]
     return page(title, body, _STYLE)
 
 
-def _told(least: int) -> Iterator[str]:
+def _told(least: int, half: float) -> Iterator[str]:
     yield (
         f"Listed are pairs that share {least} % or more of the shorter solution. What the stub gives does not count, "
-        "and names, comments and the order of methods make no difference."
+        f"and names, comments and the order of methods make no difference. Half of all pairs share {100 * half:.0f} % "
+        "or more, so only what is far above that is unusual here."
     )
     yield (
         "This is a hint and no proof: a small task has few solutions, and two students may have read the same page. "

@@ -1,6 +1,7 @@
 """Which solutions share code, by winnowing and by equal trees.
 
-`source` reads a solution, and `pairs` compares solutions in two ways. What the stub has counts in neither.
+`source` reads a solution, and `pairs` compares solutions in two ways. What the stub has counts in neither. `usual` is
+what a pair of the class usually shares.
 
 - Fingerprints: hashes of runs of tokens, of which winnowing keeps a few (Schleimer, Wilkerson and Aiken, "Winnowing:
   Local Algorithms for Document Fingerprinting", SIGMOD 2003). Names, comments, docstrings and the order of methods do
@@ -24,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from statistics import median
 
 _RUN, _WINDOW = 16, 4
 """The number of tokens in a run, and the number of runs of which winnowing keeps one."""
@@ -156,12 +158,23 @@ def pairs(sources: Iterable[Source], least: float = 0.0) -> list[Pair]:
     found = []
     for one, other in combinations(sorted(sources, key=lambda each: (each.published, each.id)), 2):
         both = one.prints.keys() & other.prints.keys()
-        share = len(both) / max(1, min(len(one.prints), len(other.prints)))
+        share = _share(one, other)
         equal = bool(one.parts) and one.parts == other.parts
         if (share >= least and both or equal) and not one.published:
             ours, theirs = (sorted(set().union(*(each.prints[mark] for mark in both))) for each in (one, other))
             found.append(Pair(one, other, share, equal, (ours, theirs)))
     return sorted(found, key=lambda pair: (not pair.equal, -pair.share, pair.one.id, pair.other.id))
+
+
+def usual(sources: Iterable[Source]) -> float:
+    """Return the median share of all pairs of students' solutions; 0.0 if there is no pair."""
+    students = [one for one in sources if not one.published]
+    return median([_share(one, other) for one, other in combinations(students, 2)] or [0.0])
+
+
+def _share(one: Source, other: Source) -> float:
+    """Return which part of the fingerprints of the solution with fewer of them the other one has, too."""
+    return len(one.prints.keys() & other.prints.keys()) / max(1, min(len(one.prints), len(other.prints)))
 
 
 def ranges(lines: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ from classes import Teacher, bundle, contents, handed_in
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.classroom.winnow import Source, code_of, pairs, source
+from grader.classroom.winnow import Source, code_of, pairs, source, usual
 from grader.lab.regions import regions, stub
 from grader.lab.strip import solved
 
@@ -127,6 +127,15 @@ def test_runs_of_19_tokens_are_found(common: int, before: int, after: int, chanc
         assert set(pair.lines[1]) <= set(range(after + 1, after + common + 1))
 
 
+def test_what_a_pair_usually_shares() -> None:
+    """The median of all pairs of students' solutions: here of 1, 0 and 0, then of 1, 1, 1, 0, 0 and 0."""
+    one, other = (source(name, LONG) for name in ("s0001", "s0002"))
+    third, fourth = source("s0003", OTHER), source("s0004", LONG)
+    assert usual([one, other, third, source("solution", LONG, published=True)]) == 0
+    assert usual([one, other, third, fourth]) == 0.5
+    assert usual([one]) == 0
+
+
 def test_code_that_cannot_be_parsed() -> None:
     """A syntax error, or nesting that ends the parser, leaves the tokens up to it."""
     good = solved(MASTERS["2-arrangement"])
@@ -177,6 +186,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert lines[0] == "100 %  s0003 and solution (published), equal after renaming: lines 2-7 and 2-7"
     assert lines[1].partition("%  ")[2].startswith("s0001 and s0002, equal after renaming: lines ")
     assert lines[2] == "4 submissions; 2 pairs with 30 % or more"
+    assert lines[3] == "  half of all pairs of submissions share 0 % or more"
     after = contents(teacher.out)
     page = after.pop("similar.html").decode()
     assert after == before
