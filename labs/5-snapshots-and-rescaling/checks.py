@@ -296,7 +296,7 @@ EQUAL = [
 
 @check("aligned.held", task=1, rule=23, needs=("aligned.totals", "aligned.cut"))
 def held(student):
-    """No row is lost: after the last barrier, the rows that have waited are added, too."""
+    """No row is lost: after the last barrier, each row that has waited is added, and its new total is sent."""
     yield from playing(student, "Aligned", "ab", [*orders("ab", 1, most=2), *EQUAL], TOTALS)
 
 
@@ -539,8 +539,11 @@ def owner_lists(most):
 @check("plan.steps", task=4, rule=26, needs=("plan.fewest",))
 def equal_steps(student):
     """There are at most as many steps as allowed, and no step is larger than the moves divided by them, rounded up."""
-    for bins, workers, steps in small_plans(bins_most=6, steps_most=4):
-        given = [0] * bins, workers, steps
+    plans = [([0] * bins, *rest) for bins, *rest in small_plans(bins_most=6, steps_most=4)]
+    plans += [
+        ([*range(2)] * bins, workers, steps) for bins in (1, 2, 3) for workers in (1, 3, 4) for steps in (1, 2, 3)
+    ]
+    for given in plans:
         yield planning(student, *given, Shape(partial(largest_step, *given), partial(show_steps, *given)))
 
 
@@ -666,7 +669,7 @@ def gives(student):
 
 @check("move.takes", task=5, rule=26, needs=("move.rows",))
 def takes(student):
-    """The new owner holds the rows of a bin until its state has arrived. Rows of other bins do not wait."""
+    """The new owner holds the rows of a bin until its state arrives, and then adds each. Other bins do not wait."""
     yield from working(student, 1, [], "st", arriving(most=2))
     others = [[("move", "s", 0, 0, 1), *rows_of("s", 1)], rows_of("t", 2, bin=1), [("take", 0, 1000)]]
     yield from working(student, 1, [1], "s", interleavings(others))
