@@ -586,7 +586,7 @@ def max_filled(student):
 
 @check("max.reread", task=4, rule=21)
 def max_reread(student):
-    """If the last largest value is deleted, one question goes up. Then changes go down, and an answer if one was asked."""
+    """If the last largest value is deleted, one question goes up. Then changes go down, and an answer if asked for."""
     lost = [*FILL, (value(2, -1), ASKED)]
     yield from methods(
         student,
@@ -647,7 +647,7 @@ def moved(side, diff):
 
 @check("union.halves", task=5, rule=22, needs=("table", "lost"))
 def halves(student):
-    """A union sends each change down, and one answer for both inputs. A change is added to the half of its own input."""
+    """A union sends each change down, and one answer for both inputs. A change is added to the half of its input."""
     three = [("answer", "Nut", 3)]
     yield from methods(
         student,
