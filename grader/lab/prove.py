@@ -20,6 +20,7 @@ from ..worker import Worker
 from .fields import HAND_IN
 from .judge import PASS, Judged, judging
 from .master import Master, Mutant, where
+from .reach import Asked, reached
 from .regions import MasterError
 
 SHARE = 0.1
@@ -47,8 +48,10 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
     with closing(_workers(texts, master.lab["memory_mib"])) as workers:
         try:
             say("solution")
-            worker = next(workers)
-            for check, judged in zip(master.checks, judging(master.checks, worker, {}), strict=True):
+            worker, names = next(workers), dict[str, frozenset[str]]()
+            asked = Asked(worker)
+            for check, judged in zip(master.checks, judging(master.checks, asked, {}), strict=True):
+                names[check.id], asked.names = frozenset(asked.names), set()
                 if judged.cpu > check.cpu * SHARE:  # on a busy machine, the same work takes more CPU time
                     judged = min([judged, *judging([check], worker, {})], key=lambda one: one.cpu)
                 _right(judged, check.cpu, master.lab.get("cases", {}).get(check.id), proof)
@@ -58,7 +61,12 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
                     proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
             for number, (mutant, worker) in enumerate(zip(master.mutants, workers, strict=True), 1):
                 say(f"wrong solution {number} of {len(master.mutants)}: {mutant.name}")
-                failed = (judged for judged in judging(master.checks, worker, {}) if judged.result.outcome != PASS)
+                differs = [
+                    check
+                    for check in master.checks
+                    if reached(mutant.text, names[check.id]) != reached(master.solution, names[check.id])
+                ]
+                failed = (judged for judged in judging(differs, worker, {}) if judged.result.outcome != PASS)
                 _wrong(mutant, next(failed, None), master, proof)
         except (GraderError, OSError):
             raise
