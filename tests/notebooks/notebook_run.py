@@ -23,6 +23,9 @@ from sharedstate_lite.show.prediction import UNATTENDED
 ROOT = Path(__file__).resolve().parents[2]
 
 
+RACE = "ERROR:tornado.general:Uncaught exception in ZMQStream callback"
+"""ipykernel says this if its event loop stops before it has answered the request to shut down. It is no notebook's."""
+
 TIMEOUTS = {"small": 300, "full": 3600}
 """By SCALE: after how many seconds a cell is one that never ends."""
 
@@ -54,15 +57,18 @@ def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = 
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), UNATTENDED: "1"}
     # With it, the kernel would leave standard error alone, which it gathers into cells for a learner.
     settings.pop("PYTEST_CURRENT_TEST", None)
-    with tempfile.TemporaryDirectory(prefix="nb") as short, tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryDirectory(prefix="nb") as short, tempfile.TemporaryFile() as said:
         # Sockets in a folder of ours: nothing on the machine's ports, and no warning about them.
         manager = Here(transport="ipc", connection_file=f"{short}/k.json")
         client = NotebookClient(notebook, km=manager, timeout=timeout, resources={"metadata": {"path": str(folder)}})
+        sizes = [0]  # of what the kernel had said when each cell ended
+        client.on_cell_executed = lambda **_: sizes.append(os.fstat(said.fileno()).st_size)
         error = ""
         try:
             client.execute(env=settings, stdout=said, stderr=said, cleanup_kc=True)
         except CellExecutionError as failed:
             error = str(failed)
         said.seek(0)
+        kernel, late = said.read(sizes[-1]).decode(), said.read().decode()
         streams = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs if o.output_type == "stream"]
-        return Ran(error, [o.text for o in streams if o.name == "stderr"], said.read())
+        return Ran(error, [o.text for o in streams if o.name == "stderr"], kernel + late * (not late.startswith(RACE)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebook_run import run
+from notebook_run import RACE, run
 
 CELLS = ["x = 4", "assert x == 4", "print(x)"]
 
@@ -33,3 +33,10 @@ def test_a_run_hears_everything() -> None:
         notebook("import subprocess, sys\nprint('a', file=sys.stderr)\nsubprocess.run('echo jvm >&2', shell=True)")
     )
     assert loud.error == "" and "jvm" in "".join(loud.stderr) + loud.kernel and "a" in "".join(loud.stderr)
+
+
+@pytest.mark.parametrize(("said", "heard"), [("WARN: not stopped", True), (RACE, False)])
+def test_what_the_kernel_says_when_it_ends(said: str, heard: bool) -> None:
+    """It is heard, too, except for the error that ipykernel itself may print then."""
+    late = f"import atexit, os\natexit.register(os.write, 2, {said.encode()})"
+    assert (said in run(notebook(late)).kernel) == heard
