@@ -173,7 +173,7 @@ def started(
                 except OSError:
                     if process.poll() is not None or time.monotonic() > until:
                         raise child.Failed(f"{folder}: {each.name} does not accept connections") from None
-                    time.sleep(0.02)
+                    time.sleep(0.02)  # the condition is an open port, which only a new attempt can see
         yield System({service: places.fill(url) for service, url in submission.urls.items()}, pids, scratch), ports
 
 

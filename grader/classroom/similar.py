@@ -65,12 +65,13 @@ def _run(words: list[str]) -> int:
     compared = [source(id, text, stub) for id, text in texts.items()]
     compared += [source(name, text, stub, published=True) for name, text in others.items()]
     found = pairs(compared, given.least / 100)
-    write(given.out / PAGE, _page(run, compared, found, given.least))
+    half = usual(compared)
+    write(given.out / PAGE, _page(run, compared, found, given.least, half))
     for pair in found[:_LINES]:
         print(f"{_percentage(pair):>5}  {_name(pair.one)} and {_name(pair.other)}{_equal(pair)}: lines {_lines(pair)}")
     rest = f"; {len(found) - _LINES} more on the page" if len(found) > _LINES else ""
     print(f"{counted(len(texts), 'submission')}; {counted(len(found), 'pair')} with {given.least} % or more{rest}")
-    print(f"  half of all pairs of submissions share {100 * usual(compared):.0f} % or more")
+    print(f"  half of all pairs of submissions share {100 * half:.0f} % or more")
     print(f"  {given.out / PAGE}")
     return OK
 
@@ -130,12 +131,12 @@ def _lines(pair: Pair) -> str:
     return " and ".join(map(ranges, pair.lines))
 
 
-def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair], least: int) -> str:
+def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair], least: int, half: float) -> str:
     title = f"Lab {run['lab']['number']}: {run['lab']['title']}"
     students = sum(not one.published for one in compared)
     body = [f"<h1>{safe(title)}: similar submissions</h1>"]
     body.append(f'<p class="about"><span>{counted(students, "submission")} compared</span></p>')
-    body += [f"<p>{line}</p>" for line in _told(least, usual(compared))]
+    body += [f"<p>{line}</p>" for line in _told(least, half)]
     head = [("Submission", ""), ("Other", ""), ("Shared", "num"), ("Lines", "rule")]
     rows = [
         [safe(_name(pair.one)), safe(_name(pair.other)), f"{_percentage(pair)}{_equal(pair)}", safe(_lines(pair))]

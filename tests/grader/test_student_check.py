@@ -171,7 +171,7 @@ def test_what_is_not_written_yet(lab: Lab, capsys: pytest.CaptureFixture[str]) -
 def test_other_outcomes(
     replaced: tuple[str, str], outcome: str, got: str, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing answer and a crash are told."""
+    """None is a wrong answer, and a process that ends is a crash."""
     status, lines = ran(lab(replaced), capsys, "--case", "double.small:2")
     assert status == 1 and lines[0].split() == [outcome, "double.small"]
     assert got in " ".join(" ".join(lines).partition("    got ")[2].split())
@@ -190,7 +190,7 @@ def test_other_outcomes(
 def test_a_module_that_cannot_be_imported(
     replaced: tuple[str, str], outcome: str, got: str, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error is that of the file, and is told once, with one line number. No check has run."""
+    """The only message is about the file, and gives the line once. No check runs."""
     folder = lab(replaced)
     (folder / "helper.py").write_text("")
     status, lines = ran(folder, capsys)
