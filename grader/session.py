@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import tomllib
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .errors import SubmissionError, VoidError
+from .errors import SubmissionError, UsageError, VoidError
 from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
@@ -26,7 +27,7 @@ from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
 from .submission import Submission
 from .submission.places import Places
-from .terms import PHASES, POWER_CUT, Limits
+from .terms import GRADER, MACHINE, PHASES, POWER_CUT, SUBMISSION, Limits
 from .wire.client import Generator
 
 SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
@@ -100,18 +101,39 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
     record = Record()
     record.about.update(_about(wish))
     # The signal handlers are restored last, so that no signal interrupts the cleanup.
-    with _ended_by_signals(), contextlib.ExitStack() as ends:
+    with _ended_by_signals():
         scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
-        ends.callback(shutil.rmtree, scratch, ignore_errors=True)
         try:
-            if wish.broken:
-                raise SubmissionError(wish.broken)
-            _live(wish, record, scratch, say, ends)
-        except SubmissionError as error:
-            record.about["failure"] = {"kind": "submission", "why": str(error)}
-        except VoidError as error:
-            record.about["failure"] = {"kind": "void", "why": str(error)}
+            with contextlib.ExitStack() as ends:
+                ends.callback(shutil.rmtree, scratch, ignore_errors=True)
+                try:
+                    if wish.broken:
+                        raise SubmissionError(wish.broken)
+                    _live(wish, record, scratch, say, ends)
+                except UsageError:
+                    raise
+                except Exception as error:
+                    record.about["failure"] = failure_of(error)
+        except UsageError:
+            raise
+        except Exception as error:  # of the cleanup, which comes after everything that is judged
+            left = ("the end of all processes", failure_of(error)["why"])
+            record.about.setdefault("untested", []).append(left)
     save(record, out)
+
+
+def failure_of(error: Exception) -> dict[str, str]:
+    """Return what run.json says about an error that ended a run: who caused it, why, and a traceback of the grader's.
+
+    An error that the grader does not expect is its own. What was proven before the error is still judged.
+
+    >>> failure_of(SubmissionError("shop is not ready"))
+    {'kind': 'submission', 'why': 'shop is not ready'}
+    """
+    if isinstance(error, SubmissionError | VoidError):
+        return {"kind": SUBMISSION if isinstance(error, SubmissionError) else MACHINE, "why": str(error)}
+    why = f"the grader itself failed ({type(error).__name__}: {error}); tell its authors"
+    return {"kind": GRADER, "why": why, "trace": "".join(traceback.format_exception(error))}
 
 
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
@@ -206,8 +228,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         stage = powercut.Stage(submission, built.folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
         try:
             record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
-        except VoidError as error:
-            why = str(error)
+        except Exception as error:  # the power cuts affect neither the verdict nor the score
+            why = failure_of(error)["why"]
     record.about[POWER_CUT] = {"skipped": why} if why else {}
 
 

@@ -21,6 +21,10 @@ JUDGED = PHASES[:5]
 """The phases that determine the verdict."""
 
 
+SUBMISSION, MACHINE, GRADER = "submission", "void", "grader"
+"""What ended a run early: the kind of the failure in its record."""
+
+
 class Kind(IntEnum):
     """The kind of a request. It determines whether the request's subject is a row of orders, users or items."""
 

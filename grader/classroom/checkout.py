@@ -21,13 +21,14 @@ from ..submission import Submission, read_submission
 from ..submission.archive import unpack
 from ..submission.reading import FILE
 from ..terms import JUDGED, PHASES, SAFETY, Limits
+from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
 from .one import ARCHIVES, AmbiguousError, Files
-from .results import AMBIGUOUS, GRADED, MEASURED, UNREADABLE, VOID, Found, fresh
+from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
 
-FAIL, UNREACHED = "fail", "unreached"
-"""The outcome of a phase with a violation, and of one that the system did not reach."""
+FAIL = "fail"
+"""The outcome of a phase with a violation."""
 ASKED = {
     "contract": (1, "Each route answers as the assignment says."),
     "duplicates": (1, "An order takes effect once, however often it is sent. A refused order keeps nothing."),
@@ -110,23 +111,21 @@ def grade(task: Mapping[str, Any], scratch: Path) -> Found:
 def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found:
     """Return the result for the content of a report.json.
 
-    It is void if the run is, or if a phase that decides the verdict could not be judged.
+    It is void if the run is. It is unfinished if the run is a fail, and the machine kept a phase from being judged.
     """
-    void = [phase for phase in JUDGED if report["phases"][phase]["verdict"] == "void"]
-    tier = report["sandbox"]["tier"]
-    if report["verdict"] == "void" or void:
-        why = report["why"] or f"the machine was too busy to judge {', '.join(void)}"
-        return fresh(lab, key, tier, VOID, f"{why}; run the same command again, on an idle machine")
-    ended = bool(report["why"])
+    tier, rest = report["sandbox"]["tier"], report["at_most"] is not None
+    if report["verdict"] == "void":
+        return fresh(lab, key, tier, VOID, f"{report['why']}; run the same command again, on an idle machine")
+    ended = bool(report["why"]) and not rest
     parts = {part["name"]: part for part in report["score_parts"]}
     found = [
         Violation(v["label"] or "", v["order_id"] or "", tuple(v["candidates"]), v["rule"], v["phase"], v["detail"])
         for v in report["violations"]
     ]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
-    why = f"The system did not run to the end: {report['why']}" if ended else ""
+    why = f"The system did not run to the end: {report['why']}" if ended else report["why"]
     unsafe = any(one.rule in SAFETY for one in found)
-    return {**fresh(lab, key, tier, GRADED, why), "unsafe": unsafe, "checks": checks}
+    return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why), "unsafe": unsafe, "checks": checks}
 
 
 def _check(
@@ -136,15 +135,18 @@ def _check(
     task, rule = ASKED[name]
     check = {"check": name, "task": task, "rule": rule, "number": None, "hidden": False, "case": 0, "flags": []}
     texts = {"trace": "", "right": "", "got": "", "says": ""}
-    reached = phases[name]["verdict"] != "not_tested" if name in JUDGED else name in parts
-    if ended or not reached:
-        return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
-    if name in MEASURES:
+    reached = not ended and parts.get(name, {"measured": UNJUDGED})["measured"] != UNJUDGED
+    if name in JUDGED:
+        reached = not ended and phases[name]["verdict"] not in ("void", "not_tested")
+    mine = tuple(one for one in found if one.phase == name or name == "false_refusals" and one.rule == "false_refusal")
+    first = named(mine)
+    if name in MEASURES and reached:
         part = parts[name]
         share = round(part["points"] / part["most"], 6) if part["most"] else 0
         return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
-    mine = tuple(one for one in found if one.phase == name or name == "false_refusals" and one.rule == "false_refusal")
-    if (first := named(mine)) is None:
+    if name in MEASURES or not reached and (first is None or phases[first.phase]["verdict"] == "void"):
+        return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
+    if first is None:
         return {**check, **texts, "outcome": PASS}
     order = f"order {first.label} ({first.order_id}) " if first.label else ""
     others = f", and {len(mine) - 1:,} more" if len(mine) > 1 else ""

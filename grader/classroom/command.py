@@ -23,7 +23,7 @@ from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out
 from .late import read_course
 from .points import read_adjust, read_rubric
-from .results import GRADED, VOID, as_json, read, write
+from .results import GRADED, UNFINISHED, VOID, as_json, read, write
 from .roster import Student, known_ids, read_roster
 from .run import ALL, Grading, chosen, enrol, run_of, same_lab
 from .single import best_tier, how, only_on_linux, scratch_folder
@@ -185,7 +185,7 @@ def _told(rows: Sequence[Row], out: Out) -> int:
         print(f"  void, so an earlier result counts: {', '.join(void)} (see problems.csv)")
     if out.run["ungraded"]:
         print("  no gradebook, because the sandbox is not good enough for grades")
-    if states[VOID] or void:
+    if states[VOID] or states[UNFINISHED] or void:
         return statuses.VOID
     return statuses.FAILED if any(row.score is None for row in rows) else statuses.OK
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..lab.judge import PASS
 from .late import Course
 from .points import Rubric, cents, earned, number
-from .results import GRADED, MISSING, RESULT, UNREADABLE, Found, earlier, fresh, read
+from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
 
 RUN = "run.json"
 Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
@@ -24,6 +25,7 @@ _MEND = {
     "unreadable": "ask for the file, put it in place, and run `class` again",
     "ambiguous": "remove all but one, and run `class` again",
     "void": "run `class` again",
+    "unfinished": "run `class` again for the rest",
     "missing": "nothing was handed in, or under another id",
 }
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
@@ -78,6 +80,15 @@ class Out:
         got = earned(found, rubric.of(self.points), rubric)
         return got if got is None or not found.get("unsafe") else min(got, Decimal(self.run["lab"]["cap"]))
 
+    def at_most(self, found: Found, rubric: Rubric) -> Decimal | None:
+        """Return the points that an unfinished result has if all that was not judged turns out right; else None."""
+        if found["status"] != UNFINISHED:
+            return None
+        checks = [
+            {**one, "outcome": PASS if one["outcome"] == UNREACHED else one["outcome"]} for one in found["checks"]
+        ]
+        return self.earned({**found, "status": GRADED, "checks": checks}, rubric)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -92,6 +103,8 @@ class Row:
     free_days: int = 0
     penalty: Decimal = Decimal(0)
     adjusted: Sequence[tuple[Decimal, str]] = ()
+    at_most: Decimal | None = None
+    """The points that an unfinished result can still have."""
     kept: bool = False
     """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
 
@@ -139,22 +152,28 @@ def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
     got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
     adjusted = adjust.get((id, out.lab), ())
     if got is None or found["status"] != GRADED:
-        return Row(id, out.lab, found, got, of, adjusted=adjusted, kept=kept)
+        most = out.at_most(found, rubric)
+        return Row(id, out.lab, found, got, of, adjusted=adjusted, at_most=most, kept=kept)
     days = course.days(id, out.lab, time_of(out, id))
     free = min(days or 0, left.setdefault(id, course.free_days))
     if (days or 0) - free > course.most_days:
         free = 0  # they would not help
     left[id] -= free
-    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, kept)
+    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, kept=kept)
 
 
 def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
-    """Return the result that counts: the newest one, or an earlier one of the same submission with more points."""
+    """Return the result that counts: the newest one, or an earlier one of the same submission with more points.
+
+    A fail that is not judged to the end counts more than a void run, because it is proven.
+    """
     newest = out.newest.get(id) or fresh(out.lab, {"submission": "", "bundle": "", "grader": ""}, 0, MISSING)
     best, kept = newest, False
     for found in out.earlier.get(id, [])[out.run["lowered"].get(id, 0) :]:
         same = found["status"] == GRADED and found["submission"] == newest["submission"]
         if same and (out.earned(found, rubric) or 0) > (out.earned(best, rubric) or -1):
+            best, kept = found, True
+        elif found["status"] == UNFINISHED and best["status"] == VOID and found["submission"] == newest["submission"]:
             best, kept = found, True
     return best, kept
 
@@ -199,7 +218,12 @@ def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, i
         if row.status == MISSING:
             found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
         elif (status := newest["status"]) != GRADED:
-            said = (why or mend) + f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" * row.kept
+            most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
+            said = (
+                most
+                + (why or mend)
+                + f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" * row.kept
+            )
             found.append((row.id, row.lab, status, said, (mend if why else "") or _MEND[status]))
         for flag in sorted({flag for check in row.found["checks"] for flag in check["flags"]}):
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))

@@ -16,7 +16,7 @@ from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row
 from .points import NOTHING, TRACE, Rubric, number, share
-from .results import GRADED, MEASURED
+from .results import GRADED, MEASURED, UNFINISHED
 
 _LONG = 2000
 _WORDS = {
@@ -94,7 +94,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     if row.found["notes"]:
         notes = "".join(f"<li>{safe(note)}</li>" for note in row.found["notes"])
         body.append(f"<section><h2>What was read from the notebook</h2><ul>{notes}</ul></section>")
-    if row.status != GRADED:
+    if row.status not in (GRADED, UNFINISHED):
         return page(title, body)
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
@@ -104,7 +104,9 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
-    if not row.found["why"] and (failed := [check for check in shown if check["outcome"] not in (PASS, MEASURED)]):
+    if (not row.found["why"] or row.status == UNFINISHED) and (
+        failed := [check for check in shown if check["outcome"] not in (PASS, MEASURED)]
+    ):
         told = _REPORTED if report else "<p>Each check shows its smallest failing case. Start with the first one.</p>"
         body.append(f"<section><h2>What failed</h2>{told}{''.join(map(_case, failed))}</section>")
     return page(title, body)
@@ -112,7 +114,10 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
 
 def _verdict(row: Row, cap: str, again: str) -> str:
     lead = []
-    if row.status != GRADED:
+    if row.status == UNFINISHED:
+        lead.append(f"<h2>A rule was broken: at most {number(row.at_most)} of {number(row.of)} points</h2>")
+        lead.append(f"<p>The rest was not judged: {safe(row.found['why'], _LONG)}. It will be run again.</p>")
+    elif row.status != GRADED:
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
     else:
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")

@@ -20,10 +20,12 @@ from ..errors import UsageError, VoidError
 VERSION = 1
 GRADED, UNREADABLE, AMBIGUOUS, VOID, MISSING = "graded", "unreadable", "ambiguous", "void", "missing"
 """The status of a submission. Only a graded one has points; a student without a submission is missing."""
+UNFINISHED = "unfinished"
+"""The status of a checkout that is a fail, but has no points yet, because the machine kept it from being judged."""
 SETTLED = (GRADED, UNREADABLE, AMBIGUOUS)
 """The status of a result that the same submission would have again."""
-MEASURED = "measured"
-"""The outcome of a check that earns a share of its points."""
+MEASURED, UNREACHED = "measured", "unreached"
+"""The outcome of a check that earns a share of its points, and of one that was not judged."""
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent

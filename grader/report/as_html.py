@@ -82,7 +82,10 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
     word, score = judgement.verdict, judgement.score
     points = f"<span>{score.points:g} of {_most(score)}</span>" if score else "<span>no score</span>"
     cap = f"<em>{score.total:g} before the cap for a broken safety rule</em>" if score and score.capped else ""
-    if score is None and word != "void":
+    if judgement.at_most is not None:
+        points = f"<span>at most {judgement.at_most.points:g} of {_most(judgement.at_most)}</span>"
+        cap = f"<em>run it again for the rest: {safe(judgement.why.partition(chr(10))[0], LINE)}</em>"
+    elif score is None and word != "void":
         cap = "<em>a score requires phases 1 to 5</em>"
     parts = [f"<section class='verdict {word}'><div class='stamp'><b>{sign(word)}{word.upper()}</b>{points}{cap}</div>"]
     parts.append(f"<div class='lead'><h2>{_lead(judgement, first)}</h2>")

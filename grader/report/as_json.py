@@ -38,7 +38,10 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
         ],
         "speed": judgement.speed,
         "score": None if judgement.score is None else judgement.score.points,
-        "score_parts": [asdict(part) for part in judgement.score.parts] if judgement.score else [],
+        "at_most": None if judgement.at_most is None else judgement.at_most.points,
+        "score_parts": [asdict(part) for part in parts.parts]
+        if (parts := judgement.score or judgement.at_most)
+        else [],
         "power_cut": asdict(judgement.powercut),
         "not_tested": [{"what": what, "why": why} for what, why in judgement.not_tested],
         "seed": about["seed"],

@@ -53,6 +53,9 @@ def summary(record: Record, judgement: Judgement) -> str:
     if judgement.score is not None:
         cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""
         lines += ["", f"  score {judgement.score.points} of 100{cap}"]
+    if judgement.at_most is not None:
+        most = f"at most {judgement.at_most.points:g} of 100 points"
+        lines += ["", f"  {most}; run it again for the rest: {line(judgement.why)}"]
     sandbox = about["sandbox"]
     lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  to repeat: {about['repeat']}"]
     return plain("\n".join(lines))

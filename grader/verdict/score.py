@@ -1,7 +1,8 @@
 """Computes the score of a run with the rubric in its record.
 
 A phase with a violation scores 0, and a violation of a safety rule caps the total. A submission that could not run, or
-whose run ended early because of it, scores 0. A run has no score if it is void, or if one of phases 1 to 5 did not run.
+whose run ended early because of it, scores 0. A run has no score if it is void, or if one of phases 1 to 5 was not
+judged; if the machine is the reason, a fail has the points that it can still reach.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from ..record import Record
 from ..terms import JUDGED, SAFETY
 from .violations import Violation
+
+UNJUDGED = "not judged"
+"""What a part of the score says that the machine kept from being judged."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +48,45 @@ def score(
     """
     if any(verdicts[phase] not in ("pass", "fail") for phase in JUDGED):
         return None
-    rubric = record.about["rubric"]
+    return _score(record, verdicts, figures, found, rate)
+
+
+def at_most(
+    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+) -> Score:
+    """Return the score that a run can reach if everything that was not judged turns out right. See `score`."""
+    return _score(record, verdicts, figures, found, rate)
+
+
+def _score(
+    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+) -> Score:
+    """Return the score. What was not judged has all of its points, and is called so."""
+    rubric, faults = record.about["rubric"], figures["faults"]
+    judged = {phase: verdicts[phase] in ("pass", "fail") for phase in JUDGED}
     parts = [
-        Part(phase, verdicts[phase], float(rubric[phase]) * (verdicts[phase] == "pass"), float(rubric[phase]))
+        _part(phase, verdicts[phase] if judged[phase] else UNJUDGED, float(verdicts[phase] != "fail"), rubric)
         for phase in JUDGED
     ]
-    faults = figures["faults"]
     offered, silent = (
         _number(faults, "offered"),
         sum(_number(faults, n) for n in ("timeouts", "lost", "shed", "dropped")),
     )
     share = 1 - silent / offered if offered else 0.0
-    parts.append(_part("availability", f"{100 * share:.1f}% answered", share, rubric))
     settled = faults.get("settled_s")
     seconds = float(settled) if isinstance(settled, int | float) else 60.0
     said = f"settled after {seconds:.1f} s" if settled is not None else "never settled"
-    parts.append(_part("convergence", said, 1 - seconds / 60, rubric))
     refused = sum(v.rule == "false_refusal" for v in found)
-    parts.append(_part("false_refusals", f"{refused:,}", float(not refused), rubric))
-    parts.append(_part("speed", f"{rate:,.0f} per second", math.log10(max(1.0, rate)) / 4, rubric))
+    all_refusals = bool(refused) or all(judged.values())
+    fast = math.log10(max(1.0, rate)) / 4
+    has_rate = verdicts["speed"] in ("pass", "fail", "measured") or "speed" not in record.about["asked"]
+    for name, measured, part, known in (
+        ("availability", f"{100 * share:.1f}% answered", share, judged["faults"]),
+        ("convergence", said, 1 - seconds / 60, judged["faults"]),
+        ("false_refusals", f"{refused:,}", float(not refused), all_refusals),
+        ("speed", f"{rate:,.0f} per second", fast, has_rate or all(judged.values())),
+    ):
+        parts.append(_part(name, measured if known else UNJUDGED, part if known else 1.0, rubric))
     total = round(sum(part.points for part in parts), 1)
     capped = any(v.rule in SAFETY for v in found) and total > rubric["safety_cap"]
     return Score(tuple(parts), total, float(rubric["safety_cap"]) if capped else total, capped)

@@ -10,7 +10,7 @@ import numpy as np
 from ..audit import FAIL, audit, outcomes, view_of
 from ..record import Record
 from ..terms import Entity, Kind
-from .violations import LOST, Violation, killed, label
+from .violations import LOST, Violation, ended, judged_until, killed, label
 
 AMPLE = ("duplicates", "load")
 """The phases that have enough stock and credit for every order, except in waves whose names begin with "short"."""
@@ -34,8 +34,14 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
         for got in (e["got"][:200] + (f": {e['why']}" if e.get("why") else ""),)
-        if not e["agreed"] and e.get("asked", True) and not _lost(record, e)
+        if not e["agreed"] and e.get("asked", True) and not _lost(record, e) and not _open(record, e)
     ]
+
+
+def _open(record: Record, exchange: dict[str, Any]) -> bool:
+    """Return whether the run ended before a wrong read was repeated until the convergence limit."""
+    late = exchange["request"].startswith("GET") and not exchange.get("why") and not ended(record, "contract")
+    return "failure" in record.about and (late or bool(exchange.get("again")))
 
 
 def _lost(record: Record, exchange: dict[str, Any]) -> bool:
@@ -45,7 +51,7 @@ def _lost(record: Record, exchange: dict[str, Any]) -> bool:
 
 def _faults(record: Record, phase: str, known: set[int]) -> list[Violation]:
     """Return one violation for all ids of the contract phase that a kill made unknown."""
-    lost = [e for e in record.exchanges if not e["agreed"] and _lost(record, e)]
+    lost = [e for e in record.exchanges if not e["agreed"] and _lost(record, e) and not _open(record, e)]
     if not lost:
         return []
     detail = f"{LOST}: {len(lost)} of the contract phase, the first is {lost[0]['request']}: {lost[0]['got'][:200]}"
@@ -60,6 +66,7 @@ def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
     short = [n for n, w in enumerate(record.waves) if w["phase"] != phase or w["name"].startswith("short")]
     history = record.history
     mine = (history["kind"] == Kind.CHECKOUT) & ~np.isin(history["wave"], short)
+    mine &= history["due"] <= judged_until(record, phase)
     subject, status = history["subject"][mine], history["status"][mine]
     refused = (status >= 400) & (status < 500) & (status != 429)
     said: dict[int, int] = dict(zip(subject[refused].tolist(), status[refused].tolist(), strict=True))

@@ -1,4 +1,25 @@
-"""Decides the verdict of each phase and of the run. A proven violation is a fail, even on a busy machine."""
+"""Decides the verdict of each phase and of the run. The first row that applies decides.
+
+| a phase | its verdict |
+|---|---|
+| has a violation that is proven | fail |
+| has only missing answers, and the machine was too busy | void |
+| was cut off by the submission | fail |
+| was cut off by the machine or the grader | void |
+| is speed, without --require | measured |
+| otherwise | pass |
+
+| a run | its verdict |
+|---|---|
+| was ended by the submission | fail |
+| has a phase that fails | fail |
+| was ended by the machine or the grader | void |
+| has a void phase among phases 1 to 5, or no phase that was judged | void |
+| otherwise | pass |
+
+A violation is proven if it was found in a snapshot for which the phase had waited until it settled, or until the
+convergence limit. A phase that was cut off is judged by the last such snapshot, and by the requests before it.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +29,20 @@ from typing import Any
 import numpy as np
 
 from ..record import Record
-from ..terms import JUDGED, PHASES
+from ..terms import GRADER, JUDGED, MACHINE, PHASES, SUBMISSION
 from .figures import figures
 from .powercut import PowerCut, powercut
-from .score import Score, nothing, score
+from .score import Score, at_most, nothing, score
 from .special import special
 from .speed import best, steps
-from .violations import Violation, completed, killed, lost_in_kill, moved, unstable, vanished, violations
+from .violations import Violation, completed, ended, killed, lost_in_kill, moved, unstable, vanished, violations
 
 LATE_MS = 5.0
 """A phase can be void only if the p99 of the generator's delay in sending exceeds this many milliseconds."""
 FOREIGN = 0.2
 """A phase can be void only if, in addition, other programs used more than this many cores on average."""
-
-
-_FAILED = {"submission": "fail", "void": "void"}
-"""The verdict of a run that ended early, by what ended it."""
+_CUT_OFF = {SUBMISSION: "fail", MACHINE: "void", GRADER: "void"}
+"""The verdict of a phase, and of a run without a violation, by what ended the run."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +60,13 @@ class Judgement:
 
     verdict: str
     why: str
+    """What ended the run early, or why something was not judged although it was requested; otherwise ""."""
     phases: dict[str, PhaseVerdict]
     violations: tuple[Violation, ...]
     speed: dict[str, Any] | None = None
     score: Score | None = None
+    at_most: Score | None = None
+    """For a fail without a score, because the machine kept a phase from being judged: the score that it can reach."""
     not_tested: tuple[tuple[str, str], ...] = ()
     """Everything that was not tested, each with the reason."""
     powercut: PowerCut = PowerCut(False)
@@ -52,12 +74,12 @@ class Judgement:
 
 def judge(record: Record) -> Judgement:
     """Judge a record. This is a pure function."""
-    failure = record.about.get("failure")
-    asked = record.about["asked"]
-    found: list[Violation] = []
+    failure, asked = record.about.get("failure"), record.about["asked"]
+    kind = failure["kind"] if failure else ""
+    broken: list[Violation] = []
     phases: dict[str, PhaseVerdict] = {}
     speed: dict[str, Any] | None = None
-    late = _late_changes(record) if not failure else []
+    late = _late_changes(record)
     for phase in PHASES:
         if phase not in record.phases or record.phases[phase].get("skipped"):
             why = record.phases.get(phase, {}).get("skipped") or _why_not(phase, asked, failure)
@@ -68,48 +90,51 @@ def judge(record: Record) -> Judgement:
         mine += [v for v in late if v.phase == phase]
         numbers = {**figures(record, phase), **record.phases[phase]}
         mine += _service(record, phase, numbers)
-        found += mine
-        verdict = "fail" if mine else "pass"
         if phase == "speed":
             speed = best(record, clean=not mine)
             numbers["steps"] = steps(record)
-            required = record.about.get("require") or 0
-            reached = speed["sustained_per_s"] if speed else 0
-            if required and reached < required:
-                detail = f"{required:,} checkouts per second are required, but {reached:,} were sustained"
-                mine.append(Violation("", "", (), "unavailable", phase, detail))
-                found.append(mine[-1])
-            verdict = "fail" if mine else "pass" if required else "measured"
-        if (
-            mine
-            and not numbers.get("stopped")
-            and all(v.rule == "unavailable" and v.order < 0 for v in mine)
-            and _busy(record, phase, numbers)
-        ):
-            verdict = "void"
-        if failure and not mine and "end_s" not in record.phases[phase]:
-            verdict = _FAILED[failure["kind"]]
-        phases[phase] = PhaseVerdict(verdict, numbers)
-    found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
-    if failure:
-        kind, cut = _FAILED[failure["kind"]], powercut(record)
-        left, points = _not_tested(record, phases, cut), nothing(record) if kind == "fail" else None
-        return Judgement(kind, failure["why"], phases, tuple(found), None, points, left, cut)
-    words = [phases[phase].verdict for phase in JUDGED]
-    # Speed affects the verdict only with --require, but a violation in any phase is a fail.
-    verdict = (
-        "fail"
-        if "fail" in (*words, phases["speed"].verdict)
-        else "void"
-        if "void" in words or not {"pass", "measured"} & {*words, phases["speed"].verdict}
-        else "pass"
-    )
-    why = "" if verdict != "void" else "no phase was judged" if "void" not in words else "the machine was too busy"
+            mine += _too_slow(record, speed)
+        phases[phase] = PhaseVerdict(_of_phase(record, phase, mine, numbers, kind), numbers)
+        broken += mine
+    broken.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
     verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
-    points = score(record, verdicts, numbers_of, found, speed["sustained_per_s"] if speed else 0)
-    points = points if verdict != "void" else None
+    verdict, why = _of_run(verdicts, kind), failure["why"] if failure else ""
+    busy = ", ".join(name for name in JUDGED if verdicts[name] == "void")
+    if not why and (busy or verdict == "void"):
+        why = f"the machine was too busy to judge {busy}" if busy else "no phase was judged"
+    points, most = None, None
+    if kind == SUBMISSION:
+        speed, points = None, nothing(record)
+    elif set(JUDGED) <= set(asked) and record.phases.get("contract", {}).get("silent"):
+        why, points = phases["duplicates"].why, nothing(record)
+    elif verdict != "void":
+        rate = speed["sustained_per_s"] if speed else 0
+        points = score(record, verdicts, numbers_of, broken, rate)
+        if points is None and verdict == "fail" and set(JUDGED) <= set(asked):
+            most = at_most(record, verdicts, numbers_of, broken, rate)
     cut = powercut(record)
-    return Judgement(verdict, why, phases, tuple(found), speed, points, _not_tested(record, phases, cut), cut)
+    return Judgement(verdict, why, phases, tuple(broken), speed, points, most, _not_tested(record, phases, cut), cut)
+
+
+def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> str:
+    """Return the verdict of a phase by the first table above. ``kind``: what ended the run, or ""."""
+    no_answers = all(v.rule == "unavailable" and v.order < 0 for v in broken) and not numbers.get("stopped")
+    if broken and not (no_answers and _busy(record, phase, numbers)):
+        return "fail"
+    if broken:
+        return "void"
+    if kind and not ended(record, phase):
+        return _CUT_OFF[kind]
+    return "measured" if phase == "speed" and not record.about.get("require") else "pass"
+
+
+def _of_run(verdicts: dict[str, str], kind: str) -> str:
+    """Return the verdict of a run by the second table above. ``verdicts``: those of its phases."""
+    if kind == SUBMISSION or "fail" in verdicts.values():
+        return "fail"
+    if kind or "void" in verdicts.values() or not {"pass", "measured"} & {*verdicts.values()}:
+        return "void"
+    return "pass"
 
 
 def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:
@@ -134,7 +159,7 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
     """Return a violation if the phase had to stop early, or if too few checkouts of the load phase were done."""
     if numbers.get("stopped"):
         return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
-    if phase != "load":
+    if phase != "load" or not ended(record, phase):
         return []
     offered, done = numbers["offered"], numbers["done"] + numbers.get("done_again", 0)
     least = record.about["limits"]["success"]
@@ -143,6 +168,15 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
         detail = f"{share:.1f}% of {offered:,} checkouts were done, but {100 * least:.0f}% are required"
         return [Violation("", "", (), "unavailable", phase, detail)]
     return []
+
+
+def _too_slow(record: Record, speed: dict[str, Any] | None) -> list[Violation]:
+    """Return a violation if the speed phase has ended, and did not sustain the rate of --require."""
+    required, reached = record.about.get("require") or 0, speed["sustained_per_s"] if speed else 0
+    if reached >= required or not ended(record, "speed"):
+        return []
+    detail = f"{required:,} checkouts per second are required, but {reached:,} were sustained"
+    return [Violation("", "", (), "unavailable", "speed", detail)]
 
 
 def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:

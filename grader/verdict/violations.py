@@ -40,6 +40,21 @@ def label(record: Record, order: int) -> str:
     return f"{RUNS[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
 
 
+def ended(record: Record, phase: str) -> bool:
+    """Return whether a phase ran to its end."""
+    return "end_s" in record.phases[phase]
+
+
+def judged_until(record: Record, phase: str) -> float:
+    """Return the time (ns of the run) up to which requests of a phase are judged, if it was cut off.
+
+    It is the end of the last snapshot for which the phase waited. The effects of later requests were still to come.
+    """
+    if ended(record, phase):
+        return np.inf
+    return max((shot["end"] for shot in record.snapshots_taken if shot["phase"] == phase), default=-1)
+
+
 def deciding(record: Record, phase: str) -> int:
     """Return the number of the snapshot that judges a phase, or -1 if the phase has no snapshot.
 
@@ -126,10 +141,11 @@ def vanished(first: Shot, second: Shot) -> bool:
 
 
 def _same_rows(first: Shot, second: Shot) -> Shot:
-    """Return a snapshot reduced to the rows of an earlier one."""
+    """Return a snapshot reduced to the rows of an earlier one. A row that is no longer ready is in the first alone."""
     read = {}
     for entity, (rows, _, _) in first.read.items():
         again, states, values = second.read[entity]
+        rows = rows[np.isin(rows, again)]
         place = np.searchsorted(again, rows)
         read[entity] = rows, states[place], values[place]
     return Shot(second.begin, second.end, read)

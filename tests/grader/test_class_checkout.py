@@ -123,15 +123,17 @@ def test_the_cap_counts_only_broken_safety_rules() -> None:
 
 
 def test_what_is_void_has_no_points() -> None:
-    """A void run, and a phase that could not be judged beside one that fails: void, with the reason and what to do."""
+    """A void run is void, with the reason and what to do. A proven fail beside a void phase is unfinished."""
     report = reported(right()) | {"verdict": "void", "why": "the machine was too busy", "score": None}
     found = result(report, 6, KEY)
     assert (found["status"], found["checks"], earned(found, ALL, Rubric({}))) == ("void", [], None)
     assert found["why"] == "the machine was too busy; run the same command again, on an idle machine"
     report = wrong("duplicates")
     report["phases"]["load"]["verdict"] = "void"
-    found = result(report, 6, KEY)
-    assert found["status"] == "void" and "too busy to judge load" in found["why"]
+    found = result(report | {"why": "the machine was too busy to judge load", "at_most": 40.0}, 6, KEY)
+    assert (found["status"], found["why"]) == ("unfinished", "the machine was too busy to judge load")
+    assert (outcomes(found)["load"], outcomes(found)["duplicates"]) == ("unreached", "fail")
+    assert earned(found, ALL, Rubric({})) is None
 
 
 def test_a_system_that_does_not_run_has_0_points() -> None:
