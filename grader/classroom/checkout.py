@@ -123,7 +123,8 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
         for v in report["violations"]
     ]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
-    why = f"The system did not run to the end: {report['why']}" if ended else report["why"]
+    why = f"The system did not run to the end: {report['why']}" if ended else ""
+    why = f"{report['why']}; run the same command again for the rest" if rest else why
     unsafe = any(one.rule in SAFETY for one in found)
     return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why), "unsafe": unsafe, "checks": checks}
 

@@ -25,7 +25,6 @@ _MEND = {
     "unreadable": "ask for the file, put it in place, and run `class` again",
     "ambiguous": "remove all but one, and run `class` again",
     "void": "run `class` again",
-    "unfinished": "run `class` again for the rest",
     "missing": "nothing was handed in, or under another id",
 }
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
@@ -84,10 +83,17 @@ class Out:
         """Return the points that an unfinished result has if all that was not judged turns out right; else None."""
         if found["status"] != UNFINISHED:
             return None
-        checks = [
-            {**one, "outcome": PASS if one["outcome"] == UNREACHED else one["outcome"]} for one in found["checks"]
-        ]
+        checks = [{**one, "outcome": PASS} if one["outcome"] == UNREACHED else one for one in found["checks"]]
         return self.earned({**found, "status": GRADED, "checks": checks}, rubric)
+
+    def limit(self, place: str, found: Found, rubric: Rubric) -> Decimal | None:
+        """Return the most points that the unfinished results of the same submission leave; None if there are none.
+
+        What they have proven also limits a later result by the same grader.
+        """
+        said = [*self.earlier.get(place, [])[self.run["lowered"].get(place, 0) :], found]
+        mine = (one for one in said if (one["submission"], one["grader"]) == (found["submission"], found["grader"]))
+        return min((most for one in mine if (most := self.at_most(one, rubric)) is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Row:
     penalty: Decimal = Decimal(0)
     adjusted: Sequence[tuple[Decimal, str]] = ()
     at_most: Decimal | None = None
-    """The points that an unfinished result can still have."""
+    """The most points that unfinished results leave."""
     kept: bool = False
     """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
 
@@ -150,16 +156,17 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
 def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
     found, kept = _counted(out.place(id), out, rubric)
     got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
+    most = out.limit(out.place(id), found, rubric)
+    got = got if got is None or most is None else min(got, most)
     adjusted = adjust.get((id, out.lab), ())
     if got is None or found["status"] != GRADED:
-        most = out.at_most(found, rubric)
         return Row(id, out.lab, found, got, of, adjusted=adjusted, at_most=most, kept=kept)
     days = course.days(id, out.lab, time_of(out, id))
     free = min(days or 0, left.setdefault(id, course.free_days))
     if (days or 0) - free > course.most_days:
         free = 0  # they would not help
     left[id] -= free
-    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, kept=kept)
+    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, most, kept)
 
 
 def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:

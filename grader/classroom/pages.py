@@ -116,7 +116,7 @@ def _verdict(row: Row, cap: str, again: str) -> str:
     lead = []
     if row.status == UNFINISHED:
         lead.append(f"<h2>A rule was broken: at most {number(row.at_most)} of {number(row.of)} points</h2>")
-        lead.append(f"<p>The rest was not judged: {safe(row.found['why'], _LONG)}. It will be run again.</p>")
+        lead.append("<p>The machine could not judge the rest. It will be run again.</p>")
     elif row.status != GRADED:
         lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
     else:
@@ -126,6 +126,9 @@ def _verdict(row: Row, cap: str, again: str) -> str:
         lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
         if row.found.get("unsafe"):
             lead.append(f"<p>Money or stock was wrong, which limits the points to {safe(cap)}.</p>")
+        if row.at_most is not None:
+            said = "An earlier run broke a rule before it could be finished"
+            lead.append(f"<p>{said}, which limits the points to {number(row.at_most)}.</p>")
         if row.late_days:
             free = f", {row.free_days} of them free" if row.free_days else ""
             late = f"{counted(row.late_days, 'late day')}{free}"

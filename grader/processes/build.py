@@ -84,8 +84,8 @@ class Built:
 def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
     """Build the submission unless the result is cached.
 
-    Raises SubmissionError if the build fails, VoidError if this machine does not have the submission's Python, and
-    UsageError if the cache folder cannot be created.
+    Raises SubmissionError if the build fails or this machine does not have the submission's Python, and UsageError if
+    the cache folder cannot be created.
     """
     if submission.folder is None:
         raise ValueError("a system at --url cannot be built")

@@ -11,7 +11,7 @@ import shlex
 from glob import glob
 from pathlib import Path
 
-from ..errors import VoidError
+from ..errors import SubmissionError
 from ..sandbox import Programs
 
 GATEWAY = Path(__file__).resolve().parent / "gateway.py"
@@ -34,11 +34,11 @@ def find(asked: str) -> Path:
     Links are followed, because only the folder of the Python itself can be read in the sandbox. The exception is a path
     in a virtual environment, which keeps its packages.
 
-    Raises VoidError if this machine does not have it.
+    Raises SubmissionError if this machine does not have it.
     """
     if asked.startswith("/"):
         if _library(Path(asked)) is None:
-            raise VoidError(
+            raise SubmissionError(
                 f"checkout.toml, python: {asked!r} is not a Python on this machine; write the path of its program, "
                 'such as "/usr/bin/python3", or a version, such as "3.12"'
             )
@@ -46,7 +46,7 @@ def find(asked: str) -> Path:
     there = {path.name.removeprefix("python"): path.resolve() for path in reversed(_all())}
     if asked not in there:
         known = ", ".join(sorted(there, key=lambda version: int(version[2:]))) or "none"
-        raise VoidError(
+        raise SubmissionError(
             f"checkout.toml, python: this machine has no Python {asked}; it has {known}. Install Python {asked}, or "
             "write one of these versions or the path of another Python"
         )

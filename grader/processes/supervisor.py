@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ..errors import SubmissionError, VoidError
+from ..errors import SubmissionError
 from ..sandbox import Command, Sandbox, Tree
 from ..submission import Process, Submission
 from ..submission.places import Places
@@ -100,13 +100,16 @@ class Supervisor:
     def start_all(self) -> None:
         """Start all services in order, each one when the previous one is ready.
 
-        Raises SubmissionError if a service does not become ready, or if an earlier one uses its port. Raises VoidError
-        if another program uses a port.
+        Raises SubmissionError if a service does not become ready, or if another program or an earlier service uses its
+        port.
         """
         for name, service in self._services.items():
             if service.process.port and self._scout.knock(self._target(name), 0.2):
                 port = service.process.port
-                raise VoidError(f"another program uses port {port}, which {name} needs; stop that program")
+                raise SubmissionError(
+                    f"{name}: another program on this machine uses port {port}; remove port from checkout.toml, and "
+                    "write {port} in the command, so that the grader chooses a free one"
+                )
         for name, service in self._services.items():
             if service.process.port and self._scout.knock(self._target(name), 0.2):
                 raise SubmissionError(

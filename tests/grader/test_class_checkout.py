@@ -30,7 +30,7 @@ from grader.record import Record
 from grader.report.as_json import content
 from grader.sandbox import Tier
 from grader.submission import read_submission
-from grader.terms import SAFETY, Entity
+from grader.terms import JUDGED, SAFETY, Entity
 from grader.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +52,13 @@ def reported(record: Record) -> Report:
     return found
 
 
-def wrong(phase: str) -> Report:
-    """The report of a run in which the second order of a phase was charged twice."""
+def wrong(phase: str, failure: dict[str, str] | None = None) -> Report:
+    """The report of a run in which the second order of a phase was charged twice. ``failure``: what ended it then."""
     record = right()
+    if failure:
+        record.about["failure"] = failure
+        for later in JUDGED[JUDGED.index(phase) + 1 :]:
+            del record.phases[later]
     user = int(record.orders["user"][np_row(record, phase)])
     cost = int(record.orders["cost"][np_row(record, phase)])
     value(record, shots(record, phase), Entity.USER, user, lambda credit: credit - cost)
@@ -131,7 +135,8 @@ def test_what_is_void_has_no_points() -> None:
     report = wrong("duplicates")
     report["phases"]["load"]["verdict"] = "void"
     found = result(report | {"why": "the machine was too busy to judge load", "at_most": 40.0}, 6, KEY)
-    assert (found["status"], found["why"]) == ("unfinished", "the machine was too busy to judge load")
+    why = "the machine was too busy to judge load; run the same command again for the rest"
+    assert (found["status"], found["why"]) == ("unfinished", why)
     assert (outcomes(found)["load"], outcomes(found)["duplicates"]) == ("unreached", "fail")
     assert earned(found, ALL, Rubric({})) is None
 
@@ -346,6 +351,28 @@ def test_a_void_team_is_named_and_tried_again(teacher: Teacher, tmp_path: Path, 
     runs.reports["blue"] = wrong("load")
     assert teacher.grade(tmp_path / "subs") == 1
     assert runs.taken() == [("blue", "quick")] and teacher.column("score")["s0003"] == "40"
+
+
+def test_a_proven_fail_stays_until_the_rest_is_judged(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """A fail that the machine cut short: no points, at most N, run again. What it proved limits later results."""
+    subs, words = tmp_path / "subs", ("--roster", tmp_path / "roster.csv")
+    machine = {"kind": "void", "why": "the generator's process has exited with 1"}
+    runs.reports["blue"] = wrong("duplicates", machine)
+    assert teacher.grade(subs, *words) == 2
+    assert runs.taken() == [("blue", "quick"), ("red", "quick"), ("blue", "quick")]
+    row = next(row for row in teacher.table() if row["id"] == "s0003")
+    assert (row["status"], row["points"], row["score"]) == ("unfinished", "", "")
+    problems = {row["id"]: (row["status"], row["problem"], row["what_to_do"]) for row in teacher.table("problems.csv")}
+    said = f"fail, at most 40 points: blue: {machine['why']}"
+    assert problems["s0003"] == ("unfinished", said, "run the same command again for the rest")
+    page = (teacher.out / "submissions" / "blue" / "feedback-s0003.html").read_text()
+    assert "at most 40 of 85 points" in page and "charged 2 times, should be once" in page and "not reached" in page
+    runs.reports["blue"] = reported(right()) | {"verdict": "void", "why": "the machine was too busy"}
+    assert teacher.grade(subs) == 2 and teacher.column("status")["s0003"] == "unfinished"
+    runs.reports["blue"] = reported(right())
+    assert teacher.grade(subs) == 1 and teacher.column("score")["s0003"] == "40"
+    page = (teacher.out / "submissions" / "blue" / "feedback-s0003.html").read_text()
+    assert "An earlier run broke a rule before it could be finished, which limits the points to 40." in page
 
 
 def test_members_hand_in_and_get_their_page_back(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:

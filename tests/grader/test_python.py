@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from boxes import said, sandbox
 
-from grader.errors import VoidError
+from grader.errors import SubmissionError
 from grader.processes import prepare, python
 from grader.processes.python import find, programs_of
 from grader.submission import Submission
@@ -43,7 +43,7 @@ def test_a_version_is_found_the_newest_patch_first(only: Path) -> None:
     (only / "shims" / "python3.12").write_text("#!/bin/sh\n")
     (only / "shims" / "python3.12").chmod(0o755)
     assert find("3.12") == newest
-    with pytest.raises(VoidError, match=r"has no Python 3\.13; it has 3\.9, 3\.12\. Install Python 3\.13, or write"):
+    with pytest.raises(SubmissionError, match=r"has no Python 3\.13; it has 3\.9, 3\.12\. Install Python 3\.13"):
         find("3.13")
 
 
@@ -61,11 +61,11 @@ def test_a_link_is_followed_except_into_a_virtual_environment(only: Path) -> Non
 
 
 @pytest.mark.parametrize("path", ["/bin/sh", "/nowhere/bin/python3.12", "{submission}/python3.12"])
-def test_a_path_that_is_not_a_python_is_void(tmp_path: Path, path: str) -> None:
+def test_a_path_that_is_not_a_python_is_refused(tmp_path: Path, path: str) -> None:
     """The grader does not run the program to find out, because it could be the submission's own."""
     (tmp_path / "python3.12").write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     (tmp_path / "python3.12").chmod(0o755)
-    with pytest.raises(VoidError, match=r"python: .* is not a Python on this machine; write the path"):
+    with pytest.raises(SubmissionError, match=r"python: .* is not a Python on this machine; write the path"):
         find(path.replace("{submission}", str(tmp_path)))
     assert not (tmp_path / "ran").exists()
 
