@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from boxes import sandbox
 from records import SECOND, right, shots, snapshot, value
 
+from grader import session
 from grader.classroom.checkout import result
+from grader.errors import SubmissionError, VoidError
+from grader.processes import Supervisor
 from grader.record import Record, load, save
 from grader.report import summary, write
 from grader.report.as_json import content
-from grader.terms import JUDGED, Entity, Kind, State
+from grader.submission import Process, Submission
+from grader.terms import JUDGED, PHASES, Entity, Kind, Limits, State
 from grader.verdict import Judgement, judge
 from grader.verdict.violations import completed
+from grader.wire.client import Generator
 
 MACHINE = {"kind": "void", "why": "the generator's process has exited with 1"}
 GRADER = {"kind": "grader", "why": "the grader itself failed (KeyError: 'x')"}
@@ -241,3 +249,72 @@ def test_class_counts_a_busy_phase_beside_a_proven_one_as_the_report_does() -> N
     report = json.loads(json.dumps(content(record := wrong(busy(right(), "load"), "duplicates"), judge(record))))
     assert result(report, 6, KEY)["status"] == "unfinished"
     assert Decimal(str(report["at_most"])) == 40
+
+
+def _ran(monkeypatch: pytest.MonkeyPatch, out: Path, live: Any) -> tuple[Judgement, Record]:
+    """Run a session whose live part is ``live(record, ends)``, and judge what it has written."""
+    monkeypatch.setattr(session, "_live", lambda wish, record, scratch, say, ends: live(record, ends))
+    wish = session.Wish(Submission("team", None, {}), PHASES, Limits(), 1, 0, "checkout team", "quick")
+    session.run(wish, out, lambda step: None)
+    return write(out, out)[0], load(out)
+
+
+def _filled(record: Record, made: Record) -> None:
+    about = {**made.about, "failure": None}
+    del about["failure"]
+    record.about.update(about)
+    record.tables.update(made.tables)
+
+
+@pytest.mark.parametrize("proven", [True, False])
+def test_an_exception_of_the_grader_is_recorded_with_what_was_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proven: bool
+) -> None:
+    """The run is a fail if something was proven, and void otherwise. The record has the traceback."""
+    made = cut(wrong(right(), "duplicates") if proven else right(), "scarcity", GRADER)
+
+    def live(record: Record, ends: ExitStack) -> None:
+        _filled(record, made)
+        raise KeyError("half")
+
+    judgement, record = _ran(monkeypatch, tmp_path, live)
+    assert judgement.verdict == ("fail" if proven else "void") and len(judgement.violations) == proven
+    assert judgement.why == "the grader itself failed (KeyError: 'half'); tell its authors"
+    assert "raise KeyError" in record.about["failure"]["trace"]
+    assert judge(load(tmp_path)) == judgement
+
+
+def test_an_error_while_processes_are_ended_does_not_change_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything has been judged by then. The report lists the error."""
+
+    def fails() -> None:
+        raise VoidError("processes [7] have survived SIGKILL; restart the machine")
+
+    def live(record: Record, ends: ExitStack) -> None:
+        ends.callback(fails)
+        _filled(record, right())
+
+    judgement, record = _ran(monkeypatch, tmp_path, live)
+    assert judgement.verdict == "pass" and "failure" not in record.about
+    (said,) = [why for what, why in judgement.not_tested if what == "the end of all processes"]
+    assert said == "processes [7] have survived SIGKILL; restart the machine"
+
+
+def test_a_fixed_port_in_use_is_the_submissions_error(tmp_path: Path) -> None:
+    """The run fails with the sentence that mends it. A port that the grader chooses is never in use."""
+    (tmp_path / "scratch").mkdir()
+    generator, box = Generator(), sandbox(3, tmp_path)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            process = Process("shop", "other", ("sleep", "60"), port=port)
+            shop = Submission("team", tmp_path, {}, (process,))
+            services = Supervisor(shop, tmp_path, tmp_path / "scratch", box, generator, Limits(), lambda *note: None)
+            with pytest.raises(SubmissionError, match=rf"shop: another program .* port {port}; remove port from"):
+                services.start_all()
+            services.close()
+    finally:
+        generator.close()
+        box.close()
