@@ -9,6 +9,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from .explain import explanation
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
-from .report import write, write_void
+from .record import recorded
+from .report import compare, write, write_void
 from .session import SHARES, Wish, run
 from .statuses import FAILED, OK, VOID, Parser, status_of
 from .submission import Submission, read_submission
@@ -83,7 +85,12 @@ def _parser() -> Parser:
     grade.add_argument("--report", type=Path, metavar="DIR", help="folder for the record and the reports")
     grade.add_argument("--explain", action="store_true", help="print a description of each phase, and exit")
     again = commands.add_parser("replay", help="judge a recorded run again")
-    again.add_argument("folder", type=Path, help="the report folder of a run")
+    again.add_argument("folder", type=Path, nargs="+", metavar="DIR", help="the report folder of a run")
+    again.add_argument(
+        "--compare",
+        action="store_true",
+        help="write nothing; show what changes in the report.json of all runs below DIR",
+    )
     again.add_argument(
         "--report", type=Path, metavar="OUT", help="folder for the new reports (default: the same folder)"
     )
@@ -171,19 +178,45 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    if not given.folder.is_dir():
-        raise RecordError(f"{given.folder} is not a folder; give the report folder of a run")
-    out = given.report or given.folder
-    with _room(out):
-        try:
-            judgement, text = write(given.folder, out)
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
-            raise RecordError(
-                f"{given.folder}: the record is inconsistent ({said}); replay an unmodified record"
-            ) from error
+    for folder in given.folder:
+        if not folder.is_dir():
+            raise RecordError(f"{folder} is not a folder; give the report folder of a run")
+    if given.compare:
+        return _compare(given.folder)
+    if len(given.folder) > 1:
+        raise UsageError(f"replay takes one folder, not {len(given.folder)}; with --compare it takes several")
+    (folder,) = given.folder
+    out = given.report or folder
+    with _room(out), _consistent(folder):
+        judgement, text = write(folder, out)
     print(text)
     return _EXITS[judgement.verdict]
+
+
+def _compare(folders: list[Path]) -> int:
+    """Print what this grader would change in the reports of all records below some folders."""
+    records = [path for top in folders for path in recorded(top)]
+    if not records:
+        raise RecordError(f"{folders[0]} contains no record; give the report folder of a run, or a folder of `class`")
+    counts = Counter[str]()
+    for path in records:
+        with _consistent(path):
+            changes = compare(path)
+        state = "not graded before" if changes is None else "changed" if changes else "unchanged"
+        counts[state] += 1
+        print(f"{path}: {state}", *(f"  {line}" for line in changes or ()), sep="\n")
+    print(", ".join(f"{counts[state]} {state}" for state in sorted(counts)))
+    return FAILED if counts["changed"] else OK
+
+
+@contextlib.contextmanager
+def _consistent(folder: Path) -> Iterator[None]:
+    """Turn an error that only a changed record can cause into a RecordError."""
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise RecordError(f"{folder}: the record is inconsistent ({said}); replay an unmodified record") from error
 
 
 def _draft(given: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 `tables` defines the record in memory, to which a run appends. `folder` saves it to disk and loads it.
 """
 
-from .folder import VERSION, load, save
+from .folder import VERSION, load, recorded, save
 from .tables import Record, Shot, Table
 
-__all__ = ["VERSION", "Record", "Shot", "Table", "load", "save"]
+__all__ = ["VERSION", "Record", "Shot", "Table", "load", "recorded", "save"]

@@ -75,6 +75,12 @@ def load(folder: Path) -> Record:
     return Record(about, tables, exchanges, logs, cut)
 
 
+def recorded(top: Path) -> list[Path]:
+    """Return the folders at or below ``top`` that contain a record, sorted. Those of power cuts are left out."""
+    found = {path.parent for path in top.rglob("history.parquet")}
+    return sorted(path for path in found if path.name != POWER_CUT or path.parent not in found)
+
+
 def _read(folder: Path, name: str) -> Table:
     try:
         arrow = pq.read_table(folder / f"{name}.parquet")

@@ -1,0 +1,89 @@
+"""`replay --compare`: what a new grader changes in marks that were given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from records import right, shots, value
+
+from grader import cli
+from grader.record import Record, save
+from grader.report import write
+from grader.terms import Entity
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = {"kind": "void", "why": "the generator's process has exited with 1"}
+
+
+def loses() -> Record:
+    """A run in which the second user of duplicates was charged too much, and which the machine ended later."""
+    record = right()
+    user = int(np.flatnonzero(record.users["phase"] == 1)[1])
+    value(record, shots(record, "duplicates"), Entity.USER, user, lambda credit: credit - 10**6)
+    record.about["failure"] = MACHINE
+    return record
+
+
+def test_a_report_of_the_same_grader_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All records below the folders are compared: exit 0, and nothing is written. Those without a report are counted."""
+    for name in ("team/a", "team/b"):
+        save(right(), tmp_path / name)
+        write(tmp_path / name, tmp_path / name)
+    save(right(), tmp_path / "new")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert cli.main(["replay", "--compare", str(tmp_path / "team"), str(tmp_path / "new")]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(f"{tmp_path / 'new'}: not graded before\n1 not graded before, 2 unchanged\n")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_verdict_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict, the points, each phase and the violations, before and after: exit 1."""
+    save(loses(), tmp_path)
+    write(tmp_path, tmp_path)
+    report = json.loads((tmp_path / "report.json").read_text())
+    gone = {"rule": "leaked", "label": None, "order_id": None, "candidates": [], "phase": "scarcity", "detail": "x"}
+    report.update(verdict="void", at_most=None, violations=[gone])
+    report["phases"]["duplicates"]["verdict"] = "void"
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert cli.main(["replay", "--compare", str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [f"{tmp_path}: changed", "  verdict: void -> fail", "  at_most: none -> 40.0", lines[3]]
+    assert "  phase duplicates: void -> fail" in lines and "  no longer: leaked of scarcity" in lines
+    assert any(line.startswith("  new: charged_times of ") for line in lines) and lines[-1] == "1 changed"
+
+
+def test_reports_that_are_kept_with_the_records_are_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    """The records in labs/checkout keep the verdicts, points and violations that were given."""
+    assert cli.main(["replay", "--compare", str(ROOT / "labs" / "checkout" / "records")]) == 0
+    assert "2 unchanged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "report", "said"),
+    [
+        (["--compare", "."], None, ". contains no record; give the report folder of a run"),
+        (["--compare", "run"], "{", "run/report.json is not JSON"),
+        (["--compare", "run"], '{"verdict": "pass"}', "run: the record is inconsistent (KeyError: 'phases')"),
+        (["run", "run"], None, "replay takes one folder, not 2; with --compare it takes several"),
+    ],
+)
+def test_what_cannot_be_compared(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    report: str | None,
+    said: str,
+) -> None:
+    """No record, a damaged report, and several folders without --compare: exit 64 with the reason."""
+    monkeypatch.chdir(tmp_path)
+    if "run" in words:
+        save(right(), Path("run"))
+    if report is not None:
+        Path("run", "report.json").write_text(report)
+    assert cli.main(["replay", *words]) == 64
+    assert said in capsys.readouterr().err
