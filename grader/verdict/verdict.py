@@ -109,7 +109,8 @@ def judge(record: Record) -> Judgement:
         why, points = phases["duplicates"].why, nothing(record)
     elif verdict != "void":
         rate = speed["sustained_per_s"] if speed else 0
-        points = score(record, verdicts, numbers_of, broken, rate)
+        # Without the last snapshot, which a failure precedes, a late change would go unnoticed.
+        points = score(record, verdicts, numbers_of, broken, rate) if not failure else None
         if points is None and verdict == "fail" and set(JUDGED) <= set(asked):
             most = at_most(record, verdicts, numbers_of, broken, rate)
     cut = powercut(record)

@@ -28,7 +28,7 @@ def loses() -> Record:
 
 
 def test_a_report_of_the_same_grader_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All records below the folders are compared: exit 0, and nothing is written. Those without a report are counted."""
+    """All records below the folders are compared: exit 0, nothing is written. Those without a report are counted."""
     for name in ("team/a", "team/b"):
         save(right(), tmp_path / name)
         write(tmp_path / name, tmp_path / name)
