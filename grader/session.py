@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import signal
 import sys
-import tempfile
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from .errors import SubmissionError, VoidError
+from .folders import temporary
 from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
@@ -101,8 +100,7 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
     record.about.update(_about(wish))
     # The signal handlers are restored last, so that no signal interrupts the cleanup.
     with _ended_by_signals(), contextlib.ExitStack() as ends:
-        scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
-        ends.callback(shutil.rmtree, scratch, ignore_errors=True)
+        scratch = ends.enter_context(temporary("checkout-grader-"))
         try:
             if wish.broken:
                 raise SubmissionError(wish.broken)
