@@ -38,7 +38,7 @@ def content_hash(folder: Path) -> str:
 
     Raises SubmissionError if a file cannot be copied.
     """
-    digest, total, count = hashlib.sha256(), 0, -1  # the folder itself does not count
+    digest, total, count = hashlib.sha256(), 0, [0, -1]  # files, and folders in the submission
     for level in walk(folder, _closed):
         level.folders = sorted((one for one in level.folders if one.name not in _SKIP), key=lambda one: one.name)
         names = sorted(one.name for one in level.others)
@@ -49,10 +49,11 @@ def content_hash(folder: Path) -> str:
                 raise SubmissionError(f"{why}; remove it")
             path, name = folder / inside, shown(inside)
             about = path.lstat()
-            total, count = total + about.st_size * stat.S_ISREG(about.st_mode), count + 1
-            if total > MOST_BYTES or count > MOST_FILES:
+            total += about.st_size * stat.S_ISREG(about.st_mode)
+            count[stat.S_ISDIR(about.st_mode)] += 1
+            if total > MOST_BYTES or max(count) > MOST_FILES:
                 raise SubmissionError(
-                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files and folders "
+                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files or folders "
                     f"(exceeded at {name}); remove data files"
                 )
             if stat.S_ISLNK(about.st_mode):

@@ -21,7 +21,7 @@ from ..folders import shown
 from .reading import FILE
 
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
-"""The maximum size of a submission, both packed and unpacked, and its maximum number of files and folders."""
+"""The maximum size of a submission, both packed and unpacked, and the maximum number of files, and of folders."""
 MOST_PARTS, LONGEST, LONGEST_NAME = 100, 3_000, 255
 """The maximum number of parts of a path in a submission, its maximum length, and that of a part, in bytes."""
 _LITTER = ("__MACOSX", ".DS_Store")
@@ -35,10 +35,10 @@ class _Room:
     """Counts down the bytes and files that an archive may still contain."""
 
     def __init__(self, most_bytes: int, most_files: int) -> None:
-        self.bytes, self.files = most_bytes, most_files
-        self.folders: set[Path] = set()
-        """The folders that have been made."""
-        self._said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files; leave out data files"
+        self.bytes, self.files, self._most_folders = most_bytes, most_files, most_files
+        self._folders: set[Path] = set()
+        said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files or folders"
+        self._said = f"{said}; leave out data files"
 
     def take(self, size: int, files: int = 0) -> None:
         """Count bytes and files. Raises SubmissionError if there are too many."""
@@ -46,6 +46,14 @@ class _Room:
         self.files -= files
         if self.bytes < 0 or self.files < 0:
             raise SubmissionError(self._said)
+
+    def folder(self, place: Path) -> None:
+        """Make a folder unless it has been made. Raises SubmissionError if there are too many."""
+        if place not in self._folders:
+            self._folders.add(place)
+            if len(self._folders) > self._most_folders:
+                raise SubmissionError(self._said)
+            place.mkdir()
 
 
 class _Counted:
@@ -93,7 +101,9 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
 
 
 def _place(name: str, folder: Path, room: _Room) -> Path:
-    """Return the path of a member in the folder. Raises SubmissionError if it is outside the folder."""
+    """Return the path of a member in the folder, and make the folders above it. Raises SubmissionError if the path is
+    outside the folder or too long.
+    """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]:
         raise SubmissionError(f"{shown(name)!r} leads out of the archive; pack the folder itself")
@@ -103,9 +113,7 @@ def _place(name: str, folder: Path, room: _Room) -> Path:
     place = folder
     for part in parts[:-1]:
         place /= part
-        if place not in room.folders:
-            room.take(0, 1)
-            _make(place, room)
+        room.folder(place)
     return folder.joinpath(*parts)
 
 
@@ -120,12 +128,6 @@ def too_long(path: str) -> str:
         if found > most:
             return f"the path {shown(path)!r} has {found:,} {what}; the limit is {most:,}"
     return ""
-
-
-def _make(place: Path, room: _Room) -> None:
-    if place not in room.folders:
-        place.mkdir()
-        room.folders.add(place)
 
 
 def _write(name: str, place: Path, mode: int, read: Callable[[int], bytes], room: _Room | None) -> None:
@@ -146,7 +148,7 @@ def _zip(path: Path, folder: Path, room: _Room) -> None:
             name, mode = member.filename, member.external_attr >> 16
             place = _place(name, folder, room)
             if member.is_dir():
-                _make(place, room)
+                room.folder(place)
                 continue
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise SubmissionError(f"{name!r} is neither a file nor a folder; pack the file itself")
@@ -167,7 +169,7 @@ def _tar(path: Path, folder: Path, room: _Room) -> None:
             for member in packed:
                 place = _place(member.name, folder, room)
                 if member.isdir():
-                    _make(place, room)
+                    room.folder(place)
                     continue
                 content = packed.extractfile(member) if member.isreg() and not member.issparse() else None
                 if content is None:
