@@ -16,6 +16,7 @@ from pathlib import Path
 from .draft import draft
 from .errors import RecordError, SubmissionError, UsageError
 from .explain import explanation
+from .folders import temporary
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
@@ -161,8 +162,8 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         return OK
     if sys.platform != "linux":
         raise UsageError("the grader runs only on Linux, because it needs epoll and /proc; on Windows, use WSL")
-    with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
-        wish = _wish(given, words, Path(scratch))
+    with temporary("checkout-unpacked-") as scratch:
+        wish = _wish(given, words, scratch)
         share = sum(SHARES[phase] for phase in wish.phases)
         usual = (wish.limits.budget + WAITS) * share + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import signal
 import sys
-import tempfile
 import tomllib
 import traceback
 import uuid
@@ -19,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from .errors import SubmissionError, UsageError, VoidError
+from .folders import temporary
 from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
@@ -101,11 +100,9 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
     record = Record()
     record.about.update(_about(wish))
     # The signal handlers are restored last, so that no signal interrupts the cleanup.
-    with _ended_by_signals():
-        scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
+    with _ended_by_signals(), temporary("checkout-grader-") as scratch:
         try:
             with contextlib.ExitStack() as ends:
-                ends.callback(shutil.rmtree, scratch, ignore_errors=True)
                 try:
                     if wish.broken:
                         raise SubmissionError(wish.broken)
@@ -116,6 +113,8 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
                     record.about["failure"] = failure_of(error)
         except UsageError:
             raise
+        except SubmissionError as error:  # its processes cannot be ended
+            record.about.setdefault("failure", failure_of(error))
         except Exception as error:  # of the cleanup, which comes after everything that is judged
             left = ("the end of all processes", failure_of(error)["why"])
             record.about.setdefault("untested", []).append(left)

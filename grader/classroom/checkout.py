@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError
+from ..folders import ignore, paths
 from ..lab.judge import PASS
 from ..report import write
 from ..report.causes import cause_of
@@ -50,7 +51,7 @@ def system(files: Files, scratch: Path) -> Path:
     tops = [_opened(path, scratch) for _, path in files]
     found = _systems(tops)
     if not found:
-        packed = [path for top in tops if top.is_dir() for path in sorted(top.rglob("*")) if path.suffix in ARCHIVES]
+        packed = [path for path in _inside(tops) if path.suffix in ARCHIVES]
         found = _systems([_opened(packed[0], scratch)]) if len(packed) == 1 else []
     if len(found) > 1:
         said = ", ".join(sorted(path.name for path in found))
@@ -72,8 +73,12 @@ def _opened(path: Path, scratch: Path) -> Path:
 
 def _systems(tops: list[Path]) -> list[Path]:
     """Return the outermost folders with a checkout.toml."""
-    found = [path.parent for top in tops if top.is_dir() for path in sorted(top.rglob(FILE))]
+    found = [path.parent for path in _inside(tops) if path.name == FILE]
     return [path for path in found if not any(other in path.parents for other in found)]
+
+
+def _inside(tops: list[Path]) -> list[Path]:
+    return [top / path for top in tops if top.is_dir() for path in paths(top, failed=ignore)]
 
 
 def grade(task: Mapping[str, Any], scratch: Path) -> Found:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
-import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from ..errors import SubmissionError, VoidError
+from ..folders import ignore, shown, walk
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
 from ..lab.judge import PASS, TIMEOUT, Result, judge
 from ..sandbox import LAB, Tier, make
-from ..submission.archive import unpack
+from ..submission.archive import too_long, unpack
 from ..worker import NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 
@@ -168,13 +167,18 @@ def _all(files: Files, scratch: Path) -> list[tuple[PurePosixPath, Path]]:
 
 
 def _inside(top: Path) -> Iterator[tuple[PurePosixPath, Path]]:
-    for folder, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if name not in _LITTER and not name.startswith("."))
-        for name in [*names, *sorted(files)]:
-            path = Path(folder, name)
-            mode = path.lstat().st_mode
-            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-                said = f"{name!r} is neither a file nor a folder"
-                raise SubmissionError(f"{said}; hand in the file itself")
-            if stat.S_ISREG(mode) and not name.startswith("."):
-                yield PurePosixPath(path.relative_to(top).as_posix()), path
+    for level in walk(top, ignore):
+        level.folders = sorted((one for one in level.folders if _counts(one.name)), key=lambda one: one.name)
+        for entry in sorted(level.others, key=lambda one: one.name):
+            if not _counts(entry.name):
+                continue
+            path = level.path(entry.name)
+            if why := too_long(path):
+                raise SubmissionError(f"{why}; hand in the file itself")
+            if not entry.is_file(follow_symlinks=False):
+                raise SubmissionError(f"{shown(entry.name)!r} is neither a file nor a folder; hand in the file itself")
+            yield PurePosixPath(path), top / path
+
+
+def _counts(name: str) -> bool:
+    return name not in _LITTER and not name.startswith(".")

@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from ..folders import discard
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from grader.classroom.pool import serve; serve()"
@@ -108,7 +109,7 @@ def serve() -> None:
         found = one(files, read_bundle(Path(task["bundle"])), task["key"], Tier(**task["tier"]), place)
         names = [name for name in os.listdir(place / "submission") if found["status"] == GRADED]
     sources = {name: (place / "submission" / name).read_text("utf-8") for name in names}
-    shutil.rmtree(place, ignore_errors=True)
+    discard(place)
     with answer:
         json.dump({"found": found, "sources": sources}, answer)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, VoidError
+from ..folders import ignore, walk
 
 VERSION = 1
 GRADED, UNREADABLE, AMBIGUOUS, VOID, MISSING = "graded", "unreadable", "ambiguous", "void", "missing"
@@ -48,13 +49,25 @@ def hash_of(handed: Sequence[tuple[str, Path]]) -> str:
     """Return a hash of what was handed in: the names and contents of all files."""
     digest = hashlib.sha256()
     for name, top in sorted(handed):
-        inside = (os.path.join(folder, file) for folder, _, files in os.walk(top) for file in files)
-        for path in sorted(inside) if top.is_dir() else [str(top)]:
-            digest.update(f"{name}/{os.path.relpath(path, top)}\0".encode("utf-8", "surrogateescape"))
-            if os.path.isfile(path) and not os.path.islink(path):
-                with open(path, "rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
+        for path, content in sorted(_contents(top).items()):
+            digest.update(os.fsencode(f"{name}/{path}\0") + content)
     return digest.hexdigest()
+
+
+def _contents(top: Path) -> dict[str, bytes]:
+    """Return a hash of each file in a folder, or of the file itself, by its path. The hash of anything else is b""."""
+    if not top.is_dir():
+        return {".": _digest(str(top), None) if top.is_file() and not top.is_symlink() else b""}
+    return {
+        level.path(entry.name): _digest(entry.name, level.fd) if entry.is_file(follow_symlinks=False) else b""
+        for level in walk(top, ignore)
+        for entry in level.others
+    }
+
+
+def _digest(name: str, at: int | None) -> bytes:
+    with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=at), "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "") -> Found:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import uuid
@@ -17,6 +16,7 @@ from typing import Any
 
 from .. import statuses
 from ..errors import UsageError, VoidError
+from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
 from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
@@ -71,14 +71,11 @@ def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
     top = Path(tempfile.gettempdir())
     left = Path(run.get("scratch") or top / "none")
     if left.parent == top and left.name.startswith(_SCRATCH) and left.is_dir() and left.lstat().st_uid == os.geteuid():
-        shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=_SCRATCH))
-    made.chmod(0o711)
-    run["scratch"] = str(made)
-    try:
+        discard(left)
+    with temporary(_SCRATCH) as made:
+        made.chmod(0o711)
+        run["scratch"] = str(made)
         yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def best_tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 
+from ..folders import remove
 from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
@@ -48,4 +48,4 @@ def _forget(out: Out) -> None:
     write(out.folder / RUN, as_json(out.run))
     for place in (out.folder / "sources").glob("*"):
         if place.name not in out.newest:
-            shutil.rmtree(place)
+            remove(place)

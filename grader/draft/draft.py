@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..errors import VoidError
+from ..folders import paths
 from ..processes.python import find
 from ..submission.model import SERVICES
 from . import dockerfile, images, nginx, toml
@@ -341,4 +342,4 @@ def _inside(text: str, folders: dict[str, str]) -> str:
 
 
 def _files(place: Path) -> list[Path]:
-    return sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    return sorted(path for path in map(place.joinpath, paths(place)) if path.is_file()) if place.is_dir() else [place]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from ..folders import ignore, paths
 
 _SKIP = {".git", ".venv", "venv", "node_modules", "__pycache__", "test", "tests"}
 _SOURCES = (".py", ".js", ".ts", ".go", ".java", ".kt", ".rs", ".properties", ".sh")
@@ -32,6 +33,4 @@ def hard_coded(folder: Path, contexts: list[str], hosts: Mapping[str, str]) -> l
 
 def _sources(folder: Path) -> Iterator[Path]:
     """Return the source files below a folder, without packages and tests."""
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(set(folders) - _SKIP)
-        yield from (Path(root, name) for name in sorted(files) if name.endswith(_SOURCES))
+    return (folder / path for path in paths(folder, _SKIP, ignore) if path.endswith(_SOURCES))

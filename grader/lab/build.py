@@ -10,7 +10,6 @@ proof.json     what each wrong solution answers
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import nbformat
 
 from ..errors import UsageError
+from ..folders import temporary
 from ..student.files import FILES
 from .bundle import digest
 from .fields import HAND_IN, TOTAL
@@ -42,19 +42,19 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
     """
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / PROOF).is_file())):
         raise UsageError(f"{out} is not an earlier build, and is not overwritten; choose another folder with --out")
-    with tempfile.TemporaryDirectory(prefix="lab-") as work:
+    with temporary("lab-") as work:
         say("master")
-        master = read(lab, Path(work), secret)
+        master = read(lab, work, secret)
         _none(disagreements(master))
         prose = "\n".join(cell.source for cell in student_notebook(master.notebook).cells)
         _none(leaks(master, {**student(master), "lab.ipynb": prose}))
-        proof = prove(master, Path(work) / "checks.py", say)
+        proof = prove(master, work / "checks.py", say)
         _none(proof.problems)
         grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
         files, bundle = {**student(master, proof.known), **grader}, bundled(master, proof)
         teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
         say("notebook")
-        _try_notebook(master, files, Path(work) / "notebook")
+        _try_notebook(master, files, work / "notebook")
         with whole(out) as made:
             write_files(made / "student", files)
             write_files(made / "solution", teachers)
@@ -136,8 +136,8 @@ def write_files(folder: Path, files: dict[str, str]) -> None:
 def whole(out: Path) -> Iterator[Path]:
     """Yield a folder that becomes ``out`` at the end of the block. After an error, ``out`` is as it was before."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside:
-        made, old = Path(beside) / "new", Path(beside) / "old"
+    with temporary(f".{out.name}-", out.parent) as beside:
+        made, old = beside / "new", beside / "old"
         made.mkdir()
         yield made
         if out.exists():

@@ -11,6 +11,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from ..errors import UsageError
+from ..folders import paths
 from .build import GRADER, whole, write_files
 
 START, TASKS, TEACHERS = "start", "lab.md", "\n## For teachers\n"
@@ -29,8 +30,8 @@ def hand_out(lab: Path, out: Path) -> None:
     """
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "student" / START).is_dir())):
         raise UsageError(f"{out} is not an earlier build, and is not overwritten; choose another folder with --out")
-    sources = sorted(path for path in (lab / START).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    files = {path.relative_to(lab).as_posix(): path.read_text(encoding="utf-8") for path in sources}
+    sources = [f"{START}/{path}" for path in paths(lab / START, ("__pycache__",))]
+    files = {path: (lab / path).read_text(encoding="utf-8") for path in sources}
     assignment = (GRADER.parent / "docs" / "assignment.md").read_text(encoding="utf-8")
     files["README.md"] = _linked((lab / TASKS).read_text(encoding="utf-8"))
     files["assignment.md"] = _linked(assignment.partition(TEACHERS)[0].rstrip() + "\n")

@@ -6,7 +6,6 @@ All code runs as it does when a class is graded: in a sandbox, judged by `judge`
 from __future__ import annotations
 
 import math
-import tempfile
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import GraderError
+from ..folders import temporary
 from ..sandbox import LAB, choose
 from ..worker import Worker
 from .fields import HAND_IN
@@ -78,8 +78,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
 
 def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]:
     """Yield a worker for each text of solution.py. Each ends when the next one is asked for."""
-    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as made:
-        tmp = Path(made)
+    with temporary("lab-") as tmp:
         tmp.chmod(0o755)
         code, scratch = tmp / "code", tmp / "scratch"
         code.mkdir()

@@ -6,12 +6,12 @@ RLIMIT_AS is not suitable, because it would kill a JVM, which reserves address s
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import SubmissionError
+from ..folders import measure
 from ..sandbox.tree import read_proc
 
 EVERY = 1.0
@@ -28,19 +28,6 @@ def memory(pids: set[int]) -> int:
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:")) * 1024
     return total
-
-
-def disk(folder: Path) -> tuple[int, int]:
-    """Return the bytes on disk and the number of files below a folder. Does not follow links."""
-    total = files = 0
-    for root, folders, names in os.walk(folder):
-        files += len(names) + len(folders)
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(root, name)).st_blocks * 512
-            except OSError:
-                continue  # the file has been removed
-    return total, files
 
 
 class Bounds:
@@ -71,7 +58,7 @@ class Bounds:
             raise SubmissionError(
                 f"{self._who[0]} {taken >> 20:,} MiB of memory; the limit is {self._most_memory >> 20:,} MiB"
             )
-        size, files = (sum(found) for found in zip(*map(disk, self._places), strict=True))
+        size, files = (sum(found) for found in zip(*map(measure, self._places), strict=True))
         if size > self._most_disk:
             raise SubmissionError(f"{self._who[1]} {size >> 20:,} MiB; the limit is {self._most_disk >> 20:,} MiB")
         if files > self._most_files:

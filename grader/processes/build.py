@@ -12,8 +12,8 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
-import tempfile
 import time
 import uuid
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..errors import SubmissionError, UsageError, VoidError
+from ..folders import copy, remove, shown, temporary, walk
 from ..sandbox import Command, Locked, Plain, Programs
 from ..submission import Submission
-from ..submission.archive import MOST_BYTES, MOST_FILES
+from ..submission.archive import MOST_BYTES, MOST_FILES, too_long
 from ..terms import Limits
 from .bounds import EVERY, Bounds
 from .logs import Logs
@@ -37,38 +38,51 @@ def content_hash(folder: Path) -> str:
 
     Raises SubmissionError if a file cannot be copied.
     """
-    digest, total, count = hashlib.sha256(), 0, 0
-    for root, folders, files in os.walk(folder, onerror=_closed):
-        folders[:] = sorted(set(folders) - _SKIP)
-        for name in sorted(files + [name for name in folders if Path(root, name).is_symlink()]):
-            path = Path(root, name)
-            inside = str(path.relative_to(folder))
-            if path.is_symlink():
-                leads = os.readlink(path)
-                if leads.startswith("/") or not path.resolve().is_relative_to(folder.resolve()):
-                    raise SubmissionError(f"{inside} links outside the submission; replace the link with the file")
-                digest.update(f"{inside}\0{leads}\0".encode())
-                continue
-            if not path.is_file():
-                raise SubmissionError(f"{inside} is neither a file nor a folder; remove it")
-            total, count = total + path.stat().st_size, count + 1
-            if total > MOST_BYTES or count > MOST_FILES:
+    digest, total, count = hashlib.sha256(), 0, [0, -1]  # files, and folders in the submission
+    for level in walk(folder, _closed):
+        level.folders = sorted((one for one in level.folders if one.name not in _SKIP), key=lambda one: one.name)
+        names = sorted(one.name for one in level.others)
+        if not _SKIP.isdisjoint(names):  # such as a link to a virtual environment
+            names = [name for name in names if name not in _SKIP or not os.path.isdir(folder / level.path(name))]
+        for inside in (level.path(), *map(level.path, names)):
+            if why := too_long(inside):
+                raise SubmissionError(f"{why}; remove it")
+            path, name = folder / inside, shown(inside)
+            about = path.lstat()
+            total += about.st_size * stat.S_ISREG(about.st_mode)
+            count[stat.S_ISDIR(about.st_mode)] += 1
+            if total > MOST_BYTES or max(count) > MOST_FILES:
                 raise SubmissionError(
-                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files "
-                    f"(exceeded at {inside}); remove data files"
+                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files or folders "
+                    f"(exceeded at {name}); remove data files"
                 )
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                _closed(error)
-            mode = path.stat().st_mode & 0o111
-            digest.update(f"{inside}\0{mode}\0{len(content)}\0".encode() + content)
+            if stat.S_ISLNK(about.st_mode):
+                leads = os.readlink(path)
+                if leads.startswith("/") or not _end(path, name).is_relative_to(folder.resolve()):
+                    raise SubmissionError(f"{name} links outside the submission; replace the link with the file")
+                digest.update(os.fsencode(f"{inside}\0{leads}\0"))
+            elif stat.S_ISREG(about.st_mode):
+                try:
+                    content = path.read_bytes()
+                except OSError as error:
+                    _closed(error)
+                digest.update(os.fsencode(f"{inside}\0{about.st_mode & 0o111}\0{len(content)}\0") + content)
+            elif not stat.S_ISDIR(about.st_mode):
+                raise SubmissionError(f"{name} is neither a file nor a folder; remove it")
     return digest.hexdigest()
+
+
+def _end(link: Path, name: str) -> Path:
+    """Return where a link ends. Raises SubmissionError for one that has no end."""
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError):  # RecursionError, too: a chain of many links
+        raise SubmissionError(f"{name} links to itself or to too many links; replace it with the file") from None
 
 
 def _closed(error: OSError) -> NoReturn:
     raise SubmissionError(
-        f"{error.filename} cannot be read ({error.strerror}); make it readable, or remove it"
+        f"{shown(error.filename)} cannot be read ({error.strerror}); make it readable, or remove it"
     ) from error
 
 
@@ -104,17 +118,17 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
     with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
-            shutil.rmtree(home, ignore_errors=True)
+            remove(home)
+            home.mkdir()
             # Links are copied as links, because the copy must contain only files that were checked.
-            skip = shutil.ignore_patterns(*_SKIP)
-            shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
+            copy(submission.folder, home / "submission", _SKIP)
             if python is not None:
                 wrap(python, home / "python")
             # The home is outside the cache, which may be inside a folder that only root can enter. All commands share
             # this home, so that a command can use what an earlier command installed.
-            with tempfile.TemporaryDirectory(prefix="checkout-build-", ignore_cleanup_errors=True) as own:
+            with temporary("checkout-build-") as own:
                 for command in submission.build:
-                    _run(command, home / "submission", Path(own), seconds, programs)
+                    _run(command, home / "submission", own, seconds, programs)
             _open_up(home / "submission")
             (home / "done").touch()
     return Built(home / "submission", mark, programs)
@@ -122,11 +136,10 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
 
 def _open_up(folder: Path) -> None:
     """Make all files and folders readable by the uid of the sandbox."""
-    for root, folders, files in os.walk(folder):
-        for name in (".", *folders, *files):
-            path = Path(root, name)
-            if not path.is_symlink():
-                path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
+    for level in walk(folder, rights=0o755):
+        for entry in level.others:
+            if not entry.is_symlink():
+                os.chmod(entry.name, stat.S_IMODE(entry.stat().st_mode) | 0o444, dir_fd=level.fd)
 
 
 def _sandbox(folder: Path, programs: Programs) -> Plain:
@@ -137,9 +150,10 @@ def _sandbox(folder: Path, programs: Programs) -> Plain:
     except VoidError:
         return Plain(run, programs)
     if locked.uid >= 0:
-        for root, folders, files in os.walk(folder):
-            for name in (".", *folders, *files):
-                os.chown(Path(root, name), locked.uid, locked.uid, follow_symlinks=False)
+        for level in walk(folder):
+            os.fchown(level.fd, locked.uid, locked.uid)
+            for entry in level.others:
+                os.chown(entry.name, locked.uid, locked.uid, dir_fd=level.fd, follow_symlinks=False)
     return locked
 
 

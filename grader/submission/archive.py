@@ -17,10 +17,13 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ..errors import SubmissionError
+from ..folders import shown
 from .reading import FILE
 
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
-"""The maximum size and number of files of a submission, both packed and unpacked."""
+"""The maximum size of a submission, both packed and unpacked, and the maximum number of files, and of folders."""
+MOST_PARTS, LONGEST, LONGEST_NAME = 100, 3_000, 255
+"""The maximum number of parts of a path in a submission, its maximum length, and that of a part, in bytes."""
 _LITTER = ("__MACOSX", ".DS_Store")
 """Entries that macOS adds to archives."""
 _PIECE = 1 << 20
@@ -32,8 +35,10 @@ class _Room:
     """Counts down the bytes and files that an archive may still contain."""
 
     def __init__(self, most_bytes: int, most_files: int) -> None:
-        self.bytes, self.files = most_bytes, most_files
-        self._said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files; leave out data files"
+        self.bytes, self.files, self._most_folders = most_bytes, most_files, most_files
+        self._folders: set[Path] = set()
+        said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files or folders"
+        self._said = f"{said}; leave out data files"
 
     def take(self, size: int, files: int = 0) -> None:
         """Count bytes and files. Raises SubmissionError if there are too many."""
@@ -41,6 +46,14 @@ class _Room:
         self.files -= files
         if self.bytes < 0 or self.files < 0:
             raise SubmissionError(self._said)
+
+    def folder(self, place: Path) -> None:
+        """Make a folder unless it has been made. Raises SubmissionError if there are too many."""
+        if place not in self._folders:
+            self._folders.add(place)
+            if len(self._folders) > self._most_folders:
+                raise SubmissionError(self._said)
+            place.mkdir()
 
 
 class _Counted:
@@ -88,16 +101,36 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
 
 
 def _place(name: str, folder: Path, room: _Room) -> Path:
-    """Return the path of a member in the folder. Raises SubmissionError if it is outside the folder."""
+    """Return the path of a member in the folder, and make the folders above it. Raises SubmissionError if the path is
+    outside the folder or too long.
+    """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]:
-        raise SubmissionError(f"{name!r} leads out of the archive; pack the folder itself")
+        raise SubmissionError(f"{shown(name)!r} leads out of the archive; pack the folder itself")
+    if why := too_long("/".join(parts)):
+        raise SubmissionError(f"{why}; pack the folder without it")
     room.take(0, 1)
+    place = folder
+    for part in parts[:-1]:
+        place /= part
+        room.folder(place)
     return folder.joinpath(*parts)
 
 
+def too_long(path: str) -> str:
+    """Return what is too long in a path of a submission, or ""."""
+    parts = os.fsencode(path).split(b"/")
+    for found, most, what in (
+        (len(parts), MOST_PARTS, "parts"),
+        (len(os.fsencode(path)), LONGEST, "bytes"),
+        (max(map(len, parts)), LONGEST_NAME, "bytes in one name"),
+    ):
+        if found > most:
+            return f"the path {shown(path)!r} has {found:,} {what}; the limit is {most:,}"
+    return ""
+
+
 def _write(name: str, place: Path, mode: int, read: Callable[[int], bytes], room: _Room | None) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755 if mode & 0o111 else 0o644)
     except FileExistsError:
@@ -115,7 +148,7 @@ def _zip(path: Path, folder: Path, room: _Room) -> None:
             name, mode = member.filename, member.external_attr >> 16
             place = _place(name, folder, room)
             if member.is_dir():
-                place.mkdir(parents=True, exist_ok=True)
+                room.folder(place)
                 continue
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise SubmissionError(f"{name!r} is neither a file nor a folder; pack the file itself")
@@ -136,7 +169,7 @@ def _tar(path: Path, folder: Path, room: _Room) -> None:
             for member in packed:
                 place = _place(member.name, folder, room)
                 if member.isdir():
-                    place.mkdir(parents=True, exist_ok=True)
+                    room.folder(place)
                     continue
                 content = packed.extractfile(member) if member.isreg() and not member.issparse() else None
                 if content is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import VoidError
-from ..processes.bounds import disk, memory
+from ..folders import measure, remove
+from ..processes.bounds import memory
 from ..processes.logs import Logs
 from ..sandbox import Command, Sandbox, Tier, Tree, adopt_orphans
 from ..sandbox.plain import LIMITS
@@ -70,9 +70,15 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *why: object) -> None:
-        self.restart()
-        self._logs.close()
+    def __exit__(self, kind: object, *why: object) -> None:
+        try:
+            self.restart()
+        except OSError as error:
+            if kind is None:
+                raise
+            print(f"note: {error}", file=sys.stderr)  # the first error counts
+        finally:
+            self._logs.close()
 
     @property
     def printed(self) -> str:
@@ -115,7 +121,7 @@ class Worker:
             self._process.wait()
             self._tree = self._process = None
             self._sandbox.renew()
-            shutil.rmtree(self._data, ignore_errors=True)  # the next process has another folder
+            remove(self._data)  # the next process has another folder
 
     def _start(self) -> None:
         self._starts += 1
@@ -159,7 +165,7 @@ class Worker:
             raise LateError(f"more than {_MOST_CPU} s of CPU time for all checks together")
         if memory(self._tree.pids(_RECENT)) > self._memory:
             raise OverError(f"more than {self._memory >> 20} MiB of memory")
-        size, files = disk(self._data)
+        size, files = measure(self._data)
         if size > _DISK or files > _FILES:
             raise OverError(f"more than {_DISK >> 20} MiB or {_FILES} files written")
 

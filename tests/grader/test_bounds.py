@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from grader import folders
 from grader.errors import SubmissionError
 from grader.processes.bounds import Bounds
+from grader.terms import Limits
 
 MIB = 1 << 20
 
@@ -47,3 +49,46 @@ def test_disk_and_files_are_bounded(tmp_path: Path) -> None:
         Bounds(set, data, MIB, 2 * MIB, 9).tick()
     with pytest.raises(SubmissionError, match=r"\{data\} contains 2 files; the limit is 1"):
         Bounds(set, data, MIB, 9 * MIB, 1).tick()
+
+
+def test_long_paths_are_within_the_bounds(tmp_path: Path) -> None:
+    """Files below 20 folders with names of 250 characters count, although the kernel does not accept their paths."""
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("n" * 250, dir_fd=at)
+        inner = os.open("n" * 250, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    for number in range(5):
+        file = os.open(f"{number}", os.O_CREAT | os.O_WRONLY, dir_fd=at)
+        os.write(file, os.urandom(MIB))
+        os.close(file)
+    os.close(at)
+    Bounds(set, tmp_path, MIB, 6 * MIB, 25).tick()
+    with pytest.raises(SubmissionError, match=r"\{data\} contains 5 MiB; the limit is 4 MiB"):
+        Bounds(set, tmp_path, MIB, 4 * MIB, 25).tick()
+    with pytest.raises(SubmissionError, match=r"\{data\} contains 25 files; the limit is 24"):
+        Bounds(set, tmp_path, MIB, 6 * MIB, 24).tick()
+
+
+@pytest.mark.slow
+def test_a_million_files_are_counted(tmp_path: Path) -> None:
+    """200,000 files and folders are allowed, and not one more. A million are counted, and none stays behind."""
+    data = tmp_path / "data"
+    data.mkdir()
+    made = 0
+    for folder in range(1_000):
+        (data / f"{folder}").mkdir()
+        for number in range(999):
+            (data / f"{folder}" / f"{number}").touch()
+        made += 1_000
+        if made == Limits.files:
+            Bounds(set, data, MIB, Limits.disk, Limits.files).tick()
+            (data / "more").touch()
+            with pytest.raises(SubmissionError, match="contains 200,001 files; the limit is 200,000"):
+                Bounds(set, data, MIB, Limits.disk, Limits.files).tick()
+            (data / "more").unlink()
+    with pytest.raises(SubmissionError, match="contains 1,000,000 files; the limit is 200,000"):
+        Bounds(set, data, MIB, Limits.disk, Limits.files).tick()
+    folders.remove(data)
+    assert os.listdir(tmp_path) == []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.classroom.results import hash_of
 from grader.errors import SubmissionError, UsageError
 from grader.processes import build, prepare
 from grader.sandbox import landlock
@@ -53,6 +54,83 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     team = submission(tmp_path / "team")
     os.mkfifo(tmp_path / "team" / "pipe")
     with pytest.raises(SubmissionError, match="pipe is neither a file nor a folder"):
+        prepare(team, tmp_path / "cache", 10)
+
+
+@pytest.mark.parametrize("links", [1, 1_500])
+def test_links_without_an_end_are_refused(tmp_path: Path, links: int) -> None:
+    """A link to itself, and 1,500 links in a row, are an error of the submission."""
+    team = submission(tmp_path / "team")
+    for number in range(links):
+        (tmp_path / "team" / f"link{number}").symlink_to(f"link{(number + 1) % links}")
+    with pytest.raises(SubmissionError, match="link0 links to itself or to too many links; replace it with the file"):
+        prepare(team, tmp_path / "cache", 10)
+
+
+def test_paths_of_a_submission_have_limits(tmp_path: Path) -> None:
+    """100 parts are copied. One more, or a path of more than 3,000 bytes, is refused with its beginning."""
+    for name, path, said in (
+        ("good", "a/" * 98 + "a/f", ""),
+        ("deep", "a/" * 99 + "a/f", "has 101 parts; the limit is 100; remove it"),
+        ("empty", "a/" * 99 + "a/a/", "has 101 parts; the limit is 100; remove it"),
+        ("long", f"{'n' * 250}/" * 12 + "f", "has 3,011 bytes; the limit is 3,000; remove it"),
+    ):
+        team = submission(tmp_path / name)
+        (tmp_path / name / path).parent.mkdir(parents=True)
+        if path.endswith("/"):
+            (tmp_path / name / path).mkdir()
+        else:
+            (tmp_path / name / path).touch()
+        if said:
+            with pytest.raises(SubmissionError, match=f"^the path '.*{said}$") as raised:
+                prepare(team, tmp_path / "cache", 10)
+            assert len(str(raised.value)) < 500
+        else:
+            assert (prepare(team, tmp_path / "cache", 10).folder / path).is_file()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_the_number_of_files_has_a_limit(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many files, or folders, as the limit are copied, and not one more. What is never copied does not count."""
+    monkeypatch.setattr(build, "MOST_FILES", 6)
+    team = submission(tmp_path / "team")  # with one file
+    (tmp_path / "team" / ".git" / "a" / "b").mkdir(parents=True)
+    for number in range(6 if kind == "folder" else 5):
+        path = tmp_path / "team" / f"n{number}"
+        path.mkdir() if kind == "folder" else path.touch()
+    prepare(team, tmp_path / "cache", 10)
+    path = tmp_path / "team" / "n6"
+    path.mkdir() if kind == "folder" else path.symlink_to("n0")
+    with pytest.raises(SubmissionError, match=r"bytes or 6 files or folders \(exceeded at n6\); remove data files"):
+        prepare(team, tmp_path / "cache", 10)
+
+
+def test_the_hash_of_a_submission_stays(tmp_path: Path) -> None:
+    """A folder has the hash that earlier versions of the grader gave it, so what they have stored stays valid."""
+    team = tmp_path / "team"
+    for name, content in {"app.py": "print(1)\n", "src/b/run.sh": "ls", "src/a.txt": "", "src.txt": "\u00e4"}.items():
+        (team / name).parent.mkdir(parents=True, exist_ok=True)
+        (team / name).write_text(content)
+    (team / "src" / "b" / "run.sh").chmod(0o755)
+    for skipped in (".git", "src/node_modules"):
+        (team / skipped).mkdir()
+        (team / skipped / "file").touch()
+    (team / "to-file").symlink_to("src/a.txt")
+    handed = hash_of([("solution", team), ("app.py", team / "app.py")])
+    assert handed == "93965e0bc1cd7e4d71c0dfb47f72aefec319358def419d7a8eff45b906aa4590"
+    (team / "src" / "to-folder").symlink_to("b")
+    (team / "src" / ".venv").symlink_to("/usr")
+    (team / "empty").mkdir()
+    assert build.content_hash(team) == "c7092096f0030942a39300229abc0850e463dccfaf6c1a16799697500cb42d3c"
+
+
+def test_names_that_are_not_text(tmp_path: Path) -> None:
+    """A name that is not UTF-8 is hashed and copied as it is, and named in errors."""
+    team, name = submission(tmp_path / "team"), os.fsdecode(b"n\xff")
+    (tmp_path / "team" / name).write_text("content")
+    assert (prepare(team, tmp_path / "cache", 10).folder / name).read_text() == "content"
+    os.mkfifo(tmp_path / "team" / f"{name}-pipe")
+    with pytest.raises(SubmissionError, match="n\ufffd-pipe is neither a file nor a folder"):
         prepare(team, tmp_path / "cache", 10)
 
 

@@ -91,6 +91,9 @@ BAD = {
     "s16-link": ("unreadable", "'solution.py' is neither a file nor a folder", "hand in the file itself"),
     "s17-many": ("unreadable", "more than 20,000,000 bytes or 500 files", "leave out data files"),
     "s18-notebooks": ("unreadable", "solution.py is missing; found: a.ipynb, b.ipynb", "hand in solution.py"),
+    "s19-many": ("unreadable", "more than 20,000,000 bytes or 500 files", "leave out data files"),
+    "s20-deep": ("unreadable", "has 101 parts", "hand in the file itself"),
+    "s21-nested": ("unreadable", "has 1,501 parts", "pack the folder without it"),
 }
 
 
@@ -105,12 +108,16 @@ def test_what_a_submission_can_be(teacher: Teacher, tmp_path: Path) -> None:
         packed.writestr("lab1/lab1/solution.py", RIGHT)
         packed.writestr("__MACOSX/lab1/lab1/solution.py", "\0")
         packed.writestr("__MACOSX/lab1/lab1/._solution.py", "\0")
+        for number in range(497):  # 500 files, and no more, are allowed
+            packed.writestr(f"lab1/{number}.txt", "")
     for name in ("a", "b"):
         (subs / "s04-two" / name).mkdir(parents=True)
         (subs / "s04-two" / name / "solution.py").write_text(f"{RIGHT}# {name}\n")
     (subs / "s05-corrupt.zip").write_bytes(b"PK\3\4 this is not a zip")
     (subs / "s06-latin" / "solution.py").write_bytes(b"# line\n'caf\xe9'\n")
     (subs / "s07-bom" / "solution.py").write_bytes(b"\xef\xbb\xbf" + RIGHT.encode())
+    for number in range(499):
+        (subs / "s07-bom" / f"{number}.txt").touch()
     (subs / "s08-syntax" / "solution.py").write_text("def double(x):\n    retrn x\n")
     _zip(subs / "s09-bomb.zip", **{"solution.py": b"0" * 30_000_000})
     _zip(subs / "s10-out.zip", **{"../solution.py": b"x"})
@@ -128,6 +135,11 @@ def test_what_a_submission_can_be(teacher: Teacher, tmp_path: Path) -> None:
     (subs / "s18-notebooks").mkdir()
     for name in ("a", "b"):
         (subs / "s18-notebooks" / f"{name}.ipynb").write_text("{}")
+    _zip(subs / "s19-many.zip", **{f"{number}.txt": b"" for number in range(501)})
+    for place, name in ((subs / "s20-deep" / ("a/" * 100), "more.py"), (subs / "s20-deep", "solution.py")):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(RIGHT)
+    _zip(subs / "s21-nested.zip", **{"solution.py": RIGHT.encode(), "a/" * 1_500 + "solution.py": b""})
 
     assert teacher.grade(subs) == 1
     status, problems = teacher.column("status"), {row["id"]: row for row in teacher.table("problems.csv")}
