@@ -70,11 +70,11 @@ def rules_table(judgement: Judgement) -> str:
 
 
 def groups(record: Record, judgement: Judgement) -> str:
-    """Return the groups of violations as HTML, largest first."""
+    """Return the groups of violations as HTML. The first one is that of the headline."""
     found: dict[tuple[str, str, str], list[Violation]] = {}
     for violation in judgement.violations:
         found.setdefault(pattern(violation), []).append(violation)
-    ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ordered = list(found.items())
     parts, seen, known = [], set(), faults(record)
     for (_, phase, _), members in ordered[:GROUPS]:
         first = members[0]

@@ -14,6 +14,7 @@ from .powercut import PowerCut, powercut
 from .score import Score, nothing, score
 from .special import special
 from .speed import best, steps
+from .story import gravity
 from .violations import Violation, completed, killed, lost_in_kill, moved, unstable, vanished, violations
 
 LATE_MS = 5.0
@@ -90,7 +91,7 @@ def judge(record: Record) -> Judgement:
         if failure and not mine and "end_s" not in record.phases[phase]:
             verdict = _FAILED[failure["kind"]]
         phases[phase] = PhaseVerdict(verdict, numbers)
-    found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
+    found.sort(key=gravity)
     if failure:
         kind, cut = _FAILED[failure["kind"]], powercut(record)
         left, points = _not_tested(record, phases, cut), nothing(record) if kind == "fail" else None

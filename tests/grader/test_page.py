@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 from records import SECOND, right, shots, value
 
+from grader.classroom.checkout import result
+from grader.orders.blocks import CREDIT
 from grader.record import Record, save
-from grader.report import write
+from grader.report import summary, write
 from grader.report.as_html import as_html
+from grader.report.as_json import as_json
 from grader.report.causes import CAUSES
 from grader.report.words import seconds
 from grader.terms import RULES, RUNS, Entity, State
@@ -204,6 +208,35 @@ def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
         lambda old: old - 4 * int(orders["cost"][early]),
     )
     assert lead(record) == "Order duplicates-000030 was charged 5 times."
+
+
+def test_every_report_begins_with_the_order_that_is_named() -> None:
+    """Headline, list, groups, report.json and a class's page begin with one order, and a guess about no order follows."""
+    record = right()
+    orders = np.flatnonzero(record.orders["phase"] == RUNS.index("duplicates"))
+    order, other = int(orders[30]), int(record.orders["user"][orders[0]])
+    user = int(record.orders["user"][order])
+    assert user != other
+    cost = int(record.orders["cost"][order])
+    value(record, shots(record, "duplicates"), Entity.USER, user, lambda old: old - cost)
+    value(record, shots(record, "duplicates"), Entity.USER, other, lambda old: old + CREDIT)
+    record.exchanges.append({"title": "t", "request": "r", "expected": "2xx", "got": "500", "agreed": False})
+    judgement = judge(record)
+    first = judgement.violations[0]
+    assert (first.label, first.order_id) == ("duplicates-000030", "duplicates-o30")
+    assert [v.rule for v in judgement.violations] == ["charged_times", "charged_times", "contract"]
+    assert "one addition" in judgement.violations[1].detail and not judgement.violations[1].label
+    said = summary(record, judgement).splitlines()
+    assert said[1] == "  Order duplicates-000030 (duplicates-o30): charged 2 times, should be once."
+    listed = said.index("  3 violations, starting with:") + 1
+    assert said[listed] == "    charged_times: duplicates-000030: charged 2 times, should be once"
+    page = as_html(record, judgement)
+    assert lead(record) == "Order duplicates-000030 was charged twice."
+    assert re.findall("<div class='group'>.*?<p>(.*?)</p>", page)[0] == first.detail
+    report = json.loads(as_json(record, judgement))
+    assert report["violations"][0]["label"] == first.label
+    (check,) = [c for c in result(report, 6, {})["checks"] if c["check"] == "duplicates"]
+    assert check["got"].startswith("charged_times: order duplicates-000030 (duplicates-o30) charged 2 times")
 
 
 @pytest.mark.parametrize(
