@@ -215,7 +215,7 @@ def named(findings: list[Finding], rule: str) -> set[int]:
 
 @pytest.mark.parametrize(("times", "beyond"), [(LEAST, -1), (MOST, 1)])
 def test_the_outermost_change_is_decoded_and_the_next_one_is_doubtful(times: int, beyond: int) -> None:
-    """All six orders took effect 6 times, or -1 times: the digits are exact. One unit more carries out of the number."""
+    """All six orders took effect 6 times, or -1 times: the digits are exact. One unit beyond is doubtful."""
     digits = read_stock(np.array([times * OFFSET, times * OFFSET + beyond]))
     assert digits.times[0].tolist() == [times] * 6 and digits.doubtful.tolist() == [False, True]
 
