@@ -54,7 +54,7 @@ class Sampler:
         self._due = time.monotonic() + EVERY
         read = self._read()
         names = ("generator", "services", "foreign")
-        # The CPU seconds of a killed service are no longer included, so a difference may be negative.
+        # The times are read one after the other, so a difference may be slightly negative.
         row = {n: max(0.0, round(b - a, 3)) for n, a, b in zip(names, self._last, read, strict=True)}
         self._last = read
         self._record.samples.append(at=self._now(), **row)
