@@ -182,7 +182,7 @@ class Tree:
         bury()
 
     def cpu(self) -> float:
-        """Return the CPU seconds of all processes that nobody has waited for, and of the children they waited for."""
+        """Return the CPU seconds of all processes, including zombies, and of the children that they waited for."""
         total = 0
         for pid in self._mine(processes(_RECENT)):
             try:
