@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..orders.blocks import COLD_PRICE, SIDE
+from ..orders.blocks import COLD_PRICE, LEAST, MOST, SIDE
 from ..terms import Entity, State
 from .digits import Digits, read_money, read_stock
 from .outcomes import FAIL, NONE, OK
@@ -222,17 +222,34 @@ def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balan
 
 
 def _addition(view: View, entity: Entity, subject: int, balances: _Balances) -> str:
-    """Return which acknowledged additions of credit or stock explain a wrong balance exactly; "" if none do."""
+    """Return which acknowledged additions of credit or stock explain a wrong balance exactly; "" if none do.
+
+    An order that explains it is the likelier cause, so the result is then "", too.
+    """
     subjects, amounts = view.funds.get(entity, (np.zeros(0, np.int64),) * 2)
     less = int(balances.effect[subject] - balances.expected[subject])
     mine = slice(*np.searchsorted(subjects, [subject, subject + 1]))
     for amount, count in zip(*np.unique(amounts[mine], return_counts=True), strict=True):
         number, rest = divmod(abs(less), int(amount))
-        if not rest and 0 < number <= count:
+        if not rest and 0 < number <= count and not _explained(view, entity, subject, less):
             what = f"one addition of {amount:,}" if number == 1 else f"{number} additions of {amount:,}"
             how = "acknowledged, but missing" if less > 0 else "applied twice"
             return f"the difference is exactly {what} to the {('', 'credit', 'stock')[entity]}, {how}"
     return ""
+
+
+def _explained(view: View, entity: Entity, subject: int, less: int) -> bool:
+    """Return whether a balance is ``less`` than expected because each line of one order took effect -1 to 6 times."""
+    lines = np.flatnonzero(view.line_item == subject)
+    for order in _orders_of(view, entity, subject):
+        mine = lines[view.line_order[lines] == order]
+        amounts = view.cost[[order]] if entity == Entity.USER else view.line_quantity[mine]
+        sums = np.zeros(1, dtype=np.int64)
+        for amount in amounts:
+            sums = np.unique(sums[:, None] + amount * (np.arange(LEAST, MOST + 1) - view.paid[order]))
+        if less in sums:
+            return True
+    return False
 
 
 def _takings(view: View, items: _Balances) -> list[Finding]:

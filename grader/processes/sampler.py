@@ -1,7 +1,7 @@
 """Samples the CPU time of the generator, of the services, and of all programs that do not belong to the run.
 
-The times are read from /proc once per second. Steal time is part of the foreign time, because another
-virtual machine used it.
+The times are read from /proc once per second. Steal time is part of the foreign time, because another virtual machine
+used it. The time of interrupts is not, because the kernel does not say who caused them: it may be the run itself.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ EVERY = 1.0
 
 
 def busy() -> float:
-    """Return the busy CPU seconds of the entire machine since it started, including steal time."""
-    user, nice, system, _, _, irq, softirq, steal = (int(n) for n in Path("/proc/stat").read_text().split(None, 9)[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU seconds that all programs have used since the machine started, including steal time."""
+    user, nice, system, _, _, _, _, steal = (int(n) for n in Path("/proc/stat").read_text().split(None, 9)[1:9])
+    return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def used(pid: int) -> float:
@@ -54,7 +54,7 @@ class Sampler:
         self._due = time.monotonic() + EVERY
         read = self._read()
         names = ("generator", "services", "foreign")
-        # The CPU seconds of a killed service are no longer included, so a difference may be negative.
+        # The times are read one after the other, so a difference may be slightly negative.
         row = {n: max(0.0, round(b - a, 3)) for n, a, b in zip(names, self._last, read, strict=True)}
         self._last = read
         self._record.samples.append(at=self._now(), **row)

@@ -81,6 +81,7 @@ class Supervisor:
         addresses = {name: service.process.address for name, service in self._services.items()}
         self.places = Places(ports, self._data, str(folder), addresses)
         self.logs = Logs()
+        self._used = self._lost = 0.0
         self._bounds = Bounds(self._pids, scratch, limits.memory, limits.disk, limits.files)
 
     @property
@@ -309,14 +310,22 @@ class Supervisor:
         self._note(name, "started", "after the grader killed it")
 
     def _end(self, service: _Service) -> None:
+        self.cpu()
         if service.tree is not None:
             service.tree.kill()
         if service.popen is not None:
             service.popen.wait()
+        self.cpu()
 
     def cpu(self) -> float:
-        """Return the CPU seconds that all live processes have used since their start."""
-        return sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
+        """Return the CPU seconds that all processes have used, including those that have ended. It never decreases."""
+        ended = os.times()
+        used = sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
+        used += ended.children_user + ended.children_system
+        # When the kernel ends the processes of a PID namespace, it adds their times to no parent.
+        self._lost = max(self._lost, self._used - used)
+        self._used = used + self._lost
+        return self._used
 
     def close(self) -> None:
         """Stop all services. Idempotent."""

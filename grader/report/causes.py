@@ -22,6 +22,8 @@ class Cause:
     """The rest of a headline that starts with an order, for example "was refused, but is paid"."""
     little: str = ""
     """The usual cause if an effect is missing instead of repeated."""
+    kept: str = ""
+    """The usual cause if no order is paid, but something was taken."""
     calm: str = ""
     """The usual cause in a phase without kills, if it is a different one."""
     calm_look: tuple[str, ...] = ()
@@ -82,6 +84,7 @@ CAUSES = {
         "payment",
         little="Two checkouts of one user read the same credit, and the later write overwrote the earlier one. Or the "
         "order was marked paid before the charge was certain, and the charge failed or was lost.",
+        kept="A checkout was refused or failed after its charge, and the charge was not undone.",
     ),
     "taken_times": Cause(
         "Stock",
@@ -96,6 +99,7 @@ CAUSES = {
         "stock",
         little="Two checkouts of one item read the same stock, and the later write overwrote the earlier one. Or the "
         "order was marked paid before the change to the stock was certain, and that change failed or was lost.",
+        kept="A checkout was refused or failed after it had taken items, and the items were not returned.",
     ),
     "negative": Cause(
         "Below zero",
@@ -179,12 +183,14 @@ LOST_IN_KILL = Cause(
 
 
 def cause_of(violation: Violation) -> Cause:
-    """Return the advice about a violation, which depends on its rule, its phase and whether an effect is missing."""
+    """Return the advice about a violation, which depends on its rule, its phase and the effects of its order."""
     if violation.detail.startswith(LOST):
         return LOST_IN_KILL
     cause = CAUSES[violation.rule]
     if cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail):
         return replace(cause, usual=cause.little)
+    if cause.kept and re.search("not paid$|should be (?:never|0)$", violation.detail):
+        return replace(cause, usual=cause.kept)
     if cause.calm and violation.phase != "faults":
         return replace(cause, usual=cause.calm, look=cause.calm_look)
     return cause

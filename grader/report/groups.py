@@ -18,11 +18,11 @@ GROUPS, ORDERS, CANDIDATES = 8, 6, 6
 
 
 def pattern(violation: Violation) -> tuple[str, str, str]:
-    """Return the key by which a violation is grouped: its rule, its phase, and its detail without long numbers.
+    """Return the key by which a violation is grouped: its rule, its phase, and its detail without amounts.
 
     The detail is "" if the violation does not name an order.
     """
-    detail = re.sub(r"[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
+    detail = re.sub(r"-?[\d,]+ in total.*|[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
     return violation.rule, violation.phase, detail
 
 
@@ -70,11 +70,11 @@ def rules_table(judgement: Judgement) -> str:
 
 
 def groups(record: Record, judgement: Judgement) -> str:
-    """Return the groups of violations as HTML, largest first."""
+    """Return the groups of violations as HTML: first that of the headline, then the largest."""
     found: dict[tuple[str, str, str], list[Violation]] = {}
     for violation in judgement.violations:
         found.setdefault(pattern(violation), []).append(violation)
-    ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ordered = sorted(found.items(), key=lambda pair: (pair[1][0] != judgement.violations[0], -len(pair[1]), pair[0]))
     parts, seen, known = [], set(), faults(record)
     for (_, phase, _), members in ordered[:GROUPS]:
         first = members[0]

@@ -7,7 +7,9 @@ beginning, its faults and its end.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from ..record import Record
 from ..terms import Entity
@@ -19,8 +21,9 @@ from .words import LINE, code, counted, row, safe, seconds, sign
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
 """The maximum number of rows (one printed page), and the number of rows that a longer story keeps at each end."""
-MOST_LOG = 8
-"""The maximum number of lines to show from each log."""
+MOST_LOG, MOST_TRACE, LONG = 24, 10, 8
+"""The maximum number of lines to show from each log and from the end of a traceback; the length of an id that is long
+enough to be found without its route."""
 SAYS = {
     "done": "answered 2xx: done",
     "refused": "answered 4xx: refused",
@@ -246,26 +249,62 @@ def sums(told: Story, rule: str) -> str:
 
 
 def log_lines(record: Record, told: Story) -> str:
-    """Return a few log lines per process that contain the id of the order, its user or its items, as HTML."""
-    ids = [i for i in (told.order_id, *(s.id for s in told.sums)) if len(i) >= 3]
-    parts = []
+    """Return a few log lines per process as HTML: those about the order first, with the tracebacks below them."""
+    homes, parts = _homes(record), []
     for name, text in sorted(record.logs.items()):
-        hits = [line for line in text.splitlines() if any(_names(line[:4000], i) for i in ids)]
-        if hits:
-            shown = "\n".join(safe(line, LINE) for line in hits[:MOST_LOG])
-            more = f"\n… {len(hits) - MOST_LOG:,} more" if len(hits) > MOST_LOG else ""
-            parts.append(
-                f"<div class='log'><h3>Log of {code(name)}: lines with these ids</h3><pre>{shown}{more}</pre></div>"
-            )
-    return "".join(parts[:4])
+        patterns = _patterns(told, name in homes["stock"] - homes["order"])
+        found, begin, quoted = list[tuple[int, list[str]]](), 0, 0
+        for line in text.split("\n"):
+            below = begin + len(line) + 1
+            rank = next((n for n, p in enumerate(patterns) if begin >= quoted and p.search(line[:4000])), -1)
+            if rank >= 0:
+                trace = match[0].splitlines() if (match := _TRACEBACK.match(text, below)) else []
+                quoted = match.end() if match else below
+                left = [f"… {len(trace) - MOST_TRACE:,} more"] * (len(trace) > MOST_TRACE)
+                found.append((rank, [line, *left, *trace[-MOST_TRACE:]]))
+            begin = below
+        if found:
+            found.sort(key=lambda pair: pair[0])
+            lines = [line for _, some in found for line in some]
+            more = f"\n… {len(lines) - MOST_LOG:,} more" if len(lines) > MOST_LOG else ""
+            shown = "\n".join(safe(line, LINE) for line in lines[:MOST_LOG])
+            head = f"<h3>Log of {code(name)}: lines about this order, its user or its items</h3>"
+            parts.append((found[0][0], f"<div class='log'>{head}<pre>{shown}{more}</pre></div>"))
+    return "".join(part for _, part in sorted(parts, key=lambda pair: pair[0])[:4])
 
 
-def _names(line: str, name: str) -> bool:
-    """Return whether a line contains an id as a separate word."""
-    at = line.find(name)
-    while at >= 0:
-        around = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]
-        if not any(c.isalnum() for c in around):
-            return True
-        at = line.find(name, at + 1)
-    return False
+_FRAMES = r"Traceback \(.*\n(?:[ \t].*\n)*.*\n?"
+_TRACEBACK = re.compile(rf"{_FRAMES}(?:\n.*\n\n{_FRAMES})*|(?:[ \t].*\n?)+")
+"""The traceback below a line: Python's, with those that it was raised from, or other indented lines."""
+
+
+def _patterns(told: Story, at_stock: bool) -> list[re.Pattern[str]]:
+    """Return the patterns of lines to quote: the order's checkout, other lines about it, and its user or items.
+
+    ``at_stock``: whether the line is from the stock service, where /find/ID is an item's route.
+    """
+    # After a port, /find/ID is a request that this process sends, perhaps to the stock service.
+    finds_order, finds_item = ("", "/find") if at_stock else (r"|(?<!stock)(?<!\d)/find", "stock/find")
+    balances = []
+    for s in told.sums:
+        kind = ("item", f"/(?:subtract|add)|{finds_item}")
+        balances.append(_about(*(kind if s.entity == Entity.ITEM else ("user", "/(?:pay|add_funds|find_user)")), s.id))
+    order = _about("order", f"/addItem{finds_order}", told.order_id)
+    checkout = f"/checkout/{_literal(told.order_id)}{_END}"
+    return [re.compile(pattern) for pattern in (checkout, order, "|".join(balances))]
+
+
+_END = r"(?![\w%~-]|\.\w)"
+"""The end of a component of a path."""
+
+
+def _about(kind: str, routes: str, name: str) -> str:
+    """Return the pattern of an id as a word. A short one or a number must follow a route or the word ``kind``."""
+    if len(name) >= LONG and not name.isdigit():
+        return rf"(?<![^\W_]){_literal(name)}(?![^\W_])"
+    return rf"(?:(?:{routes})/|\b(?i:{kind}(?:[_-]?id)?)[^\w/]{{1,4}}){_literal(name)}{_END}"
+
+
+def _literal(name: str) -> str:
+    """Return the pattern of an id as it is and as it is quoted in a path."""
+    return f"(?:{re.escape(name[:LINE])}|{re.escape(quote(name[:LINE], safe=''))})"

@@ -182,9 +182,9 @@ class Tree:
         bury()
 
     def cpu(self) -> float:
-        """Return the CPU seconds of the live processes and of their children that have ended."""
+        """Return the CPU seconds of all processes, including zombies, and of the children that they waited for."""
         total = 0
-        for pid in self.pids(_RECENT):
+        for pid in self._mine(processes(_RECENT)):
             try:
                 total += sum(int(ticks) for ticks in _fields(Path("/proc", str(pid)))[11:15])
             except OSError:

@@ -70,15 +70,16 @@ class Story:
     sums: tuple[Sum, ...]
 
 
+def gravity(violation: Violation) -> tuple[Any, ...]:
+    """Return the key that sorts violations: the gravest kind first, of it the earliest phase, of that single orders."""
+    rule, phase = violation.rule, PHASES.index(violation.phase)
+    rank, group = next((n, group) for n, group in enumerate(GRAVITY) if rule in group)
+    return rank, phase, not violation.label, group.index(rule), violation.label
+
+
 def named(violations: tuple[Violation, ...]) -> Violation | None:
-    """Return the violation to show first: among the gravest those of the earliest phase, then those of one order."""
-
-    def grave(violation: Violation) -> tuple[Any, ...]:
-        rule, phase = violation.rule, PHASES.index(violation.phase)
-        rank, group = next((n, group) for n, group in enumerate(GRAVITY) if rule in group)
-        return rank, phase, violation.order < 0, group.index(rule), violation.label
-
-    return min(violations, key=grave, default=None)
+    """Return the violation to show first."""
+    return min(violations, key=gravity, default=None)
 
 
 def faults(record: Record) -> list[tuple[float, str]]:
@@ -219,4 +220,17 @@ def _paid(state: int, value: int) -> str:
     return {State.UNKNOWN: "no such order", State.MALFORMED: "unreadable answer"}.get(State(state), "no answer")
 
 
-__all__ = ["Moment", "Story", "Sum", "answers", "example", "fault_of", "faults", "label", "longest", "named", "story"]
+__all__ = [
+    "Moment",
+    "Story",
+    "Sum",
+    "answers",
+    "example",
+    "fault_of",
+    "faults",
+    "gravity",
+    "label",
+    "longest",
+    "named",
+    "story",
+]

@@ -35,6 +35,7 @@ from .powercut import PowerCut, powercut
 from .score import Score, at_most, nothing, score
 from .special import special
 from .speed import best, steps
+from .story import gravity
 from .violations import Violation, completed, ended, killed, lost_in_kill, moved, unstable, vanished, violations
 
 LATE_MS = 5.0
@@ -96,7 +97,7 @@ def judge(record: Record) -> Judgement:
             mine += _too_slow(record, speed)
         phases[phase] = PhaseVerdict(_of_phase(record, phase, mine, numbers, kind), numbers)
         broken += mine
-    broken.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
+    broken.sort(key=gravity)
     verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
     verdict, why = _of_run(verdicts, kind), failure["why"] if failure else ""
     busy = ", ".join(name for name in JUDGED if verdicts[name] == "void")

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.audit import FAIL, INDETERMINATE, NONE, OK, Finding, View, audit, clean, outcomes
+from grader.audit.digits import read_stock
 from grader.orders import COLD_PRICE, HOT_ITEMS, Blocks
-from grader.orders.blocks import CREDIT, STOCK
+from grader.orders.blocks import CREDIT, LEAST, MOST, OFFSET, STOCK
 from grader.terms import Entity, State, Status
 
 READ = int(State.READ)
@@ -120,6 +121,22 @@ def test_a_balance_that_cannot_be_read_is_not_accepted(column: str, state: State
     assert not clean(unread) and [found.rule for found in audit(unread)] == ["unavailable"]
 
 
+@pytest.mark.parametrize("state", [State.LOST, State.MALFORMED, State.UNKNOWN])
+def test_balances_of_an_order_that_cannot_be_read_are_not_judged(state: State) -> None:
+    """It is unknown whether the order is paid, so what is missing from its user and its item breaks no rule."""
+    known = view([OK, INDETERMINATE], [1, 0], [0, 0], [(0, 0, 2), (1, 0, 3)], ([10], [5]), ([10], [5]))
+    assert {found.rule for found in audit(known)} == {"charged_times", "taken_times"}
+    unread = replace(known, order_state=np.array([READ, int(state)]))
+    assert not clean(unread) and [(found.rule, found.order) for found in audit(unread)] == [("unavailable", 1)]
+
+
+@pytest.mark.parametrize("outcome", [FAIL, NONE])
+def test_an_order_that_was_refused_or_never_sent_is_unpaid(outcome: int) -> None:
+    """Such an order is paid, and its amounts add up: the snapshot is not clean."""
+    paid = view([outcome], [1], [0], [(0, 0, 2)], ([10], [8]), ([5], [3]))
+    assert not clean(paid) and [(found.rule, found.order) for found in audit(paid)] == [("refused_but_paid", 0)]
+
+
 @pytest.mark.parametrize(
     ("lines", "read", "additions", "named", "said"),
     [
@@ -147,6 +164,29 @@ def test_a_lost_or_doubled_addition_is_named_and_no_order(
         assert found.order == 0 and "addition" not in found.detail
 
 
+@pytest.mark.parametrize(
+    ("lines", "paid", "read", "additions", "named"),
+    [
+        ([(0, 3), (0, 4)], [0], 0, [6], [0]),
+        ([(0, 2), (1, 3)], [0, 1], 5, [8, 2], [0, 1]),
+        ([(0, 2), (0, 3), (1, 1)], [1, 0], 9, [8, 3], [0, 1]),
+    ],
+    ids=["its first line was taken twice", "the other order kept its stock", "one of its lines was not taken"],
+)
+def test_an_order_that_explains_a_balance_goes_before_an_addition(
+    lines: list[tuple[int, int]], paid: list[int], read: int, additions: list[int], named: list[int]
+) -> None:
+    """If lines of one order explain the whole difference, the detail does not guess an addition."""
+    bought = [(order, 0, quantity) for order, quantity in lines]
+    spent = [sum(q for order, _, q in bought if order == o) * yes for o, yes in enumerate(paid)]
+    credit = [100] * len(paid), [100 - money for money in spent]
+    outcome, owner = [OK if yes else FAIL for yes in paid], list(range(len(paid)))
+    known = view(outcome, paid, owner, bought, credit, ([sum(additions)], [read]))
+    amounts = {Entity.ITEM: (np.zeros(len(additions), np.int64), np.array(sorted(additions)))}
+    (found,) = audit(replace(known, funds=amounts))
+    assert "addition" not in found.detail and {found.order, *found.candidates} - {-1} == set(named)
+
+
 def blocks_view(blocks: Blocks, paid: np.ndarray, stock_times: np.ndarray, money_times: np.ndarray) -> View:
     """A run of whole blocks, in which each order took effect a given number of times in stock and in money."""
     n, users, cold_items = len(blocks), int(blocks.user.max()) + 1, int(blocks.item.max()) + 1
@@ -171,6 +211,13 @@ def blocks_view(blocks: Blocks, paid: np.ndarray, stock_times: np.ndarray, money
 
 def named(findings: list[Finding], rule: str) -> set[int]:
     return {f.order for f in findings if f.rule == rule and f.order >= 0}
+
+
+@pytest.mark.parametrize(("times", "beyond"), [(LEAST, -1), (MOST, 1)])
+def test_the_outermost_change_is_decoded_and_the_next_one_is_doubtful(times: int, beyond: int) -> None:
+    """All six orders took effect 6 times, or -1 times: the digits are exact. One unit beyond is doubtful."""
+    digits = read_stock(np.array([times * OFFSET, times * OFFSET + beyond]))
+    assert digits.times[0].tolist() == [times] * 6 and digits.doubtful.tolist() == [False, True]
 
 
 @given(st.integers(0, 10_000))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 from records import SECOND, right, shots, value
 
+from grader.classroom.checkout import result
+from grader.orders.blocks import CREDIT
 from grader.record import Record, save
-from grader.report import write
+from grader.report import summary, write
 from grader.report.as_html import as_html
-from grader.report.causes import CAUSES
+from grader.report.as_json import as_json
+from grader.report.causes import CAUSES, cause_of
+from grader.report.timeline import log_lines
 from grader.report.words import seconds
 from grader.terms import RULES, RUNS, Entity, State
 from grader.verdict import judge
+from grader.verdict.story import story
 
 NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
 VOID = {"meta", "br", "path", "circle", "rect", "line", "col"}
@@ -206,6 +214,104 @@ def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
     assert lead(record) == "Order duplicates-000030 was charged 5 times."
 
 
+TRACEBACK = """Traceback (most recent call last):
+  File "app.py", line 7, in checkout
+    undo(order)
+  File "app.py", line 70, in undo
+    row["quantity"]
+KeyError: 'quantity'
+"""
+
+
+def quoted(record: Record, order: int, process: str) -> list[str]:
+    """The lines that the page quotes from the log of a process."""
+    logs = log_lines(record, story(record, order, "faults"))
+    found = re.findall(r"<h3>Log of <code>(.*?)</code>.*?</h3><pre>(.*?)</pre>", logs, re.S)
+    return unescape(dict(found).get(process, "")).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "user", "items"),
+    [
+        ("70", "122", "7", ["122", "70"]),
+        ("7", "70", "7", ["7", "17"]),
+        ("1", "12", "12", ["1", "121"]),
+        ("b6c8d1e2-0000-4a3c-9e41-6d3a2c1b0f9e", "b6c8d1e2-0000-4a3c-9e41-6d3a2c1b0f9e7", "u-2", ["i-1", "i-2"]),
+        ("a b", "a", "a b", ["a b", "b"]),
+    ],
+    ids=["an item's number", "one number for all", "prefixes", "uuid", "quoted in paths"],
+)
+def test_the_log_of_this_order_is_quoted_with_its_traceback(own: str, other: str, user: str, items: list[str]) -> None:
+    """The order's checkout and its traceback come first. A path of another order is not quoted, whatever its number."""
+    record, order = charged_twice()
+    record.orders["id"][order] = own
+    record.users["id"][int(record.orders["user"][order])] = user
+    record.items["id"][record.lines["item"][record.lines["order"] == order]] = items
+    path = quote(own)
+    ours = [f'"GET /find/{path} HTTP/1.1" 200', f"ERROR in app: Exception on /checkout/{own} [POST]"]
+    record.logs["order"] = (
+        f"[{own}] [INFO] Booting worker with pid: {own}\n"
+        f"ERROR in app: Exception on /checkout/{other} [POST]\n{TRACEBACK}"
+        f'"POST /addItem/{quote(other)}/{quote(items[0])}/{own} HTTP/1.1" 200\n'
+        f'{ours[0]}\n"GET /find/{quote(other)} HTTP/1.1" 200\n'
+        f"http://127.0.0.1:5000/find/{path} answered 200\n"
+        f"{ours[1]}\n{TRACEBACK}"
+        f"/checkout/{own}9 x/checkout{own} {own}ms took{own}\n{TRACEBACK}"
+    )
+    record.logs["stock"] = f'"GET /find/{path} HTTP/1.1"\n"POST /subtract/{quote(items[1])}/3 HTTP/1.1"\n'
+    record.logs["payment"] = f"refund of order {own} to user_id={user} failed\npaid {own} of {own}\n"
+    said = quoted(record, order, "order")
+    assert said[:7] == [ours[1], *TRACEBACK.splitlines()]
+    assert not any(f"/{quote(other)} HTTP" in line or f"/{other} [POST]" in line for line in said)
+    if len(own) < 8:  # a longer id is no other number
+        assert said[7:] == ours[:1]
+        taken = f'"POST /subtract/{quote(items[1])}/3 HTTP/1.1"'
+        assert quoted(record, order, "stock") == [f'"GET /find/{path} HTTP/1.1"'] * (own in items) + [taken]
+        assert quoted(record, order, "payment") == [f"refund of order {own} to user_id={user} failed"]
+
+
+def test_a_traceback_ends_where_the_next_line_of_the_log_begins() -> None:
+    """Chained and indented tracebacks are quoted, the last lines of a long one, and never one of another line."""
+    record, order = charged_twice()
+    chained = f"{TRACEBACK}\nDuring handling of the above exception, another exception occurred:\n\n{TRACEBACK}"
+    long = "Traceback (most recent call last):\n" + "  File 'a.py', line 1, in f\n" * 40 + "E: x\n"
+    indented = "    at a.b(c.ts:3)\n    at d\n"
+    for name, trace in (("order", chained), ("payment", long), ("stock", indented)):
+        record.logs[name] = f"1 POST /checkout/faults-o7\n{trace}2 done\n{trace}"
+    shown = (chained.splitlines()[-10:], ["  File 'a.py', line 1, in f"] * 9 + ["E: x"], indented.splitlines())
+    for name, trace, left in zip(("order", "payment", "stock"), shown, (["… 5 more"], ["… 32 more"], []), strict=True):
+        assert quoted(record, order, name) == ["1 POST /checkout/faults-o7", *left, *trace]
+
+
+def test_every_report_begins_with_the_order_that_is_named() -> None:
+    """Headline, list, groups, report.json and a class's page begin with the named order. A guess comes after it."""
+    record = right()
+    orders = np.flatnonzero(record.orders["phase"] == RUNS.index("duplicates"))
+    order, other = int(orders[30]), int(record.orders["user"][orders[0]])
+    user = int(record.orders["user"][order])
+    assert user != other
+    cost = int(record.orders["cost"][order])
+    value(record, shots(record, "duplicates"), Entity.USER, user, lambda old: old - cost)
+    value(record, shots(record, "duplicates"), Entity.USER, other, lambda old: old + CREDIT)
+    record.exchanges.append({"title": "t", "request": "r", "expected": "2xx", "got": "500", "agreed": False})
+    judgement = judge(record)
+    first = judgement.violations[0]
+    assert (first.label, first.order_id) == ("duplicates-000030", "duplicates-o30")
+    assert [v.rule for v in judgement.violations] == ["charged_times", "charged_times", "contract"]
+    assert "one addition" in judgement.violations[1].detail and not judgement.violations[1].label
+    said = summary(record, judgement).splitlines()
+    assert said[1] == "  Order duplicates-000030 (duplicates-o30): charged 2 times, should be once."
+    listed = said.index("  3 violations, starting with:") + 1
+    assert said[listed] == "    charged_times: duplicates-000030: charged 2 times, should be once"
+    page = as_html(record, judgement)
+    assert lead(record) == "Order duplicates-000030 was charged twice."
+    assert re.findall("<div class='group'>.*?<p>(.*?)</p>", page)[0] == first.detail
+    report = json.loads(as_json(record, judgement))
+    assert report["violations"][0]["label"] == first.label
+    (check,) = [c for c in result(report, 6, {})["checks"] if c["check"] == "duplicates"]
+    assert check["got"].startswith("charged_times: order duplicates-000030 (duplicates-o30) charged 2 times")
+
+
 @pytest.mark.parametrize(
     ("phase", "kill", "said"),
     [
@@ -222,6 +328,19 @@ def test_the_cause_fits_the_phase(phase: str, kill: bool, said: str) -> None:
     value(record, shots(record, phase), Entity.ORDER, order, lambda old: 0)
     text = Page(as_html(record, judge(record))).text
     assert said in text and "appendonly" not in text
+
+
+@pytest.mark.parametrize("entity", [Entity.USER, Entity.ITEM])
+def test_the_cause_of_what_an_unpaid_order_kept(entity: Entity) -> None:
+    """An order that was refused, and whose stock or charge is still taken: the cause is what was not undone."""
+    record = right()
+    order = int(np.flatnonzero(record.orders["phase"] == 1)[3])
+    record.history["status"][record.history["subject"] == order] = 400
+    value(record, shots(record, "duplicates"), Entity.ORDER, order, lambda old: 0)
+    rule, word = ("charged_times", "charge") if entity == Entity.USER else ("taken_times", "items")
+    found = next(v for v in judge(record).violations if v.order == order and v.rule == rule)
+    said = cause_of(found).usual
+    assert "The same checkout ran twice" not in said and re.search(f"{word} (was|were) not (undone|returned)", said)
 
 
 def test_the_cause_of_rows_that_a_kill_removed_is_named() -> None:
