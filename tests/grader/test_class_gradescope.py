@@ -88,6 +88,7 @@ def test_results_json() -> None:
     points = {"a": 4.5, "b": 10, "c": 0, "d": 85.5}
     hidden = {"hidden": True, "trace": "SECRET", "right": "SECRET", "got": "SECRET", "says": "SECRET"}
     common = {"number": None, "hidden": False, "case": 0, "trace": "", "right": "", "got": "", "says": ""}
+    common |= {"other": "", "alone": False}
     checks = [
         {**common, "check": "a", "rule": "Rows are kept.", "outcome": "pass"},
         {**common, "check": "b", "rule": "Rows go.", "outcome": "wrong", "number": 8, "case": 3, "trace": "+1 | -1",
