@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
 from ..lab.hints import hint
-from ..lab.judge import IMPORT, PASS, Result, judging, replay, split
+from ..lab.judge import IMPORT, NOT_RUN, PASS, Result, judging, replay, split
 from ..statuses import FAILED, OK, Parser, status_of
 from ..worker import NoValueError, Student
 from .folder import Lab, read
@@ -120,7 +120,8 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
         task = check.task
         if result.outcome != PASS and check.id not in lab.advice:
             failed |= {task, check.id}
-    last = lab.last(sum(result.outcome == PASS for result in results), len(results))
+    ran = [result for result in results if result.outcome != NOT_RUN]
+    last = lab.last(sum(result.outcome == PASS for result in ran), len(ran))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
     return FAILED if failed else OK
 
