@@ -172,6 +172,7 @@ def test_a_wrong_answer_is_asked_again_in_one_process_a_task() -> None:
     [
         "def double(n, before=[]):\n    before.append(n)\n    return 2 * n if len(before) < 3 else sum(before)\n",
         "def double(n, known={}):\n    return known.setdefault('n', 2 * n)\n",
+        "def double(n, before=[]):\n    before.append(n)\n    return 0 if before[1:] else 2 * n\n",
     ],
 )
 def test_shared_state_passes_alone(shared: str) -> None:
@@ -192,6 +193,15 @@ def test_answers_that_differ() -> None:
         "c": (DIFFER, 1, "7", "12"),
     }
     assert not any(one.alone for one in results.values())
+
+
+@pytest.mark.parametrize(("questions", "answer"), [(3, 7), (2, 8)])
+def test_the_same_wrong_answer_in_the_same_case_is_no_chance(questions: int, answer: int) -> None:
+    """If the checks are asked once more, another failing case, or another wrong answer, means that answers differ."""
+    late = f"{answer} if len(asked) > {questions} else 2 * n"
+    text = f"asked = []\ndef double(n):\n    asked.append(n)\n    late = {late}\n"
+    results, _ = judged(f"{text}    return late if SECOND else 7 if n == 2 else 2 * n\n")
+    assert (results["a"].outcome, results["a"].got, results["a"].other) == (DIFFER, "7", "4")
 
 
 def test_a_process_that_was_asked_something_else_does_not_decide() -> None:
