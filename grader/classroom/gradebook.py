@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import PASS
+from ..lab.judge import DIFFER, PASS
 from .late import Course
 from .points import Rubric, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
@@ -27,6 +27,8 @@ _MEND = {
     "void": "run `class` again",
     "missing": "nothing was handed in, or under another id",
 }
+_KEY = ("submission", "bundle", "grader", "status", "mode")
+"""Results that are equal in these should be equal."""
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
 
 
@@ -213,7 +215,7 @@ def gradebook(rows: Sequence[Row]) -> str:
     return table([_COLUMNS, *lines])
 
 
-def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, int, str, str, str]]:
+def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> list[tuple[str, int, str, str, str]]:
     """Return who has no grade or needs a look: id, lab, status, problem, what to do."""
     found = []
     for row in rows:
@@ -225,20 +227,32 @@ def problems(rows: Sequence[Row], out: Out, course: Course) -> list[tuple[str, i
         if row.status == MISSING:
             found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
         elif (status := newest["status"]) != GRADED:
+            counts = f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" if row.kept else ""
             most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
-            said = (
-                most
-                + (why or mend)
-                + f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" * row.kept
-            )
-            found.append((row.id, row.lab, status, said, (mend if why else "") or _MEND[status]))
-        for flag in sorted({flag for check in row.found["checks"] for flag in check["flags"]}):
+            text = f"{most}{why or mend}{counts}"
+            found.append((row.id, row.lab, status, text, (mend if why else "") or _MEND[status]))
+        differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
+        said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
+        said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})
+        if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
+            said.append(f"graded twice by the same grader: {' and '.join(points)}")
+        if row.at_most is not None and row.status == GRADED:
+            said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
+        for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
         if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:
             found.append((row.id, row.lab, row.status, "the time is not known: not late", "look at the LMS"))
     return found
+
+
+def _points(newest: Found | None, before: Sequence[Found], out: Out, rubric: Rubric) -> list[str]:
+    """Return the different points that the same submission has had from the same grader and lab, oldest first."""
+    if newest is None:
+        return []
+    alike = [one for one in (*before, newest) if all(one.get(name) == newest.get(name) for name in _KEY)]
+    return list(dict.fromkeys(number(out.earned(one, rubric)) for one in alike))
 
 
 def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..lab.judge import PASS
+from ..lab.judge import ALONE, PASS
 from .results import GRADED, Found, as_json
 
 Check = Mapping[str, Any]
@@ -59,16 +59,19 @@ def _test(check: Check, name: str, points: Mapping[str, float]) -> dict[str, Any
         "score": most if good else 0,
         "max_score": most,
         "status": "passed" if good else "failed",
-        "output": "" if check["hidden"] or good else "\n".join(_message(check)),
+        "output": "" if check["hidden"] or good else "\n".join(message(check)),
         "visibility": _LATER if check["hidden"] else "visible",
     }
 
 
-def _message(check: Check) -> Sequence[str]:
-    """Return the lines about a failed check, with the words of `python -m grader check`."""
+def message(check: Check) -> Sequence[str]:
+    """Return the lines about a check, with the words of `python -m grader check`."""
     rule = "" if check["number"] is None else f"rule {check['number']}"
-    again = f"python -m grader check --case {check['check']}:{check['case']}" if check["case"] else ""
-    lines = {"rule": rule, **{name: check[name] for name in ("trace", "right", "got", "says")}, "again": again}
+    lines = {"rule": rule, **{name: check[name] for name in ("trace", "right", "got", "other", "says")}}
+    if check["alone"]:
+        lines["alone"] = ALONE
+    elif check["case"] and not check["hidden"] and not check["other"]:
+        lines["again"] = f"python -m grader check --case {check['check']}:{check['case']}"
     return [check["outcome"], *(_clean(f"{name:8}{text}") for name, text in lines.items() if text)]
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ..errors import SubmissionError, VoidError
+from ..errors import SubmissionError, UsageError, VoidError
 from ..folders import ignore, shown, walk
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
-from ..lab.judge import PASS, TIMEOUT, Result, judge
+from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
 from ..sandbox import LAB, Tier, make
 from ..submission.archive import too_long, unpack
-from ..worker import NoValueError, Student, Worker
+from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 
 MOST_BYTES, MOST_FILES = 20_000_000, 500
 """The maximum size and number of files of a submission."""
 ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 _LITTER = ("__MACOSX", "__pycache__")
-_IMPORT = 5.0
-"""CPU seconds that importing a submission may take."""
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
 Files = Sequence[tuple[str, Path]]
 """What was handed in: folders, archives and files, each with the name that it was handed in by."""
@@ -61,39 +62,74 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     return {**found, "status": GRADED, "why": why, "notes": notes, "checks": checks}
 
 
+def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str) -> Result:
+    """Run one case of a check, such as max.second:12, alone. If it passes, run it again after all that comes before it.
+
+    A result that fails has ``alone`` if only the second run does. Raises UsageError if there is no such case, and
+    SubmissionError if the submission cannot be read. ``scratch`` is that of `one`.
+    """
+    id, number = split(case)
+    order = sorted(load(bundle.checks), key=lambda check: check.hidden)
+    at = next((at for at, check in enumerate(order) if check.id == id), None)
+    if at is None:
+        names = ", ".join(check.id for check in order) + "; none of them is hidden" * (not order[-1].hidden)
+        raise UsageError(f"--case {case}: there is no check {id!r}; the checks are {names}")
+    folder = scratch / "submission"
+    folder.mkdir()
+    folder.chmod(0o755)
+    module = _handed_in(files, bundle.lab["hand_in"], folder, scratch)
+    with _worker(module, folder, bundle, tier, scratch) as worker:
+        start(worker)
+        found = replay(order[at], number, worker)
+        if found.outcome == PASS:
+            start(worker)
+            *_, whole = judging(order[: at + 1], worker, {})
+            if whole.result.case == number:
+                found = replace(whole.result, alone=True)
+    return _scrubbed(found, scratch)
+
+
 def waited(found: Found) -> bool:
     """Return whether a result could be due to a busy machine, so that the submission is tried once more, alone."""
-    late = [check["got"] for check in found["checks"] if check["outcome"] == TIMEOUT]
-    return found["status"] == VOID or any("CPU time" not in why and "not run" not in why for why in late)
+    return found["status"] == VOID or any(check.get("waited") for check in found["checks"])
 
 
 def _judged(
     module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path
 ) -> tuple[list[Result], str, list[str]]:
     checks = load(bundle.checks)
+    started, numbers = partial(_worker, module, folder, bundle, tier), itertools.count(1)
+    with started(scratch) as worker:
+        worker.limit(IMPORT)
+        try:
+            notes = [note[:_LONGEST_NOTE] for note in Student(worker).load()[:_MOST_NOTES]]
+        except NoValueError as failed:
+            why = f"The module cannot be imported: {failed.answer.why}"
+            return [_failed(check, failed.answer) for check in checks], why, []
+        return judge(checks, worker, bundle.known, lambda: started(scratch / f"again-{next(numbers)}")), "", notes
+
+
+@contextmanager
+def _worker(module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path) -> Iterator[Worker]:
+    """Make a worker in a sandbox of its own. ``scratch``: a folder for both that no other worker has."""
+    scratch.mkdir(exist_ok=True)
     box = make(tier.number, uuid.uuid4().hex, scratch, folder, LAB)
     try:
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
-            worker.limit(_IMPORT)
-            try:
-                notes = [note[:_LONGEST_NOTE] for note in Student(worker).load()[:_MOST_NOTES]]
-            except NoValueError as failed:
-                kind, why = failed.answer.kind, failed.answer.why
-                return [_failed(check, kind, why) for check in checks], f"The module cannot be imported: {why}", []
-            return judge(checks, worker, bundle.known), "", notes
+            yield worker
     finally:
         box.close()
 
 
-def _failed(check: Check, kind: str, why: str) -> Result:
-    return Result(check.id, check.task, check.rule, check.hidden, kind, check.number, got=why)
+def _failed(check: Check, answer: Answer) -> Result:
+    about = (check.id, check.task, check.rule, check.hidden, answer.kind, check.number)
+    return Result(*about, got=answer.why, waited=answer.waited)
 
 
 def _scrubbed(result: Result, scratch: Path) -> Result:
     """Return a result without the paths of this run."""
-    if result.outcome == PASS:
-        return result
-    return replace(result, got=result.got.replace(f"{scratch}/", ""))
+    got, other = (text.replace(f"{scratch}/", "") for text in (result.got, result.other))
+    return replace(result, got=got, other=other)
 
 
 def _handed_in(files: Files, hand_in: Sequence[str], folder: Path, scratch: Path) -> str:

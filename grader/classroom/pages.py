@@ -11,7 +11,7 @@ from decimal import Decimal
 from statistics import mean, median
 from typing import Any
 
-from ..lab.judge import PASS
+from ..lab.judge import ALONE, DIFFER, NOT_RUN, PASS
 from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row
@@ -26,6 +26,8 @@ _WORDS = {
     "crash": "the process exited",
     "timeout": "timeout",
     "bad": "invalid answer",
+    DIFFER: DIFFER,
+    NOT_RUN: NOT_RUN,
     "void": "not judged",
     "fail": "fails",
     "unreached": "not reached",
@@ -185,9 +187,13 @@ def _case(check: Check) -> str:
     if check["trace"]:
         parts.append(("what happens", code(check["trace"], _LONG)))
         parts.append(("right answer", code(check["right"], _LONG)))
-    term = {"wrong": "your answer", "fail": "what happened"}.get(check["outcome"], "your code")
+    term = {"wrong": "your answer", DIFFER: "your answer", "fail": "what happened"}.get(check["outcome"], "your code")
     parts.append((term, code(check["got"], _LONG)))
-    if check["case"] and not check["hidden"]:
+    if check["outcome"] == DIFFER:
+        parts.append(("asked again", code(check["other"], _LONG)))
+    elif check.get("alone"):  # results of earlier versions have no such field
+        parts.append(("the case", safe(ALONE)))
+    elif check["case"] and not check["hidden"]:
         parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
     told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)
     return f'<div class="case"><h3>{code(check["check"])}: {_outcome(check["outcome"])}</h3><dl>{told}</dl></div>'

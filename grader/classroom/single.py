@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import statuses
-from ..errors import UsageError, VoidError
+from ..errors import SubmissionError, UsageError, VoidError
 from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
+from ..lab.judge import PASS, Result
 from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
 from . import gradescope
-from .one import as_handed, one, waited
+from .one import as_handed, one, one_case, waited
 from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
 
 _SCRATCH = "grader-class-"
@@ -36,7 +37,9 @@ def _run(words: list[str]) -> int:
     parser = Parser(prog="python -m grader one", description="Grade one submission to a lab, and print its result.")
     parser.add_argument("submission", type=Path, help="a folder, .zip, .py or .ipynb")
     parser.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help="what `lab build` has written")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="also write Gradescope's results.json")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--results", type=Path, metavar="FILE", help="also write Gradescope's results.json")
+    instead.add_argument("--case", metavar="CHECK:N", help="run one case, also of a hidden check; no result is printed")
     given = parser.parse_args(words)
     only_on_linux()
     bundle = read_bundle(given.lab.absolute())
@@ -47,6 +50,12 @@ def _run(words: list[str]) -> int:
     with scratch_folder({}) as scratch:
         tier, _ = best_tier(scratch, False, (given.lab,))
         print(f"sandbox: tier {tier.number}, {how(tier)}", file=sys.stderr)
+        if given.case is not None:
+            try:
+                return _case(one_case(files, bundle, tier, scratch, given.case))
+            except SubmissionError as error:
+                print(f"This submission cannot be graded: {error}", file=sys.stderr)
+                return statuses.FAILED
         for _ in range(2):  # as `class` does
             place = scratch / uuid.uuid4().hex
             place.mkdir()
@@ -57,6 +66,15 @@ def _run(words: list[str]) -> int:
     if given.results and found["status"] != VOID:  # without the file, Gradescope reports a failure and no score
         write(given.results, gradescope.results(found, bundle.points))
     return {GRADED: statuses.OK, VOID: statuses.VOID}.get(found["status"], statuses.FAILED)
+
+
+def _case(result: Result) -> int:
+    """Print what came in one case, and return the exit status."""
+    passed = result.outcome == PASS
+    outcome, *lines = gradescope.message({**result.as_json(), "hidden": True})
+    lines += ["alone   passes alone" if passed else "alone   fails alone"] * (not result.alone)
+    print("\n".join([f"{outcome:7} {result.check}:{result.case}", *lines]))
+    return statuses.OK if passed else statuses.FAILED
 
 
 def only_on_linux() -> None:

@@ -24,7 +24,7 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
     for out in outs:
         _forget(out)
         rows = found[out.lab]
-        wrong = problems(rows, out, course)
+        wrong = problems(rows, out, course, rubric)
         if out.run["ungraded"]:
             (out.folder / "gradebook.csv").unlink(missing_ok=True)
         else:

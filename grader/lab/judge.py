@@ -2,24 +2,36 @@
 
 The first case that differs is the message. The cases after it only serve to recognise a known mistake: if all answers
 are exactly those of a wrong solution of the lab, the message names the mistake.
+
+Before a wrong answer costs points, its case is asked again in another process, alone. If it passes there, all checks
+are asked once more in a new process, in the same order. If the same case gives the same wrong answer, what the code was
+asked before has changed it: the result says that it passes alone. Otherwise the answers differ. Both lose the points.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from ..errors import GraderError, UsageError
-from ..worker import NoValueError, Runner, Student, same
+from ..worker import Answer, NoValueError, Runner, Student, same
 from .checks import Case, Check, UnlikeError, jsonable, python
 
 PASS, WRONG, ERROR, CRASH, TIMEOUT, BAD, VOID = "pass", "wrong", "error", "crash", "timeout", "bad", "void"
 """Outcomes of a check. The kinds of `grader.worker.Answer`, pass, wrong, and void if the machine could not run it."""
+NOT_RUN, DIFFER = "not run", "answers differ"
+"""More outcomes: a check that was not tried, and one whose failing case has two different answers."""
+ALONE = "passes alone: do your objects share state?"
+"""What a failing check with `Result.alone` means."""
+IMPORT = 5.0
+"""CPU seconds that importing a module may take."""
 _TIMEOUTS = 2
-"""After this many timeouts, the remaining checks of a submission are timeouts without a try."""
+"""After this many timeouts, the remaining checks of a submission are not run."""
 _STOPPED = 2
 """A check is stopped at this many times its CPU limit. Between the limit and this, it ends, and is a timeout, too."""
 _LONGEST = 2000
@@ -45,10 +57,33 @@ class Result:
     """What is wrong, if the mistake is known."""
     flags: tuple[str, ...] = ()
     """Why the outcome could differ if the check is run again."""
+    other: str = ""
+    """The second answer, if the answers differ."""
+    alone: bool = False
+    """Whether the failing case passes in a process that is asked nothing else, and fails again after the same cases."""
+    waited: bool = False
+    """Whether a timeout could be due to a busy machine."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
         return {**asdict(self), "flags": list(self.flags)}
+
+
+class Seen(NamedTuple):
+    """What came when a case was asked."""
+
+    outcome: str
+    text: str
+    answer: Any
+    """The answer as it goes into the fingerprint."""
+    none: Answer | None = None
+    """The reason why there is no value."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether another process could answer otherwise. Code that is not complete cannot."""
+        types = () if self.none is None else self.none.types
+        return self.outcome in (WRONG, ERROR) and not {"NotImplementedError", "NameError"}.intersection(types)
 
 
 @dataclass(frozen=True)
@@ -62,17 +97,75 @@ class Judged:
     """The number of cases that were asked."""
     cpu: float = 0.0
     """The CPU seconds that the check has taken."""
+    seen: Seen | None = None
+    """What came in the failing case."""
 
 
-def judge(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]]) -> list[Result]:
+Beside = Callable[[], AbstractContextManager[Runner]]
+
+
+def judge(
+    checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]], beside: Beside | None = None
+) -> list[Result]:
     """Return a result for each check, in the order of ``checks``.
 
     Hidden checks run last, so that no message of a visible check can contain what the code has seen in a hidden one.
     ``known`` maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong with them.
+    ``beside`` makes a second runner, in which failing cases are asked again; without it, they are not.
     """
     order = sorted(checks, key=lambda check: check.hidden)
-    found = {judged.result.check: judged.result for judged in judging(order, runner, known)}
-    return [found[check.id] for check in checks]
+    running, found = judging(order, runner, known), dict[str, Judged]()
+    for _, some in groupby(order, lambda check: check.hidden):
+        new = [(check, next(running)) for check in some]
+        found |= {check.id: judged for check, judged in new}
+        failed = [check for check, judged in new if judged.seen is not None and judged.seen.doubtful]
+        if beside is not None and failed:
+            with beside() as second:
+                found |= _again(failed, found, order[: len(found)], second)
+    return [found[check.id].result for check in checks]
+
+
+def _again(
+    failed: Sequence[Check], first: Mapping[str, Judged], asked: Sequence[Check], runner: Runner
+) -> dict[str, Judged]:
+    """Ask the failing cases alone, in one new process for each task, and return what changes in ``first``.
+
+    ``asked``: the checks of ``first``, in the order in which they were asked. If another answer comes, the process is
+    not used again, because what it was asked may have changed it. Only a new process shows that a case passes alone.
+    """
+    found, task = dict[str, Judged](), None
+    for check in sorted(failed, key=lambda check: check.task):
+        was, new = first[check.id], check.task != task
+        if new:
+            start(runner)
+        result, seen = _replay(check, was.result.case, runner)
+        if not (like := _same(seen, was.seen)) and not new:
+            start(runner)
+            result, seen = _replay(check, was.result.case, runner)
+        task = check.task if like else None
+        if seen.outcome == PASS:
+            found[check.id] = replace(was, result=replace(was.result, outcome=DIFFER, other=result.got))
+        elif seen.outcome == TIMEOUT:
+            break  # each further one could take as long
+    if found:
+        start(runner)
+        for judged in judging(asked, runner, {}):
+            was = first[judged.result.check]
+            if was.result.check in found and judged.result.case == was.result.case and _same(judged.seen, was.seen):
+                found[was.result.check] = replace(was, result=replace(was.result, alone=True))
+    return found
+
+
+def start(runner: Runner) -> None:
+    """Import the module in a new process. If that fails, each case fails for the same reason."""
+    runner.restart()
+    runner.limit(IMPORT)
+    with suppress(NoValueError):
+        Student(runner).load()
+
+
+def _same(one: Seen | None, other: Seen | None) -> bool:
+    return one is not None and other is not None and same(one.answer, other.answer)
 
 
 def judging(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:
@@ -81,8 +174,7 @@ def judging(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping
     for check in checks:
         passed = _passed(check)
         if timeouts >= _TIMEOUTS:
-            late = "not run, because two checks before it have timed out"
-            yield Judged(replace(passed, outcome=TIMEOUT, got=late))
+            yield Judged(replace(passed, outcome=NOT_RUN, got="not run, because two checks before it have timed out"))
             continue
         judged = _judge(check, passed, student, runner, known.get(check.id, {}))
         timeouts += judged.result.outcome == TIMEOUT
@@ -97,29 +189,40 @@ def _judge(check: Check, passed: Result, student: Student, runner: Runner, known
     before = runner.cpu()
     runner.limit(_STOPPED * check.cpu)
     result, answers, flags, mark, number = passed, [], [], "", 0
+    failing = None
     for number, case in enumerate(check.cases(student), 1):
-        outcome, seen, answer = _ask(case, student)
-        if number == 1 and outcome in (PASS, WRONG, ERROR) and _ask(case, student)[2] != answer:
+        seen = _ask(case, student)
+        if number == 1 and seen.outcome in (PASS, WRONG, ERROR) and not _same(_ask(case, student), seen):
             flags.append("the first case has given two different answers")
-        answers.append(answer)
-        if result is passed and outcome != PASS:
-            result = _failed(passed, outcome, number, case, seen)
-        if outcome not in (PASS, WRONG, ERROR):
+        answers.append(seen.answer)
+        if failing is None and seen.outcome != PASS:
+            result, failing = _failed(passed, number, case, seen), seen
+        if seen.outcome not in (PASS, WRONG, ERROR):
             break
     else:
         mark = fingerprint(answers)
     cpu = runner.cpu() - before
     if cpu > check.cpu and result.outcome in (PASS, TIMEOUT):
-        result, mark = replace(result, outcome=TIMEOUT, got=f"more than {check.cpu:g} s of CPU time"), ""
+        got = f"more than {check.cpu:g} s of CPU time"
+        result, mark = replace(result, outcome=TIMEOUT, got=got, waited=False), ""
     if check.cpu / 2 < cpu <= _STOPPED * check.cpu:
         flags.append("the check has taken between half and twice its CPU time")
     says = "" if result is passed else known.get(mark, "")
-    return Judged(replace(result, says=says, flags=tuple(flags)), mark, number, cpu)
+    return Judged(replace(result, says=says, flags=tuple(flags)), mark, number, cpu, failing)
 
 
-def _failed(passed: Result, outcome: str, number: int, case: Case, seen: str) -> Result:
-    right = cut(case.shape.show(jsonable(case.right)))
-    return replace(passed, outcome=outcome, case=number, trace=case.trace, right=right, got=cut(seen))
+def _failed(passed: Result, number: int, case: Case, seen: Seen) -> Result:
+    right, waited = cut(case.shape.show(jsonable(case.right))), seen.none is not None and seen.none.waited
+    failed = replace(passed, outcome=seen.outcome, case=number, waited=waited)
+    return replace(failed, trace=case.trace, right=right, got=cut(seen.text))
+
+
+def split(case: str) -> tuple[str, int]:
+    """Return the check and the number of a case such as max.second:12. Raises UsageError."""
+    name, _, number = case.rpartition(":")
+    if not (name and number.isascii() and number.isdigit() and int(number)):
+        raise UsageError(f"--case {case}: give a check and the number of a case, such as max.second:12")
+    return name, int(number)
 
 
 def replay(check: Check, number: int, runner: Runner) -> Result:
@@ -127,17 +230,20 @@ def replay(check: Check, number: int, runner: Runner) -> Result:
 
     Raises UsageError if the check has fewer cases.
     """
+    return _replay(check, number, runner)[0]
+
+
+def _replay(check: Check, number: int, runner: Runner) -> tuple[Result, Seen]:
     student, count = Student(runner), 0
     runner.limit(_STOPPED * check.cpu)
     for count, case in enumerate(check.cases(student), 1):
         if count == number:
-            outcome, seen, _ = _ask(case, student)
-            return _failed(_passed(check), outcome, number, case, seen)
+            seen = _ask(case, student)
+            return _failed(_passed(check), number, case, seen), seen
     raise UsageError(f"{check.id} has no case {number}; it has {count}")
 
 
-def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
-    """Return the outcome of a case, the answer as text, and the answer as it goes into the fingerprint."""
+def _ask(case: Case, student: Student) -> Seen:
     student.forget()
     value, shown = None, ""
     try:
@@ -146,16 +252,16 @@ def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
         like, seen = jsonable(case.shape.like(value)), case.shape.show(value)
     except NoValueError as failed:
         kind, why = failed.answer.kind, failed.answer.why
-        return kind, why, [kind, why.partition(":")[0]]
+        return Seen(kind, why, [kind, why.partition(":")[0]], failed.answer)
     except UnlikeError as unlike:
-        return WRONG, f"{shown}{unlike}", ["unlike", value]
+        return Seen(WRONG, f"{shown}{unlike}", ["unlike", value])
     except (GraderError, OSError):  # of the machine
         raise
     except Exception as error:  # the proof of the lab shows that right answers raise none
         said = f"an answer that the check cannot use ({type(error).__name__}: {error})"
-        return WRONG, f"{shown}{said}", ["unlike", value]
+        return Seen(WRONG, f"{shown}{said}", ["unlike", value])
     right = jsonable(case.shape.like(jsonable(case.right)))
-    return (PASS if same(like, right) else WRONG), seen, ["value", like]
+    return Seen(PASS if same(like, right) else WRONG, seen, ["value", like])
 
 
 def fingerprint(answers: Sequence[Any]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import UsageError, VoidError
 from ..lab.checks import Check
 from ..lab.hints import hint
-from ..lab.judge import PASS, Result, judging, replay
+from ..lab.judge import IMPORT, NOT_RUN, PASS, Result, judging, replay, split
 from ..statuses import FAILED, OK, Parser, status_of
 from ..worker import NoValueError, Student
 from .folder import Lab, read
@@ -21,8 +21,6 @@ from .local import Local
 _NAME = "python -m grader check"
 _TODO = "NotImplementedError: "
 """The code of a task that is not written yet raises this."""
-_IMPORT = 5.0
-"""CPU seconds that importing the module may take, as when a class is graded."""
 _WIDTH = 78
 """Longer lines are wrapped, for terminals and notebooks in half a screen."""
 _LINES = 20
@@ -72,7 +70,7 @@ def _check(
 
 def _broken(lab: Lab, local: Local, as_json: bool, cell: bool) -> int:
     """Import the module. If that fails, print why, which no check needs to repeat, and return FAILED; otherwise OK."""
-    local.limit(_IMPORT)
+    local.limit(IMPORT)
     try:
         Student(local).load()
         return OK
@@ -122,7 +120,8 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, as_json: bool
         task = check.task
         if result.outcome != PASS and check.id not in lab.advice:
             failed |= {task, check.id}
-    last = lab.last(sum(result.outcome == PASS for result in results), len(results))
+    ran = [result for result in results if result.outcome != NOT_RUN]
+    last = lab.last(sum(result.outcome == PASS for result in ran), len(ran))
     print(json.dumps({"checks": entries, "last": last}, indent=1) if as_json else last)
     return FAILED if failed else OK
 
@@ -175,14 +174,12 @@ def _message(result: Result, printed: str, cell: bool, brief: bool = False, advi
 
 def _found(lab: Lab, case: str) -> tuple[Check, int]:
     """Return the check and the number of a case such as max.second:12."""
-    name, _, number = case.rpartition(":")
-    if not (name and number.isascii() and number.isdigit() and int(number)):
-        raise UsageError(f"--case {case}: give a check and the number of a case, such as max.second:12")
+    name, number = split(case)
     found = next((check for check in lab.checks if check.id == name), None)
     if found is None:
         visible = ", ".join(check.id for check in lab.checks)
         raise UsageError(f"--case {case}: {name} is hidden, or no check of this lab; the visible ones are {visible}")
-    return found, int(number)
+    return found, number
 
 
 def _replay(check: Check, number: int, local: Local, as_json: bool, cell: bool) -> int:

@@ -49,9 +49,9 @@ class Allowance:
         if used - self._from > self._most:
             raise LateError(f"more than {self._most:g} s of CPU time")
         if self._waited + now - self._asked > WALL * self._most:
-            raise LateError(f"more than {WALL * self._most:g} s")
+            raise LateError(f"more than {WALL * self._most:g} s", waited=True)
         if used > self._used:
             self._used, self._moved = used, now
         elif now - self._moved > self._idle:
-            raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s")
+            raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s", waited=True)
         return True

@@ -27,6 +27,8 @@ class Answer:
     why: str = ""
     types: tuple[str, ...] = ()
     """The names of an exception's class and of its bases, such as ("KeyError", "LookupError", "Exception", ...)."""
+    waited: bool = False
+    """Whether a timeout could be due to a busy machine: the process did not use up its CPU seconds."""
 
     def same(self, expected: Any) -> bool:
         """Return whether the answer is a value that is equal to ``expected`` and has the same type."""

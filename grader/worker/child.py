@@ -179,10 +179,10 @@ def together(module: Any, name: str, args: list[Any], calls: list[list[Any]]) ->
 
     async def call(number: int, owner: Any, method: str, given: list[Any]) -> Any:
         await waiter("begin")(number)
-        return await getattr(owner, method)(*given)
+        return await defined(owner, method)(*given)
 
     async def main() -> list[Any]:
-        owner = getattr(module, name)(*args) if name else module
+        owner = defined(module, name)(*args) if name else module
         tasks.extend(asyncio.ensure_future(call(number, owner, *each)) for number, each in enumerate(calls))
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -225,17 +225,25 @@ def do(step: list[Any], results: list[Any]) -> None:
         results.append([text for _, text in sorted(NOTES, key=lambda note: note[0])])
     elif kind == "new":
         handle, name, args = given
-        OBJECTS[handle] = getattr(module, name)(*plain(args))
+        OBJECTS[handle] = defined(module, name)(*plain(args))
     elif kind == "call":
         handle, name, args = given
         owner = OBJECTS[handle] if handle else module
-        results.append(getattr(owner, name)(*plain(args)))
+        results.append(defined(owner, name)(*plain(args)))
     elif kind == "get":
         handle, name = given
         results.append(getattr(OBJECTS[handle], name))
     elif kind == "together":
         name, args, calls = given
         results.append(together(module, name, plain(args), plain(calls)))
+
+
+def defined(owner: Any, name: str) -> Any:
+    """Return a name of the module or of an object. If it is missing, raise NameError: the code is not complete."""
+    if not hasattr(owner, name):
+        of = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__name__
+        raise NameError(f"{name!r} is not defined in {of}")
+    return getattr(owner, name)
 
 
 def load() -> Any:

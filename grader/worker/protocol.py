@@ -27,7 +27,14 @@ class RefusedError(Exception):
 
 
 class LateError(Exception):
-    """No answer has arrived in time. The message says which limit was reached."""
+    """No answer has arrived in time. The message says which limit was reached.
+
+    ``waited``: whether that is a limit other than the CPU seconds.
+    """
+
+    def __init__(self, message: str, waited: bool = False) -> None:
+        super().__init__(message)
+        self.waited = waited
 
 
 class OverError(Exception):
@@ -88,7 +95,7 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
             _send(channel, told)
         return Answer(BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
     except LateError as error:
-        return Answer(TIMEOUT, why=str(error))
+        return Answer(TIMEOUT, why=str(error), waited=error.waited)
     except OverError as error:
         return Answer(CRASH, why=str(error))
     except (EOFError, OSError):

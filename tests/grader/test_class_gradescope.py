@@ -88,6 +88,7 @@ def test_results_json() -> None:
     points = {"a": 4.5, "b": 10, "c": 0, "d": 85.5}
     hidden = {"hidden": True, "trace": "SECRET", "right": "SECRET", "got": "SECRET", "says": "SECRET"}
     common = {"number": None, "hidden": False, "case": 0, "trace": "", "right": "", "got": "", "says": ""}
+    common |= {"other": "", "alone": False}
     checks = [
         {**common, "check": "a", "rule": "Rows are kept.", "outcome": "pass"},
         {**common, "check": "b", "rule": "Rows go.", "outcome": "wrong", "number": 8, "case": 3, "trace": "+1 | -1",
@@ -126,6 +127,12 @@ def test_results_json() -> None:
         "visible: 1 of 2 pass. 2 hidden checks decide 85.5 of 100 points, shown when grades are published.\n"
         "cell 1: left out: %time"
     )
+    for more, last in (
+        ({"alone": True}, "alone   passes alone: do your objects share state?"),
+        ({"outcome": "answers differ", "other": "[2]", "says": ""}, "other   [2]"),
+    ):
+        (test,) = json.loads(results({**found, "checks": [{**checks[1], **more}]}, points))["tests"]
+        assert (test["score"], test["output"].splitlines()[-1]) == (0, last)
     lost = json.loads(results({"status": "unreadable", "why": "nothing", "notes": [], "checks": []}, points))
     assert (lost["score"], lost["tests"]) == (0, []) and "cannot be graded: nothing" in lost["output"]
 

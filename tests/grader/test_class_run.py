@@ -83,7 +83,7 @@ def test_what_is_found(undisturbed: tuple[Path, Path, dict[str, bytes]]) -> None
         "s01": ["pass", "pass", "pass"],
         "s02": ["pass", "pass", "wrong"],
         "s03": ["wrong", "error", "wrong"],
-        "s04": ["timeout", "timeout", "timeout"],
+        "s04": ["timeout", "timeout", "not run"],
         "s05": ["crash", "crash", "crash"],
         "s06": ["error", "error", "error"],
         "s07": ["timeout", "pass", "pass"],
@@ -93,6 +93,8 @@ def test_what_is_found(undisturbed: tuple[Path, Path, dict[str, bytes]]) -> None
     assert [line.split(",")[7] for line in lines[1:]] == ["100", "70", "0", "0", "0", "0", "50", "100"]
     assert re.search("0x[0-9a-f]{6}", json.dumps(found["s06"])) is None
     assert "not run, because two checks before it have timed out" in json.dumps(found["s04"])
+    waited = [id for id, one in found.items() for check in one["checks"] if check["waited"]]
+    assert waited == ["s07"]  # and it was tried again, alone
     assert files["sources/s02/solution.py"].decode() == SMALL
     assert not [name for name in files if "first" in name or name.endswith(".new")]
 
@@ -250,6 +252,85 @@ def test_one(teacher: Teacher, tmp_path: Path) -> None:
         assert {**same, "submission": ""} == {**teacher.result(id), "submission": ""}
     assert teacher.run("one", subs / "s0003", "--lab", teacher.lab) == 64
     assert teacher.run("one", subs / "s0001", "--lab", subs) == 64
+
+
+SHARES = "def double(x, known={}):\n    return known.setdefault(type(x), x + x)\n"
+DIFFERS = "import os\ndef double(x):\n    return x + x if x != 2 or 'again' in os.getcwd() else 5\n"
+CHANCE = "import os\ndef double(x):\n    return x + x if os.urandom(1)[0] & 1 else None\n"
+INCOMPLETE = "def triple(x):\n    return 3 * x\n"
+
+
+def test_answers_that_differ_and_state_that_is_shared(teacher: Teacher, tmp_path: Path) -> None:
+    """Points are lost in both cases. What differs is listed with both answers; what passes alone has no command.
+
+    DIFFERS is wrong in the first process only. CHANCE is wrong half of the time, so each outcome is possible.
+    """
+    subs = handed_in(tmp_path / "subs", s01=SHARES, s02=DIFFERS, s03=CHANCE, s04=INCOMPLETE, s05=WRONG)
+    assert teacher.grade(subs) == 0, teacher.said
+    assert {id: score for id, score in teacher.column("score").items() if id != "s03"} == {
+        "s01": "20",
+        "s02": "50",
+        "s04": "0",
+        "s05": "0",
+    }
+    checks = {id: {one["check"]: one for one in teacher.result(id)["checks"]} for id in teacher.column("score")}
+    pages = {id: (teacher.out / "submissions" / id / "feedback.html").read_text() for id in checks}
+    assert {id: (one["outcome"], one["alone"], one["got"]) for id, one in checks["s01"].items()} == {
+        "double": ("wrong", True, "0"),
+        "words": ("pass", False, ""),
+        "large": ("wrong", True, "0"),
+    }
+    assert "passes alone: do your objects share state?" in pages["s01"] and "--case" not in pages["s01"]
+    differs = checks["s02"]["double"]
+    assert (differs["outcome"], differs["got"], differs["other"]) == ("answers differ", "5", "4")
+    assert "answers differ" in pages["s02"] and "--case" not in pages["s02"]
+    assert checks["s04"]["words"]["got"] == "NameError: 'double' is not defined in solution"
+    assert "python -m grader check --case double:2" in pages["s05"] and "alone" not in pages["s05"]
+    listed = [row for row in teacher.table("problems.csv") if "answers differ" in row["problem"]]
+    by_chance = [one for one in checks["s03"].values() if one["outcome"] == "answers differ"]
+    assert [row["id"] for row in listed] == ["s02", *["s03"] * len(by_chance)]
+    assert listed[0]["problem"] == "double:3: answers differ: 5, then 4"
+    for one in checks["s03"].values():
+        assert one["outcome"] in ("pass", "wrong", "answers differ")
+        assert one["outcome"] == "pass" or one["got"] != one["other"]
+
+
+def test_a_case_of_any_check_for_the_teacher(teacher: Teacher, tmp_path: Path) -> None:
+    """`one --case` shows trace, right answer and answer of a case, and whether it passes alone; nothing is written."""
+    subs = handed_in(tmp_path / "subs", small=SMALL, shares=SHARES)
+    (subs / "none").mkdir()
+
+    def case(id: str, case: str, *words: object) -> tuple[int, list[str]]:
+        before = contents(tmp_path, ())
+        status = teacher.run("one", subs / id, "--lab", teacher.lab, "--case", case, *words)
+        assert contents(tmp_path, ()) == before
+        return status, [" ".join(line.split()) for line in teacher.said.splitlines()]
+
+    lines = ["trace double(7654321)", "right 15308642", "got 0", "alone fails alone"]
+    assert case("small", "large:1") == (1, ["wrong large:1", *lines, teacher.said.splitlines()[-1]])
+    lines = ["pass words:1", "rule rule 7", "trace double('ab')", "right 'abab'", "got 'abab'", "alone passes alone"]
+    assert case("small", "words:1") == (0, [*lines, teacher.said.splitlines()[-1]])
+    lines = [
+        "wrong double:2",
+        "trace double(1)",
+        "right 2",
+        "got 0",
+        "alone passes alone: do your objects share state?",
+    ]
+    assert case("shares", "double:2") == (1, [*lines, teacher.said.splitlines()[-1]])
+    assert case("shares", "double:3")[0] == 0  # the check has failed before it
+    status, said = case("small", "unknown:1")
+    assert status == 64 and "there is no check 'unknown'; the checks are double, words, large" in said[-1]
+    status, said = case("small", "double:4")
+    assert status == 64 and "double has no case 4; it has 3" in said[-1]
+    for words in ("double", "double:0", ":1", "double:x"):
+        assert case("small", words)[0] == 64
+    assert case("small", "double:1", "--results", tmp_path / "results.json")[0] == 64
+    status, said = case("none", "double:1")
+    assert status == 1 and "solution.py is missing" in said[-1]
+    teacher.lab = bundle(tmp_path / "visible", checks=CHECKS.replace(", hidden=True", ""))
+    status, said = case("small", "unknown:1")
+    assert status == 64 and said[-1].endswith("the checks are double, words, large; none of them is hidden")
 
 
 def test_a_notebook_is_read_and_not_run(teacher: Teacher, tmp_path: Path) -> None:

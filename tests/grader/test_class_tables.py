@@ -387,6 +387,36 @@ def test_pages(teacher: Teacher) -> None:
     assert "1 of 2 (50%)" in pages["out"]
 
 
+def test_answers_that_differ_are_listed(teacher: Teacher) -> None:
+    """problems.csv has both answers, the page, too; a result of an earlier version lacks the new fields."""
+    differs = check("double", "answers differ", got="=4", other="5", case=2, trace="t", alone=False)
+    alone = check("words", "wrong", got="0", other="", case=1, trace="t", alone=True)
+    late = check("large", "not run", got="not run, because two checks before it have timed out")
+    out_of(teacher.out, s0001=(0, differs, alone, late))
+    assert teacher.run("grades", teacher.out) == 0
+    assert teacher.column("score") == {"s0001": "0"}
+    (row,) = teacher.table("problems.csv")
+    assert row["problem"] == "double:2: answers differ: =4, then 5"
+    page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    assert "<dt>your answer</dt><dd><code>=4</code></dd><dt>asked again</dt><dd><code>5</code></dd>" in page
+    assert "passes alone: do your objects share state?" in page and "--case" not in page and "not run<" in page
+
+
+def test_two_gradings_that_differ_are_named(teacher: Teacher) -> None:
+    """The same submission, graded again by the same grader with other points, is in problems.csv; by another, not."""
+    same = (0, "pass", "pass", "wrong")
+    out_of(teacher.out, s0001=same, s0002=same, s0003=same, s0004=same)
+    others = {"s0001": {}, "s0002": {"grader": "older"}, "s0003": {"submission": "another"}, "s0004": {}}
+    for id, differs in others.items():
+        before = {**teacher.result(id), **differs}
+        before["checks"] = (
+            [{**one, "outcome": "pass"} for one in before["checks"]] if id != "s0004" else before["checks"]
+        )
+        (teacher.out / "submissions" / id / "result-1.json").write_text(as_json(before))
+    assert teacher.run("grades", teacher.out) == 0
+    assert teacher.column("problem", "problems.csv") == {"s0001": "graded twice by the same grader: 100 and 70"}
+
+
 @pytest.mark.parametrize(
     ("policy", "rule", "trace"), [("nothing", False, False), ("rule", True, False), ("trace", True, True)]
 )

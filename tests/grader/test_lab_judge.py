@@ -1,15 +1,16 @@
-"""The judge of a lab's checks: which outcome and which flag a check gets for the CPU time that it takes."""
+"""The judge of a lab's checks: outcomes and flags by CPU time, and failing cases that are asked again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
 from grader.lab import Case, check
-from grader.lab.judge import judging
+from grader.lab.judge import DIFFER, NOT_RUN, judge, judging
 from grader.worker import Answer, Student
 
 
@@ -72,10 +73,191 @@ def test_time(seconds: float, value: int, outcome: str, flagged: bool) -> None:
 
 
 def test_two_timeouts_end_a_submission() -> None:
-    """The other checks are timeouts without a try, whether the first two were stopped or have ended late."""
+    """The other checks are not run, whether the first two were stopped or have ended late."""
     for seconds in (0.6, 1.1):
         clock = Clock(seconds, 7)
         found = [judged.result for judged in judging([three] * 4, clock, {})]
-        assert [one.outcome for one in found] == ["timeout"] * 4
-        assert ["not run" in one.got for one in found] == [False, False, True, True]
+        assert [one.outcome for one in found] == ["timeout", "timeout", NOT_RUN, NOT_RUN]
         assert clock.used == pytest.approx(8 * seconds)
+
+
+class Code:
+    """A runner of a module's text, in which SECOND tells the two runners apart.
+
+    ``log`` has "start" for each new process, and the arguments of all calls.
+    """
+
+    def __init__(self, text: str, second: bool = False, log: list[Any] | None = None) -> None:
+        self.text, self.second, self.log = text, second, [] if log is None else log
+        self.names: dict[str, Any] = {}
+
+    def limit(self, seconds: float) -> None:
+        """There is no limit."""
+
+    def cpu(self) -> float:
+        """Return 0.0, because nothing is measured."""
+        return 0.0
+
+    def restart(self) -> None:
+        """Forget everything."""
+        self.names = {}
+
+    def run(self, steps: Sequence[Sequence[Any]], asks: Any = None) -> Answer:
+        """Run the steps, which are "forget", "import" and "call"."""
+        if not self.names:
+            self.names = {"SECOND": self.second}
+            exec(self.text, self.names)
+            self.log.append("start")
+        results: list[Any] = []
+        try:
+            for kind, *given in steps:
+                if kind == "call":
+                    self.log.append(tuple(given[2]))
+                results += [self.names[given[1]](*given[2])] if kind == "call" else [[]] * (kind == "import")
+        except (EOFError, TimeoutError) as error:
+            self.restart()
+            return Answer("crash" if isinstance(error, EOFError) else "timeout", why="nothing came")
+        except Exception as error:
+            return Answer("error", why=str(error), types=tuple(one.__name__ for one in type(error).__mro__))
+        return Answer("value", results)
+
+
+def doubling(id: str, task: int, *numbers: int, hidden: bool = False) -> Any:
+    """A check that double(n) is 2 * n."""
+
+    @check(id, task, hidden=hidden)
+    def asks(student: Student) -> Iterator[Case]:
+        """double(n) is 2 * n."""
+        for n in numbers:
+            yield Case(str(n), 2 * n, partial(student.call, "double", n))
+
+    return asks
+
+
+CHECKS = [
+    doubling("a", 1, 1, 2, 3),
+    doubling("b", 1, 4, 5),
+    doubling("secret", 1, 70, 80, hidden=True),
+    doubling("c", 2, 6),
+]
+
+
+def judged(text: str) -> tuple[dict[str, Any], list[Any]]:
+    """The results by check, and what both runners were asked; "beside": the second was made."""
+    log: list[Any] = []
+
+    @contextmanager
+    def beside() -> Iterator[Code]:
+        log.append("beside")
+        yield Code(text, True, log)
+
+    results = judge(CHECKS, Code(text, False, log), {}, beside)
+    assert [one.check for one in results] == ["a", "b", "secret", "c"]
+    return {one.check: one for one in results}, log
+
+
+VISIBLE = ["start", (1,), (1,), (2,), (3,), (4,), (4,), (5,), (6,), (6,)]
+HIDDEN = [(70,), (70,), (80,)]
+
+
+def test_a_wrong_answer_is_asked_again_in_one_process_a_task() -> None:
+    """It stays wrong if it comes again. The visible checks are asked again before any hidden one is judged."""
+    results, log = judged("def double(n): return n")
+    assert {(one.outcome, one.alone, one.other, one.case) for one in results.values()} == {("wrong", False, "", 1)}
+    assert log == [*VISIBLE, "beside", "start", (1,), (4,), "start", (6,), *HIDDEN, "beside", "start", (70,)]
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        "def double(n, before=[]):\n    before.append(n)\n    return 2 * n if len(before) < 3 else sum(before)\n",
+        "def double(n, known={}):\n    return known.setdefault('n', 2 * n)\n",
+        "def double(n, before=[]):\n    before.append(n)\n    return 0 if before[1:] else 2 * n\n",
+    ],
+)
+def test_shared_state_passes_alone(shared: str) -> None:
+    """Each check fails because of earlier questions, also those of other checks: wrong, and its case passes alone."""
+    results, _ = judged(shared)
+    assert {id: (one.outcome, one.alone, one.other) for id, one in results.items()} == dict.fromkeys(
+        ("a", "b", "secret", "c"), ("wrong", True, "")
+    )
+
+
+def test_answers_that_differ() -> None:
+    """A wrong answer that does not come again when the same is asked is listed with the other one, and fails."""
+    results, _ = judged("def double(n): return 2 * n if SECOND or n < 3 else 7")
+    assert {id: (one.outcome, one.case, one.got, one.other) for id, one in results.items()} == {
+        "a": (DIFFER, 3, "7", "6"),
+        "b": (DIFFER, 1, "7", "8"),
+        "secret": (DIFFER, 1, "7", "140"),
+        "c": (DIFFER, 1, "7", "12"),
+    }
+    assert not any(one.alone for one in results.values())
+
+
+@pytest.mark.parametrize(("questions", "answer"), [(3, 7), (2, 8)])
+def test_the_same_wrong_answer_in_the_same_case_is_no_chance(questions: int, answer: int) -> None:
+    """If the checks are asked once more, another failing case, or another wrong answer, means that answers differ."""
+    late = f"{answer} if len(asked) > {questions} else 2 * n"
+    text = f"asked = []\ndef double(n):\n    asked.append(n)\n    late = {late}\n"
+    results, _ = judged(f"{text}    return late if SECOND else 7 if n == 2 else 2 * n\n")
+    assert (results["a"].outcome, results["a"].got, results["a"].other) == (DIFFER, "7", "4")
+
+
+def test_a_process_that_was_asked_something_else_does_not_decide() -> None:
+    """The second case of a task fails in the process that was asked the first one, so it is asked in a new one."""
+    answer = "9 if n == 1 else 2 * n if len(seen) < 2 else len(seen)"
+    results, log = judged(f"seen = set()\ndef double(n):\n    seen.add(n)\n    return {answer}\n")
+    assert {id: (one.outcome, one.alone) for id, one in results.items()} == {
+        "a": ("wrong", False),
+        **dict.fromkeys(("b", "secret", "c"), ("wrong", True)),
+    }
+    assert log[len(VISIBLE) :][:6] == ["beside", "start", (1,), (4,), "start", (4,)]
+
+
+def test_a_second_process_that_hangs_is_asked_once() -> None:
+    """A case that times out when it is asked again ends the asking, so that hanging costs little. It stays wrong."""
+    results, log = judged("def double(n):\n    if SECOND:\n        raise TimeoutError\n    return n\n")
+    assert {(one.outcome, one.got) for one in results.values()} == {("wrong", n) for n in ("1", "4", "70", "6")}
+    assert log == [*VISIBLE, "beside", "start", (1,), *HIDDEN, "beside", "start", (70,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def double(n): return 2 * n",
+        "def double(n): raise NotImplementedError('task 1')",
+        "def double(n): return 2 * m",
+        "def double(n): raise EOFError",
+    ],
+)
+def test_no_second_process_without_need(text: str) -> None:
+    """Code that is right, not written yet, names nothing, or ends its process is asked once."""
+    results, log = judged(text)
+    assert "beside" not in log
+    assert {one.outcome for one in results.values()} <= {"pass", "error", "crash"}
+
+
+def test_an_exception_is_asked_again() -> None:
+    """An exception that depends on the process is a lost check, whose answers differ."""
+    results, _ = judged("def double(n): return 2 * n if SECOND else {}[n]")
+    assert {(one.outcome, one.other) for one in results.values()} == {
+        (DIFFER, "2"),
+        (DIFFER, "8"),
+        (DIFFER, "140"),
+        (DIFFER, "12"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "flagged"),
+    [("2 * n", False), ("2 * n + len(asked) % 2", True), ("(2 * n, 2.0 * n)[len(asked) % 2]", True)],
+)
+def test_the_first_case_is_asked_twice(value: str, flagged: bool) -> None:
+    """Two different answers of the first case are a flag, also if they differ in their type only."""
+    text = f"asked = []\ndef double(n):\n    value = {value}\n    asked.append(n)\n    return value\n"
+    found = next(judging([doubling("a", 1, 1)], Code(text), {})).result
+    assert (found.outcome, found.flags) == (
+        "pass",
+        ("the first case has given two different answers",) * flagged,
+    )

@@ -133,6 +133,15 @@ def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     ]  # fmt: skip
 
 
+def test_two_timeouts_end_the_checks(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are not run, and the last line counts them as such."""
+    folder = lab(("return 2 * x", "while True: pass"))
+    (folder / "checks.py").write_text(CHECKS.replace("task=1", "task=1, cpu=0.1"))
+    status, lines = ran(folder, capsys, "--all")
+    assert status == 1 and "  not run keeps" in lines
+    assert lines[-1] == "visible: 0 of 3 pass, 1 not run. 1 hidden check decides 10 of 100 points."
+
+
 def test_json_has_the_same_results(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json, standard output is one JSON object."""
     assert main([str(lab(("2 * x", "3 * x"))), "--json"]) == 1
