@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from traceback import format_exception_only
 from typing import Any
 
 from ..errors import GraderError, UsageError
@@ -152,7 +153,8 @@ def _ask(case: Case, student: Student) -> tuple[str, str, Any]:
     except (GraderError, OSError):  # of the machine
         raise
     except Exception as error:  # the proof of the lab shows that right answers raise none
-        said = f"an answer that the check cannot use ({type(error).__name__}: {error})"
+        text = "".join(format_exception_only(error)).strip()  # str(error) can raise, if a number in it is too long
+        said = f"an answer that the check cannot use ({text})"
         return WRONG, f"{shown}{said}", ["unlike", value]
     right = jsonable(case.shape.like(jsonable(case.right)))
     return (PASS if same(like, right) else WRONG), seen, ["value", like]

@@ -127,8 +127,8 @@ ANSWERS: dict[str, tuple[Script, int]] = {
     "TLS": ((b"\x15\x03\x01\x00\x02\x02\x46",), GARBAGE),
     # Two answers to one request. The second one is not the answer to the next request.
     "two answers": ((OK + b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",), 200),
-    "two answers in chunks": ((chunked(b"0\r\n\r\n")[0] + b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",), 200),
-    "an answer and half of another": ((chunked(b"0\r\n\r\n")[0] + b"HTTP/1.1 5",), 200),
+    "two answers in chunks": (chunked(b"0\r\n\r\nHTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"), 200),
+    "an answer and half of another": (chunked(b"0\r\n\r\nHTTP/1.1 5"), 200),
 }  # fmt: skip
 
 
