@@ -342,6 +342,7 @@ KINDS: dict[str, tuple[Callable[[], System], str]] = {
     "right": (System, "pass"),
     "ids of 200 odd characters": (lambda: System(name=lambda real: f"/<b>'%2F?#é{real}".ljust(200, "x")), "pass"),
     "half a surrogate pair in every id": (lambda: System(name=lambda real: f"\ud800{real}"), "fail"),
+    "half a surrogate pair in some ids": (lambda: System(name=lambda real: real.replace("99", "\ud800")), "pass"),
     "one id for everything": (lambda: System(name=lambda real: "n1"), "fail"),
     "amounts of 2**62 - 1": (lambda: System(amounts(str((1 << 62) - 1))), "fail"),
     "amounts of 4,300 digits": (lambda: System(amounts(LARGE)), "fail"),
