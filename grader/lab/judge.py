@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
+from traceback import format_exception_only
 from typing import Any, NamedTuple
 
 from ..errors import GraderError, UsageError
@@ -258,7 +259,8 @@ def _ask(case: Case, student: Student) -> Seen:
     except (GraderError, OSError):  # of the machine
         raise
     except Exception as error:  # the proof of the lab shows that right answers raise none
-        said = f"an answer that the check cannot use ({type(error).__name__}: {error})"
+        text = "".join(format_exception_only(error)).strip()  # str(error) can raise, if a number in it is too long
+        said = f"an answer that the check cannot use ({text})"
         return Seen(WRONG, f"{shown}{said}", ["unlike", value])
     right = jsonable(case.shape.like(jsonable(case.right)))
     return Seen(PASS if same(like, right) else WRONG, seen, ["value", like])

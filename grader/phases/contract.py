@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..shop import Wave
-from ..shop.answers import fields, read_amount, read_id, read_paid
+from ..shop.answers import as_amount, as_id, fields, read_amount, read_id, read_paid
 from ..shop.routes import ROUTES, middle
 from ..terms import NEVER_WRITTEN, Kind, Status, status_word
 from ..wire.jobs import Result
@@ -30,6 +30,8 @@ _SHOWN = 2000
 """The maximum number of bytes of a body to record."""
 _SHOWN_FIELD = 80
 """The maximum number of characters of a malformed field to show."""
+_DIFFERENT = 4
+"""The maximum number of different answers to show, if repetitions of a wrong read get several."""
 _AGAIN = 0.2
 """Seconds between repetitions of a wrong read. All repetitions together take at most the convergence limit, and at most
 as long again at the end of the phase."""
@@ -58,6 +60,8 @@ class _Question:
     expect: str
     wanted: dict[str, Any]
     kept: dict[str, Any]
+    said: dict[str, int]
+    """How often each answer came, from the first wrong one on."""
 
 
 class _Questions:
@@ -107,7 +111,7 @@ class _Questions:
             self._live.record.exchanges.append(kept)
             return _Answer(b"", False)
         self._forget(kind, end, parts if method != "GET" else [])
-        mine, wrong_since = _Question(title, kind, end, expect, wanted, kept), -1.0
+        mine, wrong_since = _Question(title, kind, end, expect, wanted, kept, {}), -1.0
         while True:
             status, body = self._read(mine)
             wrong = "form" if kept["why"] else "value"
@@ -142,7 +146,15 @@ class _Questions:
         fits = not any(why) and all(_is(body, *field) for field in asked.wanted.items())
         asked.kept["agreed"] = bool(said and fits)
         asked.kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
-        asked.kept.update(why="; ".join(filter(None, why)), status=status)
+        asked.kept.update(why="; ".join(filter(None, why)), status=status, differs="")
+        if asked.said or not asked.kept["agreed"]:
+            had = {name: one for name, one in fields(body).items() if name in asked.wanted and status // 100 == 2}
+            shown = f"{status_word(status)} {json.dumps(had)[:_SHOWN] if had else ''}".strip()
+            asked.said[shown] = asked.said.get(shown, 0) + 1
+        if len(asked.said) > 1 and not asked.kept["agreed"]:
+            often = [f"{times} x {shown[:_SHOWN_FIELD]}" for shown, times in asked.said.items()]
+            more = f", and {len(often) - _DIFFERENT} others" if len(often) > _DIFFERENT else ""
+            asked.kept["differs"] = f"{', '.join(often[:_DIFFERENT])}{more}"
         return status, body
 
     def _bad_fields(self, asked: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
@@ -213,15 +225,18 @@ class _Questions:
 
 
 def _items(body: bytes) -> dict[str, int] | None:
-    """Return the quantity of each item in an order; None if a line is neither a pair nor an object."""
+    """Return the quantity of each item in an order; None if a line is no pair or object of an id and an integer."""
     found: dict[str, int] = {}
     lines = fields(body).get("items")
     for line in lines if isinstance(lines, list) else [None]:
         if isinstance(line, dict):
             line = [line.get("item_id", line.get("id")), line.get("quantity", line.get("amount"))]
-        if not isinstance(line, list) or len(line) != 2 or type(line[1]) is not int:
+        if not isinstance(line, list) or len(line) != 2:
             return None
-        found[str(line[0])] = found.get(str(line[0]), 0) + line[1]
+        item, quantity = as_id(line[0]), as_amount(line[1])
+        if item is None or quantity is None:
+            return None
+        found[item] = found.get(item, 0) + quantity
     return found
 
 
@@ -304,8 +319,8 @@ def _batches(ask: Any) -> None:
     ask("an item of that order", Kind.FIND_ITEM, [min(lines)], DONE, items, stock=40, price=7)
     cost = 7 * sum(lines.values())
     ask("the cost of that order", Kind.FIND_ORDER, ["9"], DONE, orders, total_cost=cost)
-    if cost > 500 or max(lines.values()) > 40:
-        return
+    if cost > 500 or max(lines.values()) > 40 or min(lines.values()) < 1:
+        return  # without lines of zero, the cost also limits how many items are read below
     paid = ask("check out an order from batch_init", Kind.CHECKOUT, ["9"], DONE, users and items).right
     ask("the user of that order was charged", Kind.FIND_USER, [user], DONE, paid, credit=500 - cost)
     for item, quantity in lines.items():

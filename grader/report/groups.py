@@ -128,9 +128,7 @@ def exchange(record: Record) -> str:
     """Return the first wrong answer of the contract phase as HTML: the request, the expected and the actual answer."""
     for asked in record.exchanges:
         if not asked["agreed"] and asked.get("asked", True):
-            rows = [
-                row(name, code(asked[key], TEXT))
-                for name, key in (("Request", "request"), ("Expected", "expected"), ("Got", "got"))
-            ]
+            keys = {"Request": "request", "Expected": "expected", "Got": "got", "All answers": "differs"}
+            rows = [row(name, code(asked[key], TEXT)) for name, key in keys.items() if asked.get(key)]
             return f"<p>{safe(asked['title'], LINE)}</p><table class='pairs'>{''.join(rows)}</table>"
     return ""

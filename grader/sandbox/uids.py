@@ -70,7 +70,7 @@ def _pids(uid: int) -> Iterator[int]:
     for name in os.listdir("/proc"):
         try:
             if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid:
-                if Path("/proc", name, "stat").read_text().rpartition(") ")[2][0] not in "ZX":
+                if Path("/proc", name, "stat").read_text(errors="replace").rpartition(") ")[2][0] not in "ZX":
                     yield int(name)
         except OSError:
             continue  # it has ended

@@ -23,18 +23,26 @@ def fields(body: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_id(body: bytes, name: str) -> str | None:
-    """Return the id in the field ``name`` of a body; None if there is no valid id."""
-    value = fields(body).get(name)
+def as_id(value: Any) -> str | None:
+    """Return a JSON value as an id; None if it is no valid id."""
     if type(value) is int:
         value = str(value)
     return value if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable() else None
 
 
+def as_amount(value: Any) -> int | None:
+    """Return a JSON value as an integer; None if it is no integer, or has 63 bits or more."""
+    return value if type(value) is int and abs(value) < _MOST else None
+
+
+def read_id(body: bytes, name: str) -> str | None:
+    """Return the id in the field ``name`` of a body; None if there is no valid id."""
+    return as_id(fields(body).get(name))
+
+
 def read_amount(body: bytes, name: str) -> int | None:
     """Return the integer in the field ``name`` of a body; None if there is no valid integer."""
-    value = fields(body).get(name)
-    return value if type(value) is int and abs(value) < _MOST else None
+    return as_amount(fields(body).get(name))
 
 
 def read_paid(body: bytes) -> int | None:

@@ -109,13 +109,12 @@ def read_submission(folder: Path) -> Submission:
         raise SubmissionError(f"{FILE} has {len(raw):,} bytes; at most {_LONGEST:,} are allowed")
     try:
         text = raw.decode("utf-8-sig")  # some editors write a byte order mark
-        content = tomllib.loads(text)
+        return _submission(_Reader(text), tomllib.loads(text), folder.resolve())
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of more than 4,300 digits
         rule = "the file is not valid TOML (put strings in quotes and lists in [ ])"
         raise SubmissionError(f"{FILE}: {error}; {rule}{_example('process')}") from error
-    return _submission(_Reader(text), content, folder.resolve())
 
 
 def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submission:

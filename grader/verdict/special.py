@@ -12,6 +12,8 @@ from ..record import Record
 from ..terms import Entity, Kind
 from .violations import LOST, Violation, ended, judged_until, killed, label
 
+_MORE = {"why": ": ", "differs": "; its answers differ: "}
+"""What an exchange may say besides the answer, and the text before it."""
 AMPLE = ("duplicates", "load")
 """The phases that have enough stock and credit for every order, except in waves whose names begin with "short"."""
 
@@ -33,7 +35,7 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
     return [
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
-        for got in (e["got"][:200] + (f": {e['why']}" if e.get("why") else ""),)
+        for got in (e["got"][:200] + "".join(f"{sign}{e[key]}" for key, sign in _MORE.items() if e.get(key)),)
         if not e["agreed"] and e.get("asked", True) and not _lost(record, e) and not _open(record, e)
     ]
 

@@ -8,6 +8,7 @@ Source: RFC 9112, sections 2 to 7.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 CHUNKED, TO_EOF = -1, -2
@@ -15,6 +16,8 @@ LONGEST_HEAD, LONGEST_BODY = 65_536, 262_144
 """The maximum number of bytes in a head and in a body. Answers in the assignment have a few hundred bytes, but a
 thousand connections may be receiving an answer at the same time."""
 BODYLESS = (204, 304)
+_LENGTH, _SIZE = re.compile(rb"[0-9]{1,20}"), re.compile(rb"[0-9a-fA-F]{1,16}")
+"""A length and the size of a chunk. `int` also takes signs, underscores and 0x, and refuses more than 4,300 digits."""
 
 
 class Malformed(ValueError):
@@ -39,6 +42,8 @@ def read_head(raw: bytes) -> Head:
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit() or len(parts[1]) != 3:
         raise Malformed(f"{lines[0][:60]!r} is not a status line")
     status = int(parts[1])
+    if status < 100:
+        raise Malformed(f"{lines[0][:60]!r} has no status")
     length, keep = TO_EOF, parts[0] != b"HTTP/1.0"
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
@@ -48,7 +53,7 @@ def read_head(raw: bytes) -> Head:
         if name == b"transfer-encoding":
             length = CHUNKED if b"chunked" in value else TO_EOF
         elif name == b"content-length" and length != CHUNKED:
-            if not value.isdigit() or int(value) > LONGEST_BODY:
+            if not _LENGTH.fullmatch(value) or int(value) > LONGEST_BODY or length not in (TO_EOF, int(value)):
                 raise Malformed(f"the content-length {value[:60]!r} is invalid")
             length = int(value)
         elif name == b"connection":
@@ -66,8 +71,11 @@ class Answer(NamedTuple):
     keep: bool
 
 
-def read_chunks(raw: bytes) -> bytes | None:
-    """Return the body of a chunked answer; None while it is incomplete. Raises Malformed if it is invalid."""
+def read_chunks(raw: bytes) -> tuple[bytes, int] | None:
+    """Return the body of a chunked answer and where it ends in ``raw``; None while it is incomplete.
+
+    Raises Malformed if it is invalid.
+    """
     body: list[bytes] = []
     at = 0
     while True:
@@ -77,16 +85,13 @@ def read_chunks(raw: bytes) -> bytes | None:
                 raise Malformed("a chunk has no size")
             return None
         digits = raw[at:end].partition(b";")[0].strip()
-        try:
-            size = int(digits, 16) if digits.isalnum() else -1
-        except ValueError:
-            size = -1
+        size = int(digits, 16) if _SIZE.fullmatch(digits) else -1
         if not 0 <= size <= LONGEST_BODY:
             raise Malformed(f"the chunk size {digits[:30]!r} is invalid")
         if size == 0:
-            # Trailers, if there are any, end with an empty line.
-            done = raw.startswith(b"\r\n", end + 2) or raw.find(b"\r\n\r\n", end) >= 0
-            return b"".join(body) if done else None
+            # Trailers, if there are any, end with an empty line. Without any, it follows the size.
+            done = raw.find(b"\r\n\r\n", end)
+            return None if done < 0 else (b"".join(body), done + 4)
         at = end + 2 + size
         if len(raw) < at + 2:
             return None
@@ -99,27 +104,27 @@ def read_chunks(raw: bytes) -> bytes | None:
 def read_answer(raw: bytes, closed: bool) -> Answer | None:
     """Return the first final answer in the bytes; None while it is incomplete. ``closed``: no more bytes will arrive.
 
-    Raises Malformed if they are not an HTTP answer. Bytes after a chunked answer are ignored.
+    Raises Malformed if they are not an HTTP answer. If more bytes follow the answer, its connection is not kept.
     """
+    size = len(raw)
     while True:
         head, found, rest = raw.partition(b"\r\n\r\n")
+        # Interim answers count as part of the head. Otherwise, thousands of them could keep the generator busy.
+        if size - len(rest) > LONGEST_HEAD or not b"HTTP/1."[: len(raw)] == raw[:7]:
+            raise Malformed(f"{raw[:60]!r} is not an HTTP answer, or its head is too long")
         if not found:
-            if len(raw) > LONGEST_HEAD or not b"HTTP/1."[: len(raw)] == raw[:7]:
-                raise Malformed(f"{raw[:60]!r} is not an HTTP answer")
             return None
         said = read_head(head)
         if said.status >= 200 or said.status == 101:
             break
         raw = rest
-        if not raw:
-            return None
     if len(rest) > LONGEST_BODY:
         raise Malformed("the body is too long")
     if said.length == TO_EOF:
         return Answer(said.status, rest, False) if closed else None
     if said.length == CHUNKED:
-        body = read_chunks(rest)
-        return None if body is None else Answer(said.status, body, said.keep)
+        found_body = read_chunks(rest)
+        return found_body and Answer(said.status, found_body[0], said.keep and found_body[1] == len(rest))
     if len(rest) < said.length:
         return None
     return Answer(said.status, rest[: said.length], said.keep and len(rest) == said.length)

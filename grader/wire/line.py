@@ -83,10 +83,6 @@ class Line:
             self.size += len(data)
             if self.size > LONGEST_HEAD + LONGEST_BODY:
                 raise Malformed("the answer is too long")
-            # Parsing a long answer after each of many pieces would take quadratic time. So it is parsed only if this
-            # piece is as long as all earlier ones, or may be the last.
-            if len(self.parts) > 8 and len(data) * 2 < self.size and not data.endswith((b"\r\n", b"}", b"]", b'"')):
-                return None
         whole = b"".join(self.parts)
         self.parts = [whole]
         if not data and not whole:

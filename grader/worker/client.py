@@ -18,8 +18,9 @@ from ..processes.logs import Logs
 from ..sandbox import Command, Sandbox, Tier, Tree, adopt_orphans
 from ..sandbox.plain import LIMITS
 from .allowance import IDLE, Allowance
-from .answers import BAD, CRASH, TIMEOUT, Answer
-from .protocol import MOST, Asks, LateError, OverError, ask, encode
+from .answers import BAD, CRASH, TIMEOUT, VALUE, Answer
+from .objects import NoValueError, Student
+from .protocol import MOST, Asks, LateError, OverError, ask
 
 _PYTHON = f"python3.{sys.version_info.minor}"
 """The grader's version: `python3` can be an older one."""
@@ -96,8 +97,10 @@ class Worker:
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
         """Call a function with ``args``. Returns an Answer within ``seconds`` of CPU time, or of idle time."""
         self.limit(seconds, seconds)
-        answer = self.run([["call", "", function, encode(list(args))]])
-        return Answer(answer.kind, answer.value[0], "") if answer.kind == "value" else answer
+        try:
+            return Answer(VALUE, Student(self).call(function, *args))
+        except NoValueError as failed:
+            return failed.answer
 
     def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
         """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""

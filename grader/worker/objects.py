@@ -54,6 +54,7 @@ class Student:
         if answer.kind != VALUE:
             raise NoValueError(answer)
         if type(answer.value) is not list or len(answer.value) != sum(step[0] in _ANSWERED for step in steps):
+            self._runner.restart()  # the right answer may follow, and must not be read as the next one
             raise NoValueError(Answer("bad", why="not an answer to this question"))
         return answer.value
 

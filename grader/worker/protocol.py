@@ -75,7 +75,7 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
     """Send a question and return its answer. `child.py` lists the steps, and ``asks`` what the code can call."""
     number = secrets.token_hex(16)
     try:
-        _send(channel, {"number": number, "steps": steps})
+        channel.write(_frame({"number": number, "steps": steps}))
         for _ in range(MOST_ASKED):
             (size,) = struct.unpack("!I", channel.read(4))
             if size > MOST:
@@ -87,12 +87,12 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
             if name not in asks:
                 return Answer(BAD, why="not an answer to this question")
             try:
-                told = {"told": encode(asks[name](*args))}
+                told = _frame({"told": encode(asks[name](*args))})
             except RefusedError as error:
-                told = {"refused": str(error)}
-            except (TypeError, ValueError, LookupError, AttributeError) as error:
-                told = {"refused": f"{name} does not take these arguments ({type(error).__name__})"}
-            _send(channel, told)
+                told = _frame({"refused": str(error)})
+            except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+                told = _frame({"refused": f"{name} does not take these arguments ({type(error).__name__})"})
+            channel.write(told)
         return Answer(BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
     except LateError as error:
         return Answer(TIMEOUT, why=str(error), waited=error.waited)
@@ -102,6 +102,7 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
         return Answer(CRASH, why="the process exited")
 
 
-def _send(channel: Channel, value: Any) -> None:
+def _frame(value: Any) -> bytes:
+    """Return a message. Raises ValueError if the value contains infinity, or a number of more than 4,300 digits."""
     data = json.dumps(value, allow_nan=False).encode()
-    channel.write(struct.pack("!I", len(data)) + data)
+    return struct.pack("!I", len(data)) + data

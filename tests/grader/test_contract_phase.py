@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from grader.phases import contract
 from grader.phases.live import Live
 from grader.record import Record
+from grader.report.groups import exchange
 from grader.shop import Wave
 from grader.terms import Kind, Limits, Status
 from grader.verdict.special import special
@@ -256,6 +258,58 @@ def test_one_wrong_route_is_not_reported_by_other_routes(twist: Twist, titles: l
     """Questions that depend on a wrong answer are not asked, or are asked with new things."""
     found = special(asked(Twisted(twist), Limits(convergence=20.0)).record, "contract", set())
     assert [v.detail.partition(":")[0] for v in found] == titles
+
+
+def credits(added: Iterable[int]) -> Twist:
+    """Reads of a user of batch_init are wrong by these amounts, one after the other."""
+    more, ticks = iter(added), itertools.count()
+
+    def twist(kind: Kind, words: list[str], right: Callable[[], tuple[int, Any]]) -> tuple[int, Any]:
+        status, body = right()
+        mine = (kind, words) == (Kind.FIND_USER, ["29"])
+        return status, {"credit": 500 + next(more), "at": next(ticks)} if mine else body
+
+    return twist
+
+
+def often(*answers: tuple[int, int]) -> str:
+    return ", ".join(f'{times} x answered 200 {{"credit": {credit}}}' for times, credit in answers)
+
+
+@pytest.mark.parametrize(
+    ("added", "differs"),
+    [
+        (itertools.cycle([1, 2]), often((25, 501), (24, 502))),
+        (itertools.repeat(1), ""),
+        (itertools.count(1), often(*((1, 500 + n) for n in range(1, 5))) + ", and 45 others"),
+    ],
+    ids=["two", "one", "many"],
+)
+def test_different_answers_to_one_read_are_counted(added: Iterable[int], differs: str) -> None:
+    """If a read stays wrong, the record and the reports say how often each answer came. Other fields do not count."""
+    live = asked(Twisted(credits(added)), Limits(convergence=10.0))
+    (wrong,) = [one for one in live.record.exchanges if not one["agreed"]]
+    (found,) = special(live.record, "contract", set())
+    assert wrong["differs"] == differs and found.detail.endswith(differs)
+    assert ("; its answers differ: " in found.detail) == ("All answers" in exchange(live.record)) == bool(differs)
+
+
+@pytest.mark.parametrize(
+    ("added", "agreed", "differs"),
+    [
+        ([3, 0, *[3] * 99], False, often((26, 503), (1, 500))),
+        ([0, *[3] * 99], False, ""),
+        ([3, 0, 0], True, ""),
+    ],
+    ids=["wrong, right and wrong", "right and wrong", "wrong and right"],
+)
+def test_a_read_that_is_wrong_again_at_the_end_says_so(added: list[int], agreed: bool, differs: str) -> None:
+    """A right answer between wrong ones counts as different. A value that only changes, or only lags, does not."""
+    live = asked(Twisted(credits(added)), Limits(convergence=5.0))
+    (once_more,) = live.at_the_end
+    once_more()
+    *_, again = (one for one in live.record.exchanges if one["request"].endswith("/find_user/29"))
+    assert (again["agreed"], again["differs"]) == (agreed, differs)
 
 
 def test_an_order_of_many_can_be_checked_out_and_is_charged() -> None:

@@ -132,7 +132,14 @@ def test_addresses_take_turns_and_a_service_that_is_down_is_passed_over(start: S
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"hello\r\n\r\n"],
+    [
+        *(b"", b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"hello\r\n\r\n"),
+        *(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\nok" % length
+            for length in (b"1" * 5_000, b"-2", b"2_0", b"\xb2")
+        ),
+    ],
+    ids=str.split("nothing head body no-http digits negative underscore no-ascii"),
 )
 def test_an_incomplete_answer_is_502_and_is_not_asked_again(start: Start, serve: Serve, data: bytes) -> None:
     """The request may have had an effect, so the next address does not get it."""

@@ -147,9 +147,18 @@ def test_one_port_twice_needs_two_addresses(tmp_path: Path) -> None:
         read(tmp_path, MORE.replace("127.0.0.3", "127.0.0.2"))
 
 
-@pytest.mark.parametrize("text", ["", "name = ", "[process]\nname = 'x'", "\x00", RIGHT.replace("base_url", "#")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "name = ", "[process]\nname = 'x'", "\x00", RIGHT.replace("base_url", "#")),
+        *(RIGHT.replace("5001", digits) for digits in ("1" * 5_000, f"0x{'f' * 5_000}")),
+        *(RIGHT.replace('"{port}", t', f"{digits}, t") for digits in (f"0x{'f' * 5_000}", f'"{"1" * 5_000}"')),
+        *(f"build = {'[' * 20_000}", f"a = {'{a = ' * 5_000}"),
+    ],
+    ids=str.split("nothing half not-a-list NUL no-url digits hex ready-hex ready-digits lists tables"),
+)  # fmt: skip
 def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: str) -> None:
-    """An empty, broken or incomplete file is a SubmissionError."""
+    """An empty, broken or incomplete file, a number of 5,000 digits and deep nesting are a SubmissionError."""
     with pytest.raises(SubmissionError, match=r"(?s)checkout\.toml.*\n  example: "):
         read(tmp_path, text)
     with pytest.raises(SubmissionError, match=r"nowhere has no checkout\.toml"):

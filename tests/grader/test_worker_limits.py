@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,6 +141,18 @@ def test_a_uid_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grader.sandbox.uids._pids", lambda uid: iter([1]))
     with pytest.raises(VoidError, match="no unused uid"):
         uids.reserve()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its uid; run the tests as root")
+def test_a_process_whose_name_is_not_utf_8_is_killed() -> None:
+    """The name of a process is in /proc, and can have any bytes."""
+    uid, lock = uids.reserve()
+    with lock, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy("/bin/sh", os.fsencode(folder) + b"/\xff")
+        with subprocess.Popen([program], user=uid, stdin=subprocess.PIPE) as process:
+            uids.clear(uid)
+            assert process.wait(60) == -signal.SIGKILL
 
 
 def test_which_tiers_give_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

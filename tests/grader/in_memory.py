@@ -1,0 +1,169 @@
+"""A run without processes: a right shop that answers bytes, over a socket or in memory, where time is computed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+from records import right
+from test_contract_phase import Shop
+
+from grader.phases import RUN, Live, duplicates
+from grader.phases.settle import settle_all
+from grader.record import Record
+from grader.shop import Counter, Routes
+from grader.shop.routes import ROUTES
+from grader.terms import Kind, Limits, Status
+from grader.wire.client import Generator
+from grader.wire.http import Malformed, read_answer
+from grader.wire.jobs import Job, Result
+
+Change = Callable[[Kind, bytes], bytes]
+"""Returns the answer to a request of this kind, given the right one."""
+EACH = 40_000_000
+"""The nanoseconds that each request takes in memory."""
+SECONDS = {"contract": 0.01, "duplicates": 2.0, "load": 2.0, "scarcity": 2.0, "faults": 4.0, "speed": 3.0}
+
+
+def http(status: int, body: bytes) -> bytes:
+    """An answer as most servers write it."""
+    return b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body
+
+
+class System:
+    """A right shop. ``change`` may change its answers, and ``name`` the ids that it gives."""
+
+    def __init__(self, change: Change = lambda kind, raw: raw, name: Callable[[str], Any] = str) -> None:
+        self._shop, self._change, self._name = Shop(0), change, name
+        self._real: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, request: bytes) -> bytes:
+        """Return the answer to a request."""
+        method, path = request.decode().split(" ", 2)[:2]
+        _, service, *words = path.split("/")
+        found = [
+            (kind, len(route.strip("/").split("/")))
+            for kind, (of, verb, route) in ROUTES.items()
+            if of == service and verb == method and f"/{'/'.join(words)}/".startswith(f"/{route.strip('/')}/")
+        ]
+        kind, many = max(found, key=lambda one: one[1])
+        with self._lock:
+            given = [self._real.get(unquote(word), unquote(word)) for word in words[many:]] or [""]
+            status, body = self._shop._say(kind, given)
+            for field in ("order_id", "user_id", "item_id"):
+                if field in body:
+                    body = {**body, field: self._new(body[field])}
+            if "items" in body:
+                body = {**body, "items": [[self._new(item), quantity] for item, quantity in body["items"]]}
+        return self._change(kind, http(status, json.dumps(body).encode()))
+
+    def _new(self, real: str) -> Any:
+        name = self._name(real)
+        self._real[str(name)] = real
+        return name
+
+    def serve(self, connection: socket.socket, number: int) -> None:
+        """Answer the requests of one connection."""
+        while request := connection.recv(65_536):
+            connection.sendall(self.answer(request))
+
+
+def about(asked: tuple[str, ...], limits: Limits) -> Record:
+    """An empty record of a run."""
+    record = Record()
+    record.about.update({**right(()).about, "asked": list(asked), "waves": [], "snapshots": [], "phases": {}})
+    record.about["limits"].update(vars(limits))
+    return record
+
+
+def routes(port: int = 1) -> Routes:
+    """The routes of a system."""
+    return Routes({name: f"http://127.0.0.1:{port}/{name}" for name in ("order", "payment", "stock")})
+
+
+class _Memory:
+    """A generator without a network. A request without an answer is a timeout."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self.now, self._answer = 10**9, answer
+        self._result: Result | None = None
+
+    def start(self, job: Job) -> None:
+        """Answer all requests."""
+        n = len(job.middles)
+        turns = np.arange(n, dtype=np.int64) // job.connections
+        sent = job.start + (job.due if job.due.any() else turns * EACH)
+        done, status, bodies = sent + EACH, np.zeros(n, np.int16), [b""] * n
+        for i, (shape, end) in enumerate(zip(job.shape, job.middles, strict=True)):
+            form, answer = job.shapes[int(shape)], None
+            raw = self._answer(form.before + end + form.after)
+            try:
+                answer = read_answer(raw, closed=True)
+                status[i] = answer.status if answer else Status.RESET if raw else Status.TIMEOUT
+            except Malformed:
+                status[i] = Status.GARBAGE
+            bodies[i] = answer.body if answer and job.bodies else b""
+            done[i] += 0 if raw else job.timeout
+        self.now = max(self.now, int(done.max(initial=0)))
+        none = np.zeros(n, np.uint8)
+        self._result = Result(sent, done, status, none, bodies if job.bodies else [], cpu=0.01)
+
+    def poll(self, seconds: float) -> Result | None:
+        """Return the result."""
+        return self._result
+
+    def ask(self, what: object) -> bool:
+        """There is no connection to close."""
+        return True
+
+
+class _Counter(Counter):
+    def now(self) -> int:
+        return int(self._generator.now)  # type: ignore[attr-defined]
+
+    def wait(self, seconds: float) -> None:
+        self._generator.now += max(0, int(seconds * 1e9))  # type: ignore[attr-defined]
+
+
+def in_memory(system: System, phases: tuple[str, ...]) -> Record:
+    """Run phases as a session does. Returns the record."""
+    limits = Limits(convergence=5.0, still=2.0, timeout=1.0, budget=30.0, top_rate=100)
+    record, memory = about(phases, limits), _Memory(system.answer)
+    generator: Any = memory
+    counter = _Counter(record, generator, routes(), limits)
+    counter.origin = 0
+    names = ("aim", "freeze", "pause", "resume", "kill", "restart", "wait_ready")
+    does = {**dict.fromkeys(names, lambda *of: None), "cpu": lambda: 0.0}
+    services: Any = SimpleNamespace(names=["order", "stock"], can_pause=True, **does)
+    live = Live(record, counter, limits, 1, 0, SECONDS, lambda said: None, services)
+    live.clock = lambda: memory.now / 1e9  # type: ignore[method-assign]
+    run(live, phases)
+    return record
+
+
+def over_sockets(generator: Generator, port: int, timeout: float = 20.0) -> Record:
+    """Run the contract phase on a system that listens on a port. Returns the record."""
+    limits = Limits(convergence=0.0, still=0.0, timeout=timeout)
+    record = about(("contract",), limits)
+    counter = Counter(record, generator, routes(port), limits)
+    run(Live(record, counter, limits, 1, 0, SECONDS, lambda said: None), ("contract",))
+    return record
+
+
+def run(live: Live, phases: tuple[str, ...]) -> None:
+    """Run phases, and what follows the last one."""
+    for phase in phases:
+        live.notes(phase)["begin_s"] = round(live.counter.now() / 1e9, 1)
+        RUN[phase](live)
+        live.notes(phase)["end_s"] = round(live.counter.now() / 1e9, 1)
+    duplicates.once_more(live)
+    for asked in live.at_the_end:
+        asked()
+    settle_all(live)
