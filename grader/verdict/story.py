@@ -218,19 +218,3 @@ def _paid(state: int, value: int) -> str:
     if state == State.READ:
         return "paid" if value else "not paid"
     return {State.UNKNOWN: "no such order", State.MALFORMED: "unreadable answer"}.get(State(state), "no answer")
-
-
-__all__ = [
-    "Moment",
-    "Story",
-    "Sum",
-    "answers",
-    "example",
-    "fault_of",
-    "faults",
-    "gravity",
-    "label",
-    "longest",
-    "named",
-    "story",
-]

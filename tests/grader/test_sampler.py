@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -48,6 +49,7 @@ def test_the_time_of_a_service_that_ended_is_not_foreign(
     box, record, scout = sandbox(tier, tmp_path), Record(), SimpleNamespace(ports=lambda count: [1] * count)
     monkeypatch.setattr("grader.processes.sampler.EVERY", 0.0)
     monkeypatch.setattr("grader.processes.sampler.busy", lambda: 1000.0)
+    monkeypatch.setattr("grader.processes.sampler.used", lambda pid: 0.0)  # of the generator and of this process
     monkeypatch.setattr("grader.sandbox.tree._RECENT", 0.0)
     team = Submission("team", tmp_path, {}, (Process("shop", "order", ("python3", "-c", USES, what)),))
     noted: list[str] = []
@@ -62,14 +64,16 @@ def test_the_time_of_a_service_that_ended_is_not_foreign(
         services.start("shop")
         for turn in range(1, TURNS + 1):
             while services.logs.texts()["shop"].count("used") < turn:
-                sampler.tick()
+                time.sleep(0.01)  # nothing announces that a thread has read the output
+            sampler.tick()
             if what == "killed":
                 services.kill("shop")
                 sampler.tick()
                 services.restart("shop")
             while what == "crashes" and noted.count("exited") < turn:
-                sampler.tick()
+                time.sleep(0.01)  # the supervisor looks, as in a run
                 services.tend_others("")
+            sampler.tick()
         services.kill("shop")
         sampler.tick()
         assert record.samples["foreign"].max() < EACH / 2
