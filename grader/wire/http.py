@@ -60,7 +60,7 @@ def read_head(raw: bytes) -> Head:
             keep = b"close" not in value and (keep or b"keep-alive" in value)
     if status in BODYLESS or status < 200:
         length = 0
-    return Head(status, length, keep and length != TO_EOF)
+    return Head(status, length, keep and length != TO_EOF and status != 101)
 
 
 class Answer(NamedTuple):
@@ -123,8 +123,8 @@ def read_answer(raw: bytes, closed: bool) -> Answer | None:
     if said.length == TO_EOF:
         return Answer(said.status, rest, False) if closed else None
     if said.length == CHUNKED:
-        found_body = read_chunks(rest)
-        return found_body and Answer(said.status, found_body[0], said.keep and found_body[1] == len(rest))
+        chunks = read_chunks(rest)
+        return chunks and Answer(said.status, chunks[0], said.keep and chunks[1] == len(rest))
     if len(rest) < said.length:
         return None
     return Answer(said.status, rest[: said.length], said.keep and len(rest) == said.length)

@@ -19,7 +19,7 @@ from grader.report import write
 from grader.terms import Kind, Status, status_word
 from grader.verdict import judge
 from grader.wire.client import Generator
-from grader.wire.http import LONGEST_BODY, LONGEST_HEAD
+from grader.wire.http import LONGEST_BODY, LONGEST_HEAD, read_answer
 
 TIMEOUT, RESET, GARBAGE = Status.TIMEOUT, Status.RESET, Status.GARBAGE
 CLOSE, AGAIN = "close", "again"
@@ -156,6 +156,15 @@ def generator() -> Iterator[Generator]:
     child = Generator()
     yield child
     child.close()
+
+
+@pytest.mark.parametrize("name", ["two answers", "two answers in chunks", "an answer and half of another", "101"])
+def test_a_connection_is_not_kept_if_more_may_follow(name: str) -> None:
+    """Bytes after an answer may arrive later, when the next request is already on its way."""
+    (raw,), status = ANSWERS[name]
+    assert isinstance(raw, bytes)
+    answer = read_answer(raw, closed=False)
+    assert answer is not None and (answer.status, answer.keep) == (status, False)
 
 
 def judged(record: Record, folder: Path) -> str:
