@@ -12,7 +12,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,13 +129,13 @@ def _marked(pid: int, mark: bytes) -> bool:
         return False
 
 
-def descendants(first: int, everyone: _Everyone) -> set[int]:
-    """Return all descendants of a process, without the process itself."""
+def descendants(first: Iterable[int], everyone: _Everyone) -> set[int]:
+    """Return all descendants of processes, without the processes themselves."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in everyone.items():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
-    left = [first]
+    left = list(first)
     while left:
         for child in children.get(left.pop(), []):
             if child not in found:
@@ -160,12 +160,10 @@ class Tree:
 
     def among(self, everyone: _Everyone) -> set[int]:
         """Return the pids of the service in a list of processes, with those that have ended."""
-        below = descendants(self.first, everyone) | {self.first}
-        ours = descendants(os.getpid(), everyone)
+        below = descendants([self.first], everyone) | {self.first}
+        ours = descendants([os.getpid()], everyone)
         mine = {pid for pid in ours if everyone[pid].session == self.first or pid in below or _marked(pid, self._mark)}
-        for pid in list(mine):
-            mine |= descendants(pid, everyone)
-        return mine
+        return mine | descendants(mine, everyone)
 
     def signal(self, number: int) -> None:
         """Send a signal to all processes."""
@@ -270,7 +268,7 @@ def hidden(everyone: _Everyone) -> set[int]:
     orphans = _orphans(everyone)
     if not orphans:
         return orphans
-    found = orphans.union(*(descendants(orphan, everyone) for orphan in orphans))
+    found = orphans | descendants(orphans, everyone)
     return found.difference(*(tree.among(everyone) for tree in _LIVING))
 
 

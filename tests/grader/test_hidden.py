@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import re
 import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from grader.sandbox import tree as trees
 from grader.submission import Submission
 from grader.submission.model import Process
 from grader.terms import Limits
+from grader.wire.client import Generator
 
 ROOT = Path(__file__).resolve().parents[2]
 STOPPED, NOT, AS_ROOT = "stopped", "not stopped", "stopped if root starts the grader"
@@ -38,12 +39,12 @@ TABLE = {
     "System V shared memory": (STOPPED, AS_ROOT, NOT) * 2,
     "a file that another process maps, too": (STOPPED, STOPPED, STOPPED, STOPPED, STOPPED, NOT),
 }
-"""What is left, and whether it is stopped: after a build in tiers 1, 2 and 3, and after the kill of a service in them."""
+"""What is left, and whether it is stopped: after a build in tiers 1, 2 and 3, and after a service's kill in them."""
 CELLS = [(kind, tier) for kind in ("build", "service") for tier in (1, 2, 3)]
 PROCESS, THREAD, PATH, ABSTRACT, MEMORY, FILE = TABLE
 
-# Each program is given "leave" or "ask", a number and the folder of the one that leaves something. The helper is hidden:
-# it has forked twice, has a session of its own and an empty environment. It ends after a minute, should nobody end it.
+# Each program is given "leave", "stay" or "ask", a number, and the folder of the one that leaves something. Its helper
+# is hidden: it has forked twice, has a session of its own and an empty environment. An alarm ends it after a minute.
 HIDES = """
 import ctypes, fcntl, mmap, os, signal, socket, sys
 do, number, place = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -103,8 +104,12 @@ leave = lambda: hide({ENDS!r}, locked("held", os.O_RDWR | os.O_CREAT))
 ask = lambda: not locked(place + "/held", os.O_RDONLY)
 """,
     PATH: """
-leave = lambda: hide("s = socket.socket(socket.AF_UNIX); s.bind('s'); os.chmod('s', 0o777); " + SERVES)
-ask = lambda: os.chdir(place) or asked("s")
+def leave():
+    name = f"hidden-{number}"
+    if os.path.exists(name):
+        os.unlink(name)
+    hide(f"s = socket.socket(socket.AF_UNIX); s.bind('{name}'); os.chmod('{name}', 0o777); {SERVES}")
+ask = lambda: os.chdir(place) or asked(f"hidden-{number}")
 """,
     ABSTRACT: """
 leave = lambda: hide(f"s = socket.socket(socket.AF_UNIX); s.bind('\\\\0hidden-{number}'); " + SERVES)
@@ -203,7 +208,261 @@ def found_again(family: str, kind: str, tier: int, number: int, tmp: Path) -> bo
 def test_what_is_left_is_found_again_as_the_table_says(
     family: str, kind: str, tier: int, number: int, tmp_path: Path
 ) -> None:
-    """A service finds what a build, a killed service or, for a file, another service keeps, only if it is not stopped."""
+    """A service finds what a build, a killed service or, for a file, another service has left, if it is not stopped."""
     says = TABLE[family][CELLS.index((kind, tier))]
     stopped = says == STOPPED or (says == AS_ROOT and os.geteuid() == 0)
     assert found_again(family, kind, tier, number, tmp_path) == (not stopped)
+
+
+@pytest.mark.parametrize("family", [PROCESS, THREAD, PATH, ABSTRACT])
+def test_without_the_guard_it_is_found_again(
+    family: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If only what belongs to a service is killed, what it hides lives on, so the attempts above are real ones."""
+    with monkeypatch.context() as unguarded:
+        unguarded.setattr(trees, "hidden", lambda everyone: set())
+        assert found_again(family, "service", 3, number, tmp_path)
+
+
+def test_the_docs_have_the_same_table() -> None:
+    """docs/grader.md says for each kind, each tier, and for builds and services, whether it is stopped."""
+    lines = (ROOT / "docs" / "grader.md").read_text().splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("| what is left after"))
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[first : first + len(TABLE) + 2]]
+    assert rows[0][1:] == [f"{kind}, tier {tier}" for kind, tier in CELLS]
+    assert {row[0]: tuple(row[1:]) for row in rows[2:]} == TABLE
+
+
+CHILD = """
+import os, signal, sys
+if sys.argv[1] != "orphan" or os.fork() == 0:
+    if sys.argv[1] == "orphan":
+        os.setsid()
+    print(os.getpid(), flush=True)
+    signal.alarm(60)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def foreign() -> Iterator[list[int]]:
+    """Children of this process that no sandbox has started: in its session, in their own, and an orphan."""
+    adopt_orphans()
+    begun, pids = [], []
+    for how in ("child", "alone", "orphan"):
+        words = [sys.executable, "-S", "-c", CHILD, how]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=how == "alone")
+        assert process.stdout is not None
+        pids.append(int(process.stdout.readline()))
+        begun.append(process)
+    yield pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for process in begun:
+        process.communicate()
+    os.waitpid(pids[2], 0)
+
+
+def test_children_of_the_grader_live_on(foreign: list[int], number: int, tmp_path: Path) -> None:
+    """A kill ends what a service hides, but no child that another test or the program around the grader has started."""
+    begun = trees.processes()
+    assert not found_again(PROCESS, "service", 3, number, tmp_path)
+    now = trees.processes()
+    assert all(now[pid].began == begun[pid].began and now[pid].state not in "ZX" for pid in foreign)
+
+
+def test_an_ended_childs_status_is_left_to_its_program(number: int, tmp_path: Path) -> None:
+    """A child of the program around the grader that ends during a kill is not reaped."""
+    with subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True) as process:
+        while trees.processes()[process.pid].state != "Z":
+            os.sched_yield()
+        assert not found_again(PROCESS, "service", 3, number, tmp_path)
+    assert process.returncode == 7
+
+
+# Each process ends as soon as it has a child, in a session of its own. It ends by itself after a while.
+CHAIN = """
+import os, time
+until = time.monotonic() + float({seconds})
+print("left", flush=True)
+while time.monotonic() < until:
+    try:
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("tier", [1, 2])
+def test_a_chain_of_forks_does_not_outrun_a_kill(
+    tier: int, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that fork and exit endlessly count towards the limit on processes until all of them are killed."""
+    alone = os.geteuid() == 0
+    monkeypatch.setitem(plain.LIMITS, "NPROC", 100 if alone else 100 + len(trees.processes()))
+    (tmp_path / "scratch").mkdir()
+    box = sandbox(tier, tmp_path / "scratch")
+    try:
+        process, tree = started(box, "chain", (CHAIN.format(seconds=60),), tmp_path / "data")
+        tree.kill()
+        process.wait()
+        assert not tree.pids() and not trees.hidden(trees.processes())
+    finally:
+        box.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "says"),
+    [
+        (CHAIN.format(seconds=2), SubmissionError, "start new ones faster than they can be killed"),
+        ("print('left', flush=True); import signal; signal.pause()", VoidError, "have survived SIGKILL"),
+    ],
+)
+def test_whose_fault_it_is_that_a_kill_does_not_end(
+    code: str, error: type[Exception], says: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If new processes keep appearing, the submission fails. If the same ones stay, the run is void."""
+    process, tree = started(sandbox(3, tmp_path), "stays", (code,), tmp_path / "data")
+    with monkeypatch.context() as stuck:
+        stuck.setattr(trees, "_PATIENCE", 1.0)
+        stuck.setattr(trees, "_send", lambda pid, number: None)
+        with pytest.raises(error, match=says):
+            tree.kill()
+    tree.kill()  # the chain ends by itself
+    process.wait()
+
+
+class Scout(Generator):
+    """Probes no ports."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(["true"])
+
+    def ports(self, count: int) -> list[int]:
+        return list(range(1024, 1024 + count))
+
+    def close(self) -> None:
+        self._process.wait()
+
+
+HELPED = (
+    HIDES
+    + """
+hide("os.write(1, b'1')\\nwhile True: os.kill(%d, signal.SIGCONT)" % os.getpid())
+print("left", flush=True)
+while True: pass
+"""
+)
+
+
+def test_a_pause_holds_or_is_the_submissions_fault(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hidden process cannot resume a service, because it is killed. If one runs on, the submission fails."""
+    box = sandbox(3, tmp_path)
+    scout, team = Scout(), Submission("team", tmp_path, {}, (Process("one", "other", ("sleep", "60")),))
+    supervisor = Supervisor(team, tmp_path, tmp_path, box, scout, Limits(), lambda *words: None)
+    process, tree = started(box, "one", (HELPED, "leave", "0", "."), tmp_path / "data")
+    supervisor._services["one"].tree, supervisor._services["one"].popen = tree, process
+    supervisor.pause("one")
+    assert tree.stopped() and not trees.hidden(trees.processes())
+    tree.signal(signal.SIGCONT)
+    with monkeypatch.context() as resumed:
+        resumed.setattr(trees, "_PATIENCE", 0.5)
+        resumed.setattr(trees, "_send", lambda pid, number: None)
+        resumed.setattr(supervisor, "freeze", lambda names: None)
+        with pytest.raises(SubmissionError, match="a process of one cannot be paused, because something resumes it"):
+            supervisor.pause("one")
+    supervisor.close()
+    scout.close()
+    assert process.returncode == -signal.SIGKILL
+
+
+LEFT = (PATH, ABSTRACT, MEMORY)
+ALL = HIDES + "".join(f"{PROGRAMS[family]}\nleave()\n" for family in LEFT) + ENDING.replace("    leave()\n", "")
+TINY = """
+base_url = "http://127.0.0.1:{{port:shop}}"
+build = [["python3", "-I", "-S", "shop.py", "leave", "{number}", "."]]
+[[process]]
+name = "shop"
+command = ["python3", "-I", "-S", "{{submission}}/shop.py", "{do}", "{number}", "."]
+cwd = "{{data}}"
+ready = {{ tcp = "{{port}}" }}
+"""
+# A tier is chosen by taking away what the better ones need.
+WITHOUT = """
+import sys
+from grader.errors import VoidError
+from grader.sandbox import locked, tiers
+def missing(*words):
+    raise VoidError("not here")
+if {tier} > 1:
+    tiers.Walls = missing
+if {tier} > 2:
+    locked.landlock = lambda: 0
+from grader.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def left(number: int) -> list[str]:
+    """The processes, the sockets and the shared memory with a number."""
+    processes = [
+        str(pid)
+        for pid, process in trees.processes().items()
+        if process.state not in "ZX" and str(number).encode() in cmdline(pid)
+    ]
+    shared = [line for line in Path("/proc/sysvipc/shm").read_text().splitlines() if line.split()[0] == str(number)]
+    return processes + shared + re.findall(rf".*{number}.*", Path("/proc/net/unix").read_text())
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return trees.read_proc(pid, "cmdline")
+    except OSError:
+        return b""  # it has ended
+
+
+@pytest.mark.parametrize(("tier", "end"), [(2, 0), (3, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGKILL)])
+def test_nothing_is_left_of_a_run(tier: int, end: int, number: int, tmp_path: Path) -> None:
+    """After the end of a run, Ctrl-C and SIGTERM nothing is left; in tier 1 no process even after SIGKILL.
+
+    What tier 3 does not stop, System V shared memory, stays there.
+    """
+    for name in ("scratch", "cache", "team", "probe"):
+        (tmp_path / name).mkdir()
+    sandbox(tier, tmp_path / "probe").close()
+    do = "stay" if end else "leave"
+    (tmp_path / "team" / "checkout.toml").write_text(TINY.format(number=number, do=do))
+    (tmp_path / "team" / "shop.py").write_text(ALL)
+    words = [sys.executable, "-c", WITHOUT.format(tier=tier), "checkout", str(tmp_path / "team"), "--quick"]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "scratch"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    words += ["--report", str(tmp_path / "out")]
+    with subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        assert run.stdout is not None
+        if end:
+            until = time.monotonic() + 60
+            while not (serves := serving(number)) and time.monotonic() < until and run.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    run.wait(0.05)
+            assert serves
+            run.send_signal(end)
+        text = run.communicate(timeout=120)[0].decode()
+    assert run.returncode == {0: 1, signal.SIGKILL: -signal.SIGKILL}.get(end, 130), text
+    assert end or (text.count("| left") == 3 and "shop exited with 0 before it was ready" in text), text
+    until = time.monotonic() + 60
+    while end == signal.SIGKILL and left(number) and time.monotonic() < until:
+        os.sched_yield()  # the kernel ends a namespace's processes in the background
+    found = left(number)
+    if tier == 3 or (tier == 2 and os.geteuid() != 0):
+        found = [line for line in found if line.split()[0] != str(number)]
+    assert found == []
+    assert end == signal.SIGKILL or not any((tmp_path / "scratch").iterdir())
+
+
+def serving(number: int) -> bool:
+    """Whether a service has hidden both processes."""
+    lines = [line for line in map(cmdline, trees.processes()) if str(number).encode() in line]
+    return any(b"stay" in line for line in lines) and sum(line.endswith(b"\0hidden\0") for line in lines) == 2
