@@ -22,7 +22,7 @@ from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
-from .sandbox import adopt_orphans, choose
+from .sandbox import adopt_orphans, choose, keep, make
 from .shop import Counter, Routes
 from .submission import Submission
 from .submission.places import Places
@@ -141,7 +141,9 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     built: Built | None = None
     if submission.folder is not None:
         say(BUILDING if submission.build else "copying")
-        built = prepare(submission, cache_folder(), limits.build)
+        tier, sandbox = choose(uuid.uuid4().hex, scratch, None)
+        sandbox.close()
+        built = prepare(submission, cache_folder(), limits.build, tier.number)
         record.about["submission"]["hash"] = built.hash
     now: list[Callable[[], int]] = [lambda: 0]
 
@@ -152,7 +154,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     urls = submission.urls
     namespaces: tuple[str, ...] = ()
     if built is not None:
-        tier, sandbox = choose(uuid.uuid4().hex, scratch, built.folder, built.programs)
+        sandbox = make(tier.number, uuid.uuid4().hex, scratch, built.folder, built.programs)
         ends.callback(sandbox.close)
         record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
         namespaces = sandbox.namespaces
@@ -165,6 +167,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         supervisor.start_all()
         urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
     generator = Generator(namespaces)
+    keep(generator.pid)
     ends.callback(generator.close)
     routes = Routes(urls, wish.allow_remote)
     counter = Counter(record, generator, routes, limits)

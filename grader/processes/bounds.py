@@ -1,33 +1,69 @@
 """Limits on the memory, disk space and files of all services together. A submission that exceeds a limit fails.
 
-The limits are checked every second. Memory is measured as PSS from /proc, which counts shared pages only once.
-RLIMIT_AS is not suitable, because it would kill a JVM, which reserves address space that it does not use.
+The limits are checked every second. Memory is measured as PSS from /proc, which counts shared pages only once, plus the
+private /tmp and /dev/shm of tier 1, which are in memory. RLIMIT_AS is not suitable, because it would kill a JVM, which
+reserves address space that it does not use.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import SubmissionError
 from ..folders import measure
-from ..sandbox.tree import read_proc
+from ..sandbox.tree import read_proc, threads
 
 EVERY = 1.0
 """Seconds between checks."""
+_IN_MEMORY = ("/tmp", "/dev/shm")
 
 
 def memory(pids: set[int]) -> int:
-    """Return the PSS of all processes in bytes. A process that has ended or cannot be read adds 0."""
-    total = 0
+    """Return the memory of all processes in bytes. A process that has ended adds 0.
+
+    This is the PSS. A process that hides it, which only a process that is not dumpable can, adds all of its RSS. What
+    the private /tmp and /dev/shm of the processes contain is added.
+    """
+    total, mounts = 0, {_device(place) for place in _IN_MEMORY}
     for pid in pids:
         try:
             lines = read_proc(pid, "smaps_rollup").splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:")) * 1024
+        except PermissionError:
+            total += max(map(_resident, threads(pid)), default=0)
         except OSError:
             continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:")) * 1024
+        for place in _IN_MEMORY:
+            if (device := _device(inside := f"/proc/{pid}/root{place}")) not in mounts:
+                mounts.add(device)
+                total += _used(inside)
     return total
+
+
+def _resident(thread: Path) -> int:
+    """Return the RSS of the process of a thread in bytes. Every user can read it."""
+    try:
+        return int((thread / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0  # the thread has ended
+
+
+def _device(place: str) -> int:
+    try:
+        return os.stat(place).st_dev
+    except OSError:
+        return -1  # there is no such folder, or the process has ended
+
+
+def _used(place: str) -> int:
+    try:
+        found = os.statvfs(place)
+    except OSError:
+        return 0  # the process has ended
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 class Bounds:

@@ -1,13 +1,14 @@
 """Copy the submission and run its build commands, with network access and limits.
 
 The result is cached by the hash of the submission's content, so the same content is built only once. The path of a
-build never changes, because a virtual environment contains its own path. With Landlock, a build can write only to the
-copy and to a separate home. Its time, memory, disk space and output are limited, and processes that it leaves behind
-are killed.
+build never changes, because a virtual environment contains its own path. A build runs in the sandbox of the services,
+but with network access, and can write only to the copy and to a separate home. Its time, memory, disk space and output
+are limited, and processes that it leaves behind are killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -20,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ..errors import SubmissionError, UsageError, VoidError
+from ..errors import SubmissionError, UsageError
 from ..folders import copy, remove, shown, temporary, walk
-from ..sandbox import Command, Locked, Plain, Programs
+from ..sandbox import Command, Programs, Sandbox, Tree, make
 from ..submission import Submission
 from ..submission.archive import MOST_BYTES, MOST_FILES, too_long
 from ..terms import Limits
@@ -95,8 +96,8 @@ class Built:
     programs: Programs
 
 
-def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
-    """Build the submission unless the result is cached.
+def prepare(submission: Submission, cache: Path, seconds: float, tier: int) -> Built:
+    """Build the submission in the sandbox of a tier, unless the result is cached.
 
     Raises SubmissionError if the build fails or this machine does not have the submission's Python, and UsageError if
     the cache folder cannot be created.
@@ -128,7 +129,7 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> Built:
             # this home, so that a command can use what an earlier command installed.
             with temporary("checkout-build-") as own:
                 for command in submission.build:
-                    _run(command, home / "submission", own, seconds, programs)
+                    _run(command, home / "submission", own, seconds, programs, tier)
             _open_up(home / "submission")
             (home / "done").touch()
     return Built(home / "submission", mark, programs)
@@ -142,45 +143,51 @@ def _open_up(folder: Path) -> None:
                 os.chmod(entry.name, stat.S_IMODE(entry.stat().st_mode) | 0o444, dir_fd=level.fd)
 
 
-def _sandbox(folder: Path, programs: Programs) -> Plain:
-    """Return the sandbox for a build: Landlock if the kernel has it, and otherwise only resource limits."""
-    run = uuid.uuid4().hex
-    try:
-        locked = Locked(run, folder, True, programs)
-    except VoidError:
-        return Plain(run, programs)
-    if locked.uid >= 0:
+def _sandbox(tier: int, scratch: Path, folder: Path, programs: Programs) -> Sandbox:
+    """Return the sandbox for a build, whose user owns the folder."""
+    box = make(tier, uuid.uuid4().hex, scratch, folder, programs, network=True)
+    if box.uid >= 0:
         for level in walk(folder):
-            os.fchown(level.fd, locked.uid, locked.uid)
+            os.fchown(level.fd, box.uid, box.uid)
             for entry in level.others:
-                os.chown(entry.name, locked.uid, locked.uid, dir_fd=level.fd, follow_symlinks=False)
-    return locked
+                os.chown(entry.name, box.uid, box.uid, dir_fd=level.fd, follow_symlinks=False)
+    return box
 
 
-def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float, programs: Programs) -> None:
+def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float, programs: Programs, tier: int) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
-    if shutil.which(words[0], path=programs.path) is None and not (folder / words[0]).exists():
-        raise SubmissionError(f"build: unknown program {words[0]!r}; install it in an earlier command")
-    logs = Logs()
-    output = logs.pipe("build")
-    try:
-        process, tree = _sandbox(folder, programs).start(Command("build", words, folder, output, {}, home, (folder,)))
-    finally:
-        os.close(output)
-    who = ("build: it uses", "build: its folder contains")
-    bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who, (home,))
-    until, code = time.monotonic() + seconds, None
-    try:
-        while code is None:
-            try:
-                code = process.wait(min(EVERY, max(0.0, until - time.monotonic())))
-            except subprocess.TimeoutExpired:
-                bounds.tick()
-                if time.monotonic() >= until:
-                    raise SubmissionError(f"build: {' '.join(words)!r} took longer than {seconds:.0f} s") from None
-    finally:
-        tree.kill()
-        process.wait()
-        logs.close()
+    if shutil.which(words[0], path=programs.path) is None and not os.path.exists(folder / words[0]):
+        raise SubmissionError(f"build: unknown program {words[0][:200]!r}; install it in an earlier command")
+    with contextlib.ExitStack() as ends:
+        box = _sandbox(tier, ends.enter_context(temporary("checkout-build-")), folder, programs)
+        ends.callback(box.close)
+        logs = Logs()
+        ends.callback(logs.close)
+        output = logs.pipe("build")
+        try:
+            process, tree = box.start(Command("build", words, folder, output, {}, home, (folder,)))
+        except OSError as error:
+            raise SubmissionError(f"build: {words[0]!r} cannot be started: {error.strerror}") from error
+        finally:
+            os.close(output)
+        ends.callback(process.wait)
+        ends.callback(tree.kill)
+        code = _waited(process, tree, words, (folder.parent, home), seconds)
     if code:
         raise SubmissionError(f"build: {' '.join(words)!r} exited with {code}:\n{logs.tail('build')}")
+
+
+def _waited(
+    process: subprocess.Popen[bytes], tree: Tree, words: tuple[str, ...], places: tuple[Path, Path], seconds: float
+) -> int:
+    """Return the exit status of a build command. Raises SubmissionError if it reaches a limit."""
+    who = ("build: it uses", "build: its folder contains")
+    bounds = Bounds(tree.pids, places[0], Limits.memory, Limits.disk, Limits.files, who, places[1:])
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return process.wait(min(EVERY, max(0.0, until - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            bounds.tick()
+            if time.monotonic() >= until:
+                raise SubmissionError(f"build: {' '.join(words)!r} took longer than {seconds:.0f} s") from None

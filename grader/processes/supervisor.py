@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ..errors import SubmissionError
-from ..sandbox import Command, Sandbox, Tree
+from ..sandbox import Command, Sandbox, Tree, keep, kill_trees
 from ..submission import Process, Submission
 from ..submission.places import Places
 from ..terms import Limits, status_word
@@ -74,6 +74,7 @@ class Supervisor:
         None: a folder in ``scratch``, whose size is limited.
         """
         self._sandbox, self._scout, self._limits, self._note = sandbox, scout, limits, note
+        keep(scout.pid)
         self._folder, self._scratch, self._all_data = folder, scratch, data or scratch / "data"
         self._services = {process.name: _Service(process) for process in submission.processes}
         free = iter(scout.ports(len(self._services)))
@@ -289,13 +290,18 @@ class Supervisor:
         self.logs.note(name, "killed")
 
     def pause(self, name: str) -> None:
-        """Pause a service and all its children, and wait until all of them are stopped."""
+        """Pause a service and all its children, and wait until all of them are stopped.
+
+        Raises SubmissionError if something resumes them.
+        """
         tree = self._services[name].tree
         if tree is not None:
             self.freeze([name])
             self._note(name, "pause", "")
-            while not tree.stopped():
-                tree.signal(signal.SIGSTOP)
+            if not tree.pause():
+                raise SubmissionError(
+                    f"a process of {name} cannot be paused, because something resumes it; remove that"
+                )
 
     def resume(self, name: str) -> None:
         """Resume a paused service."""
@@ -328,10 +334,13 @@ class Supervisor:
         return self._used
 
     def close(self) -> None:
-        """Stop all services. Idempotent."""
-        for service in self._services.values():
-            service.wanted = False
-        for service in self._services.values():
-            self._end(service)
-            service.popen = service.tree = None
-        self.logs.close()
+        """Stop all services. Idempotent. Raises SubmissionError if they cannot be stopped."""
+        services = self._services.values()
+        try:
+            kill_trees({service.tree for service in services if service.tree is not None})
+        finally:
+            self.logs.close()
+        for service in services:
+            if service.popen is not None:
+                service.popen.wait()
+            service.wanted, service.popen, service.tree = False, None, None

@@ -3,7 +3,7 @@
     python -I -S enter.py JSON
 
 The JSON object contains: uid (-1: keep the current uid), stage (a folder that every uid can enter, used as a mount
-point), binds (a list of [source, destination, writable]), user and net (files of the namespaces to enter), limits,
+point), binds (a list of [source, destination, writable]), namespaces (files of those to enter), limits,
 bwrap (its command line without the binds) and command.
 
 If started as root, it first creates the binds in a private mount namespace, because the uid of the submission cannot
@@ -60,7 +60,7 @@ def main() -> None:
     """Mount the binds, drop privileges, enter the namespaces, set the limits, and become bwrap."""
     asked = json.loads(sys.argv[1])
     binds = asked["binds"]
-    namespaces = [os.open(asked[name], os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
+    namespaces = [os.open(name, os.O_RDONLY | os.O_CLOEXEC) for name in asked["namespaces"]]
     if asked["uid"] >= 0:
         binds = staged(asked["stage"], binds)
         os.chdir("/")

@@ -1,14 +1,16 @@
-"""A program that restricts itself with Landlock, then becomes the command. It is never imported.
+"""A program that restricts itself, in tier 2 also with Landlock, then becomes the command. It is never imported.
 
     python -I -S lock.py JSON
 
-The JSON object contains: abi, readable and writable (files and folders), ports (to which TCP can connect; null: all),
-uid (-1: keep the current uid), limits, env (the command's environment variables) and command. The numeric constants are
-from the kernel's documentation of Landlock. This program starts without environment variables, because the dynamic
-loader would otherwise obey a submission's LD_PRELOAD before the restrictions apply.
+The JSON object contains: abi (0: no Landlock), readable and writable (files and folders), ports (to which TCP can
+connect; null: all), uid (-1: keep the current uid), limits, env (the command's environment variables) and command. The
+numeric constants are from the kernel's documentation of Landlock. This program starts without environment variables,
+because the dynamic loader would otherwise obey a submission's LD_PRELOAD before the restrictions apply. The limits are
+not set between fork and exec in the grader, because the grader has threads.
 
-If it changes its uid, it keeps only the capability to enter folders that only root can enter. Landlock decides what can
-be accessed inside them. The restrictions cannot be lifted again, and child processes inherit them.
+If it changes its uid, it gives up all capabilities, unless a path is inside a folder that only root can enter. Then it
+keeps the capability to enter such folders, and Landlock decides what can be accessed inside them. The restrictions
+cannot be lifted again, and child processes inherit them.
 """
 
 import ctypes
@@ -18,6 +20,7 @@ import resource
 import signal
 import struct
 import sys
+import warnings  # noqa: F401, os.execvpe imports it, when another uid may be unable to read it
 from typing import Any
 
 NICE = 10
@@ -71,13 +74,16 @@ def held() -> int:
         return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
 
 
-def become(uid: int) -> None:
-    """Change to another uid, and keep only the capability to enter folders that are closed to it."""
+def become(uid: int, needed: list[str]) -> None:
+    """Change to another uid. Keep the capability to enter closed folders only if a ``needed`` path is in one."""
     right = next((bit for bit in (DAC_READ_SEARCH, DAC_OVERRIDE) if held() >> bit & 1), None)
+    there = [path for path in needed if os.path.exists(path)]
     LIBC.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)  # no capability is in effect now
+    if all(os.access(path, os.R_OK) for path in there):
+        right = None
     bits = 0 if right is None else 1 << right
     header = struct.pack("Ii", CAPABILITIES_3, 0)
     check(LIBC.capset(header, struct.pack("6I", bits, bits, bits, 0, 0, 0)), "capset")
@@ -89,19 +95,20 @@ def main() -> None:
     """Set the limits and the rules, and become the command. Exits with 127 if the program is missing."""
     asked = json.loads(sys.argv[1])
     os.nice(NICE)
-    rules = ruleset(asked)
+    rules = ruleset(asked) if asked["abi"] else -1
     for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
         resource.setrlimit(limit, (value, value if hard else most))
     if asked["uid"] >= 0:
-        become(asked["uid"])
+        become(asked["uid"], (asked["readable"] + asked["writable"]) if asked["abi"] else [])
     # The kernel kills the command when the grader exits. A change of uid resets this, so it must follow `become`.
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(no_new_privs)")
-    check(LIBC.syscall(RESTRICT_SELF, rules, 0), "landlock_restrict_self")
-    os.close(rules)
+    if asked["abi"]:
+        check(LIBC.syscall(RESTRICT_SELF, rules, 0), "landlock_restrict_self")
+        os.close(rules)
     command = asked["command"]
     try:
         os.execvpe(command[0], command, asked["env"])

@@ -9,24 +9,20 @@ to a folder of the command.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import Command, Plain, as_asked
-from .programs import ONLY_THE_GRADERS, Programs, settings
+from .plain import Command, Plain
+from .programs import ONLY_THE_GRADERS, Programs, for_all, settings
 
-_LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _UNPRIVILEGED = 65_534
 """The uid of the commands if the grader runs as root, except in labs. Linux has a user name for it, which databases
 require."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime")
-_FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
-"""Folders and files in /etc that builds can also read. They do not contain secrets."""
 
 
 def landlock() -> int:
@@ -51,24 +47,12 @@ class Locked(Plain):
         if self.uid < 0 and os.geteuid() == 0:
             self.uid = _UNPRIVILEGED
 
-    def _words(self, command: Command, env: dict[str, str]) -> list[str]:
-        writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
-        etc = _for_all() if self._network else _ETC
+    def _rules(self, command: Command) -> dict[str, object]:
+        etc = for_all() if self._network else [f"/etc/{name}" for name in _ETC]
         more = [str(path) for path in (self._submission, *self._programs.readable) if path is not None]
-        asked = {
+        return {
             "abi": self.abi,
-            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *self._programs.prefixes, *more],
-            "writable": writable,
+            "readable": [*_SYSTEM, *settings(), *etc, *self._programs.prefixes, *more],
+            "writable": [str(path) for path in dict.fromkeys((*command.writable, command.home))],
             "ports": None if self._network else command.ports,
-            "uid": self.uid,
-            "limits": as_asked(command.limits),
-            "env": env,
-            "command": command.words,
         }
-        return [sys.executable, "-I", "-S", str(_LOCK), json.dumps(asked)]
-
-
-def _for_all() -> list[str]:
-    """Return the names of the files in /etc that every user can read, and of some folders."""
-    files = [path.name for path in Path("/etc").iterdir() if path.is_file() and path.stat().st_mode & 0o004]
-    return [*sorted(files), *_FOLDERS]

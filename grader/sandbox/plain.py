@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .programs import ONLY_THE_GRADERS, Programs
-from .tree import MARK, Tree, end_orphans, keep, ticks
+from .tree import MARK, Tree, keep
 from .uids import clear, reserve
 
-_LAUNCH = Path(__file__).resolve().parent / "launch.py"
+_LOCK = Path(__file__).resolve().parent / "lock.py"
 _GIB = 1 << 30
 LIMITS = {
     "NPROC": 8192,
@@ -75,7 +75,6 @@ class Plain:
     def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
         """``run``: a unique id; ``programs``: what commands can use."""
         self._run, self._starts, self._programs = run, 0, programs
-        self._since = ticks()
         self.uid = -1
         """The uid of the commands; -1: the uid of the grader."""
         self._lock: socket.socket | None = None
@@ -83,27 +82,21 @@ class Plain:
             self.uid, self._lock = reserve()
 
     def renew(self) -> None:
-        """For a lab: end what the commands have left behind. If the grader is root, take another uid."""
+        """For a lab, if the grader is root: end what the commands have left behind, and take another uid."""
         self.close()
         if self.uid >= 0 and self._programs.lab:
             self.uid, self._lock = reserve()
 
     def close(self) -> None:
-        """For a lab: end what the commands have left behind. If the grader is root, give the uid back."""
-        if self._programs.lab:
-            end_orphans(self._since)
+        """For a lab, if the grader is root: end what the commands have left behind, and give the uid back."""
         if self._lock is not None:
             clear(self.uid)
             self._lock.close()
             self._lock = None
 
-    def _words(self, command: Command, env: dict[str, str]) -> list[str]:
-        """Return the command line of the program that sets the limits and becomes the command."""
-        chosen = as_asked(command.limits)
-        if self.uid < 0 and os.geteuid() == 0:
-            del chosen["NPROC"]  # all processes of root count
-        asked = {"uid": self.uid, "limits": chosen, "env": env, "command": command.words}
-        return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
+    def _rules(self, command: Command) -> dict[str, object]:
+        """Return what Landlock allows, for lock.py."""
+        return {"abi": 0}
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
         """Start a command. Returns its process and its process tree.
@@ -114,6 +107,9 @@ class Plain:
         if self.uid >= 0:
             for path in dict.fromkeys((*command.writable, command.home)):
                 os.chown(path, self.uid, self.uid)
+        limits = as_asked(command.limits)
+        if self.uid < 0 and os.geteuid() == 0:
+            del limits["NPROC"]  # all processes of root count
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {
             "PATH": self._programs.path,
@@ -124,8 +120,9 @@ class Plain:
             **command.env,
             MARK: mark,
         }
+        asked = {"uid": self.uid, "limits": limits, "env": env, "command": command.words, **self._rules(command)}
         process = subprocess.Popen(
-            self._words(command, env),
+            [sys.executable, "-I", "-S", str(_LOCK), json.dumps(asked)],
             cwd=command.folder,
             env={},
             stdin=command.input,
@@ -134,4 +131,4 @@ class Plain:
             start_new_session=True,
         )
         keep(process.pid)
-        return process, Tree(process.pid, mark)
+        return process, Tree(process.pid, mark, self.uid)

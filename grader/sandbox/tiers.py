@@ -67,12 +67,20 @@ class Tier:
 
 
 def make(
-    tier: int, run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS
+    tier: int,
+    run: str,
+    scratch: Path,
+    submission: Path | None,
+    programs: Programs = ONLY_THE_GRADERS,
+    network: bool = False,
 ) -> Plain | Walls:
-    """Return a sandbox of this tier. Raises VoidError if the machine does not allow it. `choose` has the arguments."""
+    """Return a sandbox of this tier, for a build with the network of the machine. `choose` has the other arguments.
+
+    Raises VoidError if the machine does not allow it.
+    """
     if tier == 1:
-        return Walls(run, scratch, submission, programs)
-    return Locked(run, submission, programs=programs) if tier == 2 else Plain(run, programs)
+        return Walls(run, scratch, submission, programs, network)
+    return Locked(run, submission, network, programs) if tier == 2 else Plain(run, programs)
 
 
 def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
@@ -133,8 +141,9 @@ def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
         try:
             code = process.wait(_PROBE)
         except subprocess.TimeoutExpired:
+            return f"the probe did not end within {_PROBE:.0f} s"
+        finally:
             tree.kill()
             process.wait()
-            return f"the probe did not end within {_PROBE:.0f} s"
         said = output.read(2000).decode(errors="replace").strip()
     return "" if code == 0 and there.exists() else f"the probe exited with {code}: {said}"

@@ -1,8 +1,9 @@
 """Find and kill all processes of a service, including daemons that forked twice or started a session.
 
 The processes are found in /proc. A process belongs to a service if it descends from the service's first process, shares
-its session, or has the service's mark in its initial environment. The grader adopts orphans, so a process that meets
-none of these conditions still belongs to the run, and is killed when the run ends.
+its session, or has the service's mark in its initial environment. The grader adopts orphans. An orphan that meets none
+of these conditions for any living service is hidden, and is killed together with the next service that is killed or
+paused.
 """
 
 from __future__ import annotations
@@ -11,14 +12,24 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from ..errors import VoidError
+from ..errors import SubmissionError, VoidError
+from .ipc import remove_unused
 
 _SET_CHILD_SUBREAPER = 36
 MARK = "GRADER_SERVICE"
+NICE = 10
+"""By how much `lock.py` and `enter.py` lower the priority of commands. Only root can raise it again, so a child with a
+higher priority was not started by a sandbox."""
 _PATIENCE = 30.0
-"""Seconds that the kernel may take to end processes after SIGKILL, on a busy machine."""
+"""Seconds that the kernel may take to stop or end processes, on a busy machine."""
+_STOPS = 10
+"""How often processes are stopped rather than killed, as long as new ones appear."""
+_MANY = 20_000
+"""More dead processes than a submission can leave if its number of processes is limited."""
 _RECENT = 0.5
 """The maximum age, in seconds, of a process list that is used to measure CPU time."""
 
@@ -30,12 +41,22 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-_Everyone = dict[int, tuple[int, int, str, int]]
+class Process(NamedTuple):
+    """One line of the list of processes. ``began``: the start time in ticks since the start of the machine."""
+
+    parent: int
+    session: int
+    state: str
+    began: int
+    nice: int
+
+
+_Everyone = dict[int, Process]
 _last: tuple[float, _Everyone] = (-1e9, {})
 
 
 def processes(age: float = 0.0) -> _Everyone:
-    """Return the parent, session, state and start time in ticks of every process, by pid.
+    """Return every process, by pid.
 
     The list is at most ``age`` seconds old. Callers share a list, because reading /proc takes milliseconds.
     """
@@ -49,10 +70,10 @@ def processes(age: float = 0.0) -> _Everyone:
                 fields = _fields(Path("/proc", name))
             except OSError:
                 continue  # the process has ended
-            state, parent, session, threads = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
-            if state in "ZX" and threads > 1:
+            state, parent, session, count = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
+            if state in "ZX" and count > 1:
                 state = _state_of_threads(int(name))
-            found[int(name)] = parent, session, state, int(fields[19])
+            found[int(name)] = Process(parent, session, state, int(fields[19]), int(fields[16]))
     _last = time.monotonic(), found
     return found
 
@@ -62,7 +83,7 @@ def _fields(place: Path) -> list[str]:
     return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
 
 
-def _threads(pid: int) -> list[Path]:
+def threads(pid: int) -> list[Path]:
     """Return the /proc folder of each thread of a process; an empty list if the process has ended."""
     place = Path("/proc", str(pid), "task")
     try:
@@ -77,7 +98,7 @@ def _state_of_threads(pid: int) -> str:
     Such a process looks like a zombie but is still running.
     """
     states = "Z"
-    for place in _threads(pid):
+    for place in threads(pid):
         try:
             states += _fields(place)[0]
         except OSError:
@@ -93,7 +114,7 @@ def read_proc(pid: int, name: str) -> bytes:
     try:
         return Path("/proc", str(pid), name).read_bytes()
     except ProcessLookupError:
-        for place in _threads(pid):
+        for place in threads(pid):
             try:
                 return (place / name).read_bytes()
             except ProcessLookupError:
@@ -108,13 +129,13 @@ def _marked(pid: int, mark: bytes) -> bool:
         return False
 
 
-def descendants(first: int, everyone: _Everyone) -> set[int]:
-    """Return all descendants of a process, without the process itself."""
+def descendants(first: Iterable[int], everyone: _Everyone) -> set[int]:
+    """Return all descendants of processes, without the processes themselves."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in everyone.items():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
-    left = [first]
+    left = list(first)
     while left:
         for child in children.get(left.pop(), []):
             if child not in found:
@@ -124,32 +145,30 @@ def descendants(first: int, everyone: _Everyone) -> set[int]:
 
 
 class Tree:
-    """The processes of a service, given the pid of its first process and its mark."""
+    """The processes of a service, given the pid of its first process and its mark. It is living until it is killed."""
 
-    def __init__(self, first: int, mark: str) -> None:
-        self.first, self._mark = first, f"{MARK}={mark}".encode()
+    def __init__(self, first: int, mark: str, uid: int = -1) -> None:
+        """``uid``: the user of the processes, if it is not the grader's; otherwise -1."""
+        self.first, self._mark, self.uid = first, f"{MARK}={mark}".encode(), uid
         self._aimed: set[int] = {first}
+        _LIVING.add(self)
 
     def pids(self, age: float = 0.0) -> set[int]:
         """Return the live processes, from a list that is at most ``age`` seconds old. Zombies are not included."""
         everyone = processes(age)
-        return {pid for pid in self._mine(everyone) if everyone[pid][2] not in "ZX"}
+        return {pid for pid in self.among(everyone) if everyone[pid].state not in "ZX"}
 
-    def _mine(self, everyone: _Everyone) -> set[int]:
-        below = descendants(self.first, everyone) | {self.first}
-        ours = descendants(os.getpid(), everyone)
-        mine = {pid for pid in ours if everyone[pid][1] == self.first or pid in below or _marked(pid, self._mark)}
-        for pid in list(mine):
-            mine |= descendants(pid, everyone)
-        return mine
+    def among(self, everyone: _Everyone) -> set[int]:
+        """Return the pids of the service in a list of processes, with those that have ended."""
+        below = descendants([self.first], everyone) | {self.first}
+        ours = descendants([os.getpid()], everyone)
+        mine = {pid for pid in ours if everyone[pid].session == self.first or pid in below or _marked(pid, self._mark)}
+        return mine | descendants(mine, everyone)
 
     def signal(self, number: int) -> None:
-        """Send a signal to all processes. Repeat this until no new process appears, so that no fork is missed."""
-        seen: set[int] = set()
-        while new := self.pids() - seen:
-            for pid in new:
-                _send(pid, number)
-            seen |= new
+        """Send a signal to all processes."""
+        for pid in self.pids():
+            _send(pid, number)
 
     def aim(self) -> None:
         """Find the processes now, which takes milliseconds, so that `strike` can send its signal without delay."""
@@ -161,25 +180,26 @@ class Tree:
             _send(pid, number)
 
     def kill(self) -> None:
-        """Kill all processes and wait until they have ended. Raises VoidError if one does not end."""
-        until = time.monotonic() + _PATIENCE
-        self.signal(signal.SIGSTOP)  # so that no process forks while others are killed
-        known: dict[int, int] = {}
-        while True:
+        """Kill all processes and all hidden ones, and wait until they have ended. Raises as `kill_all`."""
+        kill_trees({self})
+
+    def pause(self) -> bool:
+        """Stop all processes, and kill all hidden ones, which could resume them.
+
+        Returns whether all of them were stopped in two lists in a row. If not, something resumes them.
+        """
+        until, before = time.monotonic() + _PATIENCE, None
+        while time.monotonic() < until:
             everyone = processes()
-            # A process that is ending has lost its environment and perhaps its parent, so remember all that were found.
-            known |= {pid: everyone[pid][3] for pid in self._mine(everyone)}
-            alive = {
-                pid for pid, (_, _, state, began) in everyone.items() if known.get(pid) == began and state not in "ZX"
-            }
-            if not alive:
-                break
-            for pid in alive:
-                _send(pid, signal.SIGKILL)
-            if time.monotonic() > until:
-                raise VoidError(f"processes {sorted(alive)} have survived SIGKILL; restart the machine")
-            os.sched_yield()
-        bury()
+            mine = self.among(everyone)
+            if any(everyone[pid].state not in "ZX" for pid in hidden(everyone)):
+                kill_all(hidden)
+            elif mine == before and self.stopped(everyone):
+                return True
+            for pid in mine:
+                _send(pid, signal.SIGSTOP)
+            before = mine
+        return False
 
     def cpu(self) -> float:
         """Return the CPU seconds of all processes, including zombies, and of the children that they waited for."""
@@ -191,59 +211,97 @@ class Tree:
                 continue  # the process has ended
         return total / os.sysconf("SC_CLK_TCK")
 
-    def stopped(self) -> bool:
-        """Return whether every process is stopped or has ended."""
-        everyone = processes()
-        return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
+    def stopped(self, everyone: _Everyone | None = None) -> bool:
+        """Return whether every process is stopped, will be stopped before its next instruction, or has ended."""
+        everyone = everyone or processes()
+        return all(everyone[pid].state in "TtDZX" for pid in self.among(everyone))
 
 
-def ticks() -> int:
-    """Return the time since the start of the machine, in the unit of a process's start time."""
-    return int(float(Path("/proc/uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK"))
+_LIVING: set[Tree] = set()
 
 
-def end_orphans(since: int) -> None:
-    """Kill the adopted orphans that have started since then (`ticks`), with their children.
+def kill_trees(trees: set[Tree]) -> None:
+    """Kill the processes of services and all hidden ones. Also remove what they share. Raises as `kill_all`."""
+    _LIVING.difference_update(trees)
+    kill_all(lambda everyone: hidden(everyone).union(*(tree.among(everyone) for tree in trees)))
+    for uid in {tree.uid for tree in trees} - {-1}:
+        remove_unused(uid, (pid for pid, process in processes().items() if process.state not in "ZX"))
 
-    They are in other sessions, and no Popen object waits for them. Call this only while one sandbox is in use. Raises
-    VoidError if one does not end.
+
+def kill_all(find: Callable[[_Everyone], set[int]]) -> None:
+    """Kill the processes that ``find`` returns for the list of all processes, and wait until there are none.
+
+    They are stopped first, so that none forks while others are killed. Those that have ended are not reaped until then:
+    they count towards the limit on processes, so a submission that forks and exits endlessly reaches this limit.
+
+    Raises SubmissionError if new ones keep appearing, and VoidError if the same ones do not end.
     """
-    until = time.monotonic() + _PATIENCE
+    until, looks = time.monotonic() + _PATIENCE, 0
+    known: dict[tuple[int, int], float] = {}
     while True:
-        everyone, here = processes(), os.getpid()
-        orphans = {
-            pid
-            for pid, (parent, session, state, began) in everyone.items()
-            if parent == here and session != os.getsid(0) and pid not in _KEPT and state not in "ZX" and began >= since
+        everyone, now = processes(), time.monotonic()
+        # A process that is ending has lost its environment and perhaps its parent, so remember all that were found.
+        new = {(pid, everyone[pid].began) for pid in find(everyone)} - known.keys()
+        known |= dict.fromkeys(new, now)
+        alive = {
+            pid: known[pid, process.began]
+            for pid, process in everyone.items()
+            if process.state not in "ZX" and (pid, process.began) in known
         }
-        if not orphans:
+        if not alive and not new:
             break
-        for pid in orphans.union(*(descendants(orphan, everyone) for orphan in orphans)):
-            _send(pid, signal.SIGKILL)
-        if time.monotonic() > until:
-            raise VoidError(f"processes {sorted(orphans)} have survived SIGKILL; restart the machine")
+        looks += 1
+        for pid in alive:
+            _send(pid, signal.SIGSTOP if new and looks <= _STOPS else signal.SIGKILL)
+        if now > until:
+            if stuck := sorted(pid for pid, seen in alive.items() if now - seen > _PATIENCE / 2):
+                raise VoidError(f"processes {stuck} have survived SIGKILL; restart the machine")
+            raise SubmissionError("its processes start new ones faster than they can be killed; do not fork endlessly")
+        if len(known) > _MANY:
+            bury(everyone)
         os.sched_yield()
-    bury()
+    bury(everyone)
 
 
-def bury() -> None:
-    """Reap adopted orphans that have ended, except processes that a Popen object waits for."""
-    everyone = processes()
-    for pid, (parent, _, state, _) in everyone.items():
-        if parent == os.getpid() and state == "Z" and pid not in _KEPT:
+def hidden(everyone: _Everyone) -> set[int]:
+    """Return the adopted orphans that no living service claims, with all of their descendants."""
+    orphans = _orphans(everyone)
+    if not orphans:
+        return orphans
+    found = orphans | descendants(orphans, everyone)
+    return found.difference(*(tree.among(everyone) for tree in _LIVING))
+
+
+def _orphans(everyone: _Everyone) -> set[int]:
+    """Return the children of this process that a sandbox has started, and that no Popen object waits for."""
+    here, session, nice = os.getpid(), os.getsid(0), min(19, os.nice(0) + NICE)
+    return {
+        pid
+        for pid, process in everyone.items()
+        if process.parent == here
+        and process.session != session
+        and process.nice >= nice
+        and _KEPT.get(pid) != process.began
+    }
+
+
+def bury(everyone: _Everyone) -> None:
+    """Reap adopted orphans that have ended."""
+    for pid in _orphans(everyone):
+        if everyone[pid].state == "Z":
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
                 continue  # already reaped
 
 
-_KEPT: set[int] = set()
-"""Children that a Popen object waits for."""
+_KEPT: dict[int, int] = {}
+"""The start times of children that a Popen object waits for, by pid. A pid can be used again."""
 
 
 def keep(pid: int) -> None:
-    """Record that a Popen object waits for this child, so that `bury` does not reap it."""
-    _KEPT.add(pid)
+    """Record that the grader has started this child and waits for it, so that it is neither killed nor reaped here."""
+    _KEPT[pid] = int(_fields(Path("/proc", str(pid)))[19])
 
 
 def _send(pid: int, number: int) -> None:

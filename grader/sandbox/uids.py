@@ -6,28 +6,21 @@ So a submission can neither signal another one nor read its files, in tiers that
 
 from __future__ import annotations
 
-import ctypes
-import os
 import secrets
-import signal
 import socket
 import stat
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import VoidError
 from ..folders import ignore, remove, walk
+from .ipc import owner, remove_unused
+from .tree import kill_all, processes
 
 _FIRST, _MANY = (1_900_000_000, 20_000), 40_000
 """Where the range of uids begins, and how many there are. systemd documents the first range as unused. A container may
 have only the first 65,536 uids."""
-_PATIENCE = 30.0
-"""Seconds that the kernel may take to end processes after SIGKILL, on a busy machine."""
 _OPEN = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 """Folders in which every user can make files."""
-_IPC = {"shm": ("shmctl", (0, None)), "msg": ("msgctl", (0, None)), "sem": ("semctl", (0, 0))}
-"""Kinds of System V objects, and how one is removed: the function and its arguments after the id (0 is IPC_RMID)."""
 
 
 def reserve() -> tuple[int, socket.socket]:
@@ -45,7 +38,7 @@ def reserve() -> tuple[int, socket.socket]:
         except OSError:
             lock.close()
             continue
-        if not _known(uid) and not any(_pids(uid)):
+        if not _known(uid) and uid not in map(owner, processes()):
             return uid, lock
         lock.close()
     raise VoidError("this machine has no unused uid; start the grader in a container with more than 65,536 uids")
@@ -66,42 +59,15 @@ def _known(uid: int) -> bool:
         return False
 
 
-def _pids(uid: int) -> Iterator[int]:
-    for name in os.listdir("/proc"):
-        try:
-            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid:
-                if Path("/proc", name, "stat").read_text(errors="replace").rpartition(") ")[2][0] not in "ZX":
-                    yield int(name)
-        except OSError:
-            continue  # it has ended
-
-
 def clear(uid: int) -> None:
     """Kill the processes of a uid, and remove its files in folders that are open to all, and its shared memory.
 
-    Raises VoidError if a process does not end.
+    Raises as `kill_all`.
     """
-    until = time.monotonic() + _PATIENCE
-    while pids := list(_pids(uid)):
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        if time.monotonic() > until:
-            raise VoidError(f"processes {pids} have survived SIGKILL; restart the machine")
-        os.sched_yield()
+    kill_all(lambda everyone: {pid for pid in everyone if owner(pid) == uid})
     for place in _OPEN:
         _remove(place, uid)
-    libc = ctypes.CDLL(None)
-    for kind, (function, rest) in _IPC.items():
-        try:
-            names, *lines = (line.split() for line in Path("/proc/sysvipc", kind).read_text().splitlines())
-        except (OSError, ValueError):
-            continue  # this kernel has none
-        for line in lines:
-            if line[names.index("cuid")] == str(uid):
-                getattr(libc, function)(int(line[1]), *rest)
+    remove_unused(uid, ())
 
 
 def _remove(place: str, uid: int) -> None:

@@ -1,7 +1,8 @@
 """Tier 1: bubblewrap. Each process sees only /usr, the grader's Python, the submission and its own data.
 
 All services share one network namespace that has only the loopback interface. A holder process owns this namespace, and
-the generator enters it. Each service has its own pid namespace, which ends with the service, so no daemon survives.
+the generator enters it. A build uses the network of the machine. Each command has its own pid namespace, which ends
+with the command, so no daemon survives.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import Command, as_asked
-from .programs import ONLY_THE_GRADERS, Programs, settings
+from .programs import ONLY_THE_GRADERS, Programs, for_all, settings
 from .tree import Tree, keep
 from .uids import reserve
 
@@ -37,29 +38,37 @@ _ETC = {
 class Walls:
     """Starts commands inside bubblewrap. Raises VoidError if the machine does not allow it."""
 
-    def __init__(self, run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS) -> None:
+    def __init__(
+        self,
+        run: str,
+        scratch: Path,
+        submission: Path | None,
+        programs: Programs = ONLY_THE_GRADERS,
+        network: bool = False,
+    ) -> None:
         """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder that commands can read.
 
-        ``programs``: what commands can use in addition.
+        ``programs``: what commands can use in addition; ``network``: for a build: use the network of the machine, and
+        keep the command's home.
         """
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise VoidError("bwrap is missing; install the Debian package bubblewrap")
         self._bwrap, self._run, self._starts = bwrap, run, 0
-        self._uid = -1
+        self.uid, self._network = -1, network
         self._lock: socket.socket | None = None
         if os.geteuid() == 0:
-            self._uid, self._lock = reserve()
+            self.uid, self._lock = reserve()
         self._scratch = scratch
         self._submission, self._programs = submission, programs
         # This folder is only used as a mount point in a private mount namespace.
         self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
         etc = scratch / "etc"
-        etc.mkdir()
+        etc.mkdir(exist_ok=True)
         for name, text in _ETC.items():
             (etc / name).write_text(text)
         self._holder = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_HERE / "hold.py"), str(self._uid)],
+            [sys.executable, "-I", "-S", str(_HERE / "hold.py"), str(self.uid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -82,6 +91,7 @@ class Walls:
 
     def _binds(self, writable: list[str]) -> list[tuple[str, str, bool]]:
         more = (self._submission, *self._programs.readable)
+        etc = ("passwd", "group") if self._network else tuple(_ETC)
         readable = sorted(
             path
             for path in {*self._programs.prefixes, *(str(path) for path in more if path is not None)}
@@ -90,7 +100,8 @@ class Walls:
         return [
             ("/usr", "/usr", False),
             *((path, path, False) for path in settings()),
-            *((str(self._scratch / "etc" / name), f"/etc/{name}", False) for name in _ETC),
+            *((path, path, False) for path in (for_all() if self._network else ())),
+            *((str(self._scratch / "etc" / name), f"/etc/{name}", False) for name in etc),
             *((path, path, False) for path in readable),
             *((path, path, True) for path in writable),
         ]
@@ -101,12 +112,15 @@ class Walls:
         The process exits with 127 if the program is missing.
         """
         self._starts += 1
-        if self._uid >= 0:
-            for path in command.writable:
-                os.chown(path, self._uid, self._uid)
+        home = command.home if self._network else Path("/tmp")
+        writable = dict.fromkeys((*command.writable, home)) if self._network else command.writable
+        if self.uid >= 0:
+            for path in writable:
+                os.chown(path, self.uid, self.uid)
         env = {
             "PATH": self._programs.path,
-            "HOME": "/tmp",
+            "HOME": str(home),
+            "TMPDIR": str(home),
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
             **command.env,
@@ -122,13 +136,11 @@ class Walls:
         for name, value in env.items():
             words += ["--setenv", name, value]
         words += ["--chdir", str(command.folder)]
-        user, net = self.namespaces
         asked = {
-            "uid": self._uid,
+            "uid": self.uid,
             "stage": self._stage,
-            "binds": self._binds([str(path) for path in command.writable]),
-            "user": user,
-            "net": net,
+            "binds": self._binds([str(path) for path in writable]),
+            "namespaces": () if self._network else self.namespaces,
             "limits": as_asked(command.limits),
             "bwrap": words,
             "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],

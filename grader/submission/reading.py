@@ -20,6 +20,8 @@ from .places import BadPlace, check
 FILE = "checkout.toml"
 _LONGEST = 200_000
 """The maximum size of checkout.toml in bytes. The file is read into memory."""
+_MOST_PROCESSES = 64
+"""In tier 1, each process can hold up to 1 GiB in /tmp and /dev/shm between two checks of the memory."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _EXAMPLES = {
     "name": 'name = "team 7"',
@@ -124,6 +126,9 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
     tables = content.get("process")
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise reader.wrong("process", "at least one [[process]] table (with two brackets) is required", 0)
+    if len(tables) > _MOST_PROCESSES:
+        rule = f"there are {len(tables):,} [[process]] tables; at most {_MOST_PROCESSES} are allowed"
+        raise reader.wrong("process", rule, _MOST_PROCESSES)
     processes: list[Process] = []
     for nth, table in enumerate(tables):
         process = _process(reader, table, nth, folder)

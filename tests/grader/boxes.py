@@ -34,11 +34,13 @@ def sandbox(tier: int, scratch: Path, submission: Path | None = None, programs: 
         pytest.skip(f"{error}; install or enable it, and this runs")
 
 
-def said(box: Sandbox, code: str, word: str, data: Path, ports: tuple[int, ...] = ()) -> tuple[int, str]:
-    """Exit status and output of a piece of Python that is given one word; its children are ended."""
+def said(
+    box: Sandbox, code: str, word: str | tuple[str, ...], data: Path, ports: tuple[int, ...] = ()
+) -> tuple[int, str]:
+    """Exit status and output of a piece of Python that is given words; its children are ended."""
     data.mkdir(exist_ok=True)
     read, write = os.pipe()
-    words = ("python3", "-c", code, word)
+    words = ("python3", "-c", code, *((word,) if isinstance(word, str) else word))
     process, tree = box.start(Command("try", words, Path("/"), write, {}, data, (data,), ports))
     os.close(write)
     with os.fdopen(read) as lines:

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from boxes import sandbox
 
 from grader import folders
 from grader.errors import SubmissionError
-from grader.processes.bounds import Bounds
+from grader.processes.bounds import Bounds, memory
+from grader.sandbox import Command
 from grader.terms import Limits
 
 MIB = 1 << 20
@@ -92,3 +94,58 @@ def test_a_million_files_are_counted(tmp_path: Path) -> None:
         Bounds(set, data, MIB, Limits.disk, Limits.files).tick()
     folders.remove(data)
     assert os.listdir(tmp_path) == []
+
+
+FILLS = """
+import signal
+for place in ("/tmp", "/dev/shm"):
+    with open(place + "/large", "wb") as file:
+        file.write(bytes(40 << 20))
+print("there", flush=True)
+signal.pause()
+"""
+
+
+def test_private_folders_in_memory_count(tmp_path: Path) -> None:
+    """What a service of tier 1 writes to /tmp and /dev/shm is memory, and is counted once for all its processes."""
+    box, data = sandbox(1, tmp_path), tmp_path / "data"
+    data.mkdir()
+    read, write = os.pipe()
+    words = ("sh", "-c", "sleep 60 & exec python3 -I -S -c '" + FILLS + "'")
+    process, tree = box.start(Command("fills", words, Path("/"), write, {}, data, (data,)))
+    os.close(write)
+    try:
+        with os.fdopen(read, "rb", 0) as lines:
+            assert lines.readline() == b"there\n"
+        assert len(tree.pids()) > 3 and 80 * MIB <= memory(tree.pids()) < 120 * MIB
+    finally:
+        tree.kill()
+        process.wait()
+        box.close()
+
+
+HIDES_ITS_MEMORY = """
+import ctypes, signal
+held = bytearray(b"x") * (60 << 20)
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+print("there", flush=True)
+signal.pause()
+"""
+
+
+def test_memory_that_a_process_hides_counts() -> None:
+    """The memory of a process that is not dumpable counts, although only root can read its PSS."""
+    root = os.geteuid() == 0
+    # The tests' Python can be in a folder that only root can enter.
+    python = "/usr/bin/python3" if root and os.path.exists("/usr/bin/python3") else sys.executable
+    words, user = [python, "-I", "-S", "-c", HIDES_ITS_MEMORY], 65_534 if root else None
+    with subprocess.Popen(words, stdout=subprocess.PIPE, user=user) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == b"there\n"
+            os.seteuid(user or os.geteuid())
+            with pytest.raises(PermissionError):
+                Path(f"/proc/{process.pid}/smaps_rollup").read_bytes()
+            assert 60 * MIB <= memory({process.pid}) < 120 * MIB
+        finally:
+            os.seteuid(os.getuid())
+            process.kill()

@@ -80,7 +80,7 @@ def test_it_builds_and_runs_in_the_sandbox(tmp_path: Path, tier: int) -> None:
     (tmp_path / "team" / "app.py").touch()
     base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     build = (("python3", "-m", "venv", "--without-pip", ".venv"), ("python", "-c", "import sys; print(sys.prefix)"))
-    built = prepare(Submission("team", tmp_path / "team", {}, (), build, str(base)), tmp_path / "cache", 60)
+    built = prepare(Submission("team", tmp_path / "team", {}, (), build, str(base)), tmp_path / "cache", 60, tier)
     own = str(built.folder / ".venv" / "bin" / "python3")
     code = (
         "import shutil, subprocess, sys\n"

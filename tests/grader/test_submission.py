@@ -147,6 +147,15 @@ def test_one_port_twice_needs_two_addresses(tmp_path: Path) -> None:
         read(tmp_path, MORE.replace("127.0.0.3", "127.0.0.2"))
 
 
+def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:
+    """64 processes are read. One more is an error with its line."""
+    tables = [f'[[process]]\nname = "p{number}"\ncommand = ["true"]\n' for number in range(65)]
+    start = 'base_url = "http://127.0.0.1:{port:p0}"\n'
+    assert len(read(tmp_path, start + "".join(tables[:64])).processes) == 64
+    with pytest.raises(SubmissionError, match=r"line 194, process: there are 65 \[\[process\]\] tables; at most 64"):
+        read(tmp_path, start + "".join(tables))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from grader.errors import VoidError
-from grader.sandbox import LAB, Programs, Tier, adopt_orphans, choose, make, no_grades, uids
+from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, uids
 from grader.sandbox.programs import ONLY_THE_GRADERS
-from grader.sandbox.tree import end_orphans, processes
 from grader.worker import Worker
 from grader.worker import answers as said
 from grader.worker.allowance import Allowance
@@ -26,6 +25,7 @@ from grader.worker.protocol import LateError
 
 ROOT = Path(__file__).resolve().parents[2]
 Make = Callable[..., Worker]
+_PYTHON = f"/usr/bin/python3.{sys.version_info.minor}"
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_uid_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     again, lock = uids.reserve()
     lock.close()
     assert again == uid
-    monkeypatch.setattr("grader.sandbox.uids._pids", lambda uid: iter([1]))
+    monkeypatch.setattr("grader.sandbox.uids.owner", lambda pid: uid)
     with pytest.raises(VoidError, match="no unused uid"):
         uids.reserve()
 
@@ -171,22 +171,17 @@ def test_which_tiers_give_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert not no_grades(tiers[3], [folder])
 
 
-ORPHAN = "import os, time\nif not os.fork():\n    os.setsid()\n    print(os.getpid(), flush=True)\n    time.sleep(600)"
-
-
-def test_only_later_orphans_end() -> None:
-    """A process that was orphaned before a sandbox was made, such as a server of another test, is left alone."""
-    adopt_orphans()
-    done = subprocess.Popen([sys.executable, "-S", "-c", ORPHAN], stdout=subprocess.PIPE, text=True)
-    assert done.stdout is not None
-    with done.stdout:
-        pid = int(done.stdout.readline())
-    done.wait()
-    began = processes()[pid][3]
-    end_orphans(began + 1)
-    assert processes()[pid][2] not in "ZX"
-    end_orphans(began)
-    assert pid not in processes()
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose; run the tests as root")
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_a_labs_code_has_no_capabilities(tier: int, make_worker: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all that it needs is open to its uid, it has no capability, and no program can give it one."""
+    monkeypatch.setattr(Programs, "prefixes", [])  # a Python in a folder of root's needs the capability to enter it
+    code = "def status(): return [line.split() for line in open('/proc/self/status') if line[:3] in ('Cap', 'NoN')]\n"
+    worker = make_worker(code, tier) if os.path.exists(_PYTHON) else pytest.skip(f"install {_PYTHON}, and this runs")
+    monkeypatch.setattr(Programs, "path", "/usr/bin")
+    found = dict(worker.call("status").value)
+    assert found.pop("NoNewPrivs:") == "1"
+    assert [int(found[f"Cap{name}:"], 16) for name in ("Inh", "Prm", "Eff", "Amb")] == [0] * 4
 
 
 def test_waiting_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
