@@ -204,7 +204,7 @@ class Tree:
     def cpu(self) -> float:
         """Return the CPU seconds of all processes, including zombies, and of the children that they waited for."""
         total = 0
-        for pid in self._mine(processes(_RECENT)):
+        for pid in self.among(processes(_RECENT)):
             try:
                 total += sum(int(ticks) for ticks in _fields(Path("/proc", str(pid)))[11:15])
             except OSError:
