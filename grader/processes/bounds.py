@@ -8,6 +8,7 @@ reserves address space that it does not use.
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,9 +80,13 @@ class Bounds:
         who: tuple[str, str] = ("the services use", "{data} contains"),
         more: tuple[Path, ...] = (),
     ) -> None:
-        """``who``: how the messages about memory and about files begin; ``more``: additional folders to count."""
+        """``who``: how the messages about memory and about files begin; ``more``: additional folders to count.
+
+        At most half of the disk that is free now can be used, so that the grader can always write its record.
+        """
         self._pids, self._places = pids, (data, *more)
-        self._most_memory, self._most_disk, self._most_files = most_memory, most_disk, most_files
+        self._most_memory, self._most_files = most_memory, most_files
+        self._most_disk = min(most_disk, shutil.disk_usage(data).free // 2)
         self._due, self._who = 0.0, who
 
     def tick(self) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from boxes import sandbox
@@ -51,6 +52,15 @@ def test_disk_and_files_are_bounded(tmp_path: Path) -> None:
         Bounds(set, data, MIB, 2 * MIB, 9).tick()
     with pytest.raises(SubmissionError, match=r"\{data\} contains 2 files; the limit is 1"):
         Bounds(set, data, MIB, 9 * MIB, 1).tick()
+
+
+def test_half_of_the_free_disk_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the limit is, the grader keeps room for its record."""
+    (tmp_path / "file").write_bytes(os.urandom(5 * MIB))
+    Bounds(set, tmp_path, MIB, 6 * MIB, 25).tick()
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=8 * MIB))
+    with pytest.raises(SubmissionError, match=r"\{data\} contains 5 MiB; the limit is 4 MiB"):
+        Bounds(set, tmp_path, MIB, 6 * MIB, 25).tick()
 
 
 def test_long_paths_are_within_the_bounds(tmp_path: Path) -> None:
