@@ -11,6 +11,8 @@ Each message says what is wrong, the rule, and what to do.
 
 from __future__ import annotations
 
+from traceback import format_exception_only
+
 
 class GraderError(Exception):
     """Base class of all errors that end a run early."""
@@ -30,3 +32,14 @@ class VoidError(GraderError):
 
 class RecordError(GraderError):
     """A folder does not contain a record, or contains one that this version cannot read."""
+
+
+def text_of(error: BaseException) -> str:
+    """Return the class and the message of an error, even if its message cannot be made.
+
+    >>> text_of(KeyError("x"))
+    "KeyError: 'x'"
+    >>> text_of(KeyError(10**5000))  # Python refuses to write a number of more than 4,300 digits
+    'KeyError: <exception str() failed>'
+    """
+    return "".join(format_exception_only(error)).strip()

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .errors import SubmissionError, UsageError, VoidError
+from .errors import SubmissionError, UsageError, VoidError, text_of
 from .folders import temporary
 from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import failed, settle_all
@@ -131,7 +131,7 @@ def failure_of(error: Exception) -> dict[str, str]:
     """
     if isinstance(error, SubmissionError | VoidError):
         return {"kind": SUBMISSION if isinstance(error, SubmissionError) else MACHINE, "why": str(error)}
-    why = f"the grader itself failed ({type(error).__name__}: {error}); tell its authors"
+    why = f"the grader itself failed ({text_of(error)}); tell its authors"
     return {"kind": GRADER, "why": why, "trace": "".join(traceback.format_exception(error))}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import SubmissionError, UsageError, VoidError
+from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, paths
 from ..lab.judge import PASS
 from ..report import write
@@ -107,7 +107,7 @@ def grade(task: Mapping[str, Any], scratch: Path) -> Found:
     except KeyboardInterrupt:  # the class has been interrupted, and the run has ended its processes
         raise SystemExit(1) from None
     except Exception as error:  # a mistake in the grader must not end the grading of the others
-        said = f"the grader itself failed ({type(error).__name__}: {error}); tell its authors"
+        said = f"the grader itself failed ({text_of(error)}); tell its authors"
         return fresh(lab, key, 0, VOID, said)
     found = result(json.loads((out / "report.json").read_text()), lab, key)
     return {**found, "mode": mode, "report": f"{out.name}/report.html"}

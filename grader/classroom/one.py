@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ..errors import SubmissionError, UsageError, VoidError
+from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, shown, walk
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
@@ -56,7 +56,7 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     except (VoidError, OSError) as error:
         return {**found, "status": VOID, "why": f"{error}; run the same command again"}
     except Exception as error:  # a mistake in a check must not end the grading of the others
-        said = f"the grader itself failed ({type(error).__name__}: {error}); tell the authors of the lab"
+        said = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
         return {**found, "status": VOID, "why": said}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
     return {**found, "status": GRADED, "why": why, "notes": notes, "checks": checks}

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from traceback import format_exception_only
 from typing import Any, NamedTuple
 
-from ..errors import GraderError, UsageError
+from ..errors import GraderError, UsageError, text_of
 from ..worker import Answer, NoValueError, Runner, Student, same
 from .checks import Case, Check, UnlikeError, jsonable, python
 
@@ -259,8 +258,7 @@ def _ask(case: Case, student: Student) -> Seen:
     except (GraderError, OSError):  # of the machine
         raise
     except Exception as error:  # the proof of the lab shows that right answers raise none
-        text = "".join(format_exception_only(error)).strip()  # str(error) can raise, if a number in it is too long
-        said = f"an answer that the check cannot use ({text})"
+        said = f"an answer that the check cannot use ({text_of(error)})"
         return Seen(WRONG, f"{shown}{said}", ["unlike", value])
     right = jsonable(case.shape.like(jsonable(case.right)))
     return Seen(PASS if same(like, right) else WRONG, seen, ["value", like])
