@@ -48,7 +48,7 @@ def content_hash(folder: Path) -> str:
                 leads = os.readlink(path)
                 if leads.startswith("/") or not path.resolve().is_relative_to(folder.resolve()):
                     raise SubmissionError(f"{inside} links outside the submission; replace the link with the file")
-                digest.update(f"{inside}\0{leads}\0".encode())
+                digest.update(os.fsencode(f"{inside}\0{leads}\0"))
                 continue
             if not path.is_file():
                 raise SubmissionError(f"{inside} is neither a file nor a folder; remove it")
@@ -63,7 +63,7 @@ def content_hash(folder: Path) -> str:
             except OSError as error:
                 _closed(error)
             mode = path.stat().st_mode & 0o111
-            digest.update(f"{inside}\0{mode}\0{len(content)}\0".encode() + content)
+            digest.update(os.fsencode(f"{inside}\0{mode}\0{len(content)}\0") + content)
     return digest.hexdigest()
 
 

@@ -69,6 +69,15 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         prepare(team, tmp_path / "cache", 10)
 
 
+def test_a_name_that_is_no_text_is_copied(tmp_path: Path) -> None:
+    """A file whose name is not UTF-8, which a tar archive can contain, is built like others."""
+    team = submission(tmp_path / "team")
+    for name in (b"\xff", b"\xfe"):
+        (tmp_path / "team" / os.fsdecode(name)).write_text("print(3)\n")
+        built = prepare(team, tmp_path / "cache", 10)
+    assert len(list(built.folder.iterdir())) == 3
+
+
 def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
     """A database of 40 GB is refused by its size, without reading it."""
     team = submission(tmp_path / "team")
