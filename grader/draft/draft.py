@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import VoidError
+from ..errors import SubmissionError
 from ..folders import paths
 from ..processes.python import find
 from ..submission.model import SERVICES
@@ -307,7 +307,7 @@ class _Drafting:
             self._note("python", f"the images have {', '.join(older)} and {newest}; the draft takes {newest} for all")
         try:
             find(newest)
-        except VoidError as error:
+        except SubmissionError as error:
             self._notes.append(str(error).removeprefix("checkout.toml, "))
         return [f"python = {toml.value(newest)}"]
 

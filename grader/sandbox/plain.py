@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .programs import ONLY_THE_GRADERS, Programs
-from .tree import MARK, Tree, keep
+from .tree import MARK, NUMBERS, Tree, keep
 from .uids import clear, reserve
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
@@ -74,7 +74,7 @@ class Plain:
 
     def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
         """``run``: a unique id; ``programs``: what commands can use."""
-        self._run, self._starts, self._programs = run, 0, programs
+        self._programs = programs
         self.uid = -1
         """The uid of the commands; -1: the uid of the grader."""
         self._lock: socket.socket | None = None
@@ -103,14 +103,13 @@ class Plain:
 
         The process exits with 127 if the program is missing.
         """
-        self._starts += 1
         if self.uid >= 0:
             for path in dict.fromkeys((*command.writable, command.home)):
                 os.chown(path, self.uid, self.uid)
-        limits = as_asked(command.limits)
+        number = next(NUMBERS)
+        limits = {**as_asked(command.limits), MARK: (number, True)}
         if self.uid < 0 and os.geteuid() == 0:
             del limits["NPROC"]  # all processes of root count
-        mark = f"{self._run}/{command.name}/{self._starts}"
         env = {
             "PATH": self._programs.path,
             "HOME": str(command.home),
@@ -118,7 +117,6 @@ class Plain:
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
             **command.env,
-            MARK: mark,
         }
         asked = {"uid": self.uid, "limits": limits, "env": env, "command": command.words, **self._rules(command)}
         process = subprocess.Popen(
@@ -131,4 +129,4 @@ class Plain:
             start_new_session=True,
         )
         keep(process.pid)
-        return process, Tree(process.pid, mark, self.uid)
+        return process, Tree(process.pid, number, self.uid)

@@ -1,14 +1,15 @@
 """Find and kill all processes of a service, including daemons that forked twice or started a session.
 
 The processes are found in /proc. A process belongs to a service if it descends from the service's first process, shares
-its session, or has the service's mark in its initial environment. The grader adopts orphans. An orphan that meets none
-of these conditions for any living service is hidden, and is killed together with the next service that is killed or
-paused.
+its session, or has the service's number as its hard limit MARK. A process inherits this limit, has no use for it, and
+cannot raise it, unless it is root. The grader adopts orphans. An orphan with such a limit that belongs to no living
+service is hidden, and is killed together with the next service that is killed or paused.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import signal
 import time
@@ -20,10 +21,10 @@ from ..errors import SubmissionError, VoidError
 from .ipc import remove_unused
 
 _SET_CHILD_SUBREAPER = 36
-MARK = "GRADER_SERVICE"
-NICE = 10
-"""By how much `lock.py` and `enter.py` lower the priority of commands. Only root can raise it again, so a child with a
-higher priority was not started by a sandbox."""
+MARK, _MARK_LINE = "RTTIME", b"Max realtime timeout"
+"""The name of the limit that contains the number of a service, and how its line in /proc begins."""
+NUMBERS = itertools.count(1)
+"""The numbers of services."""
 _PATIENCE = 30.0
 """Seconds that the kernel may take to stop or end processes, on a busy machine."""
 _STOPS = 10
@@ -48,7 +49,6 @@ class Process(NamedTuple):
     session: int
     state: str
     began: int
-    nice: int
 
 
 _Everyone = dict[int, Process]
@@ -73,7 +73,7 @@ def processes(age: float = 0.0) -> _Everyone:
             state, parent, session, count = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
             if state in "ZX" and count > 1:
                 state = _state_of_threads(int(name))
-            found[int(name)] = Process(parent, session, state, int(fields[19]), int(fields[16]))
+            found[int(name)] = Process(parent, session, state, int(fields[19]))
     _last = time.monotonic(), found
     return found
 
@@ -122,11 +122,14 @@ def read_proc(pid: int, name: str) -> bytes:
         raise
 
 
-def _marked(pid: int, mark: bytes) -> bool:
+def _number(pid: int) -> int:
+    """Return the number of the service that started a process; 0 if it was none, or if the process has been reaped."""
     try:
-        return mark in read_proc(pid, "environ").split(b"\0")
+        lines = read_proc(pid, "limits").splitlines()
     except OSError:
-        return False
+        return 0
+    hard = next(line.split()[-2] for line in lines if line.startswith(_MARK_LINE))
+    return int(hard) if hard.isdigit() else 0
 
 
 def descendants(first: Iterable[int], everyone: _Everyone) -> set[int]:
@@ -145,11 +148,14 @@ def descendants(first: Iterable[int], everyone: _Everyone) -> set[int]:
 
 
 class Tree:
-    """The processes of a service, given the pid of its first process and its mark. It is living until it is killed."""
+    """The processes of a service, given the pid of its first process. It is living until it is killed."""
 
-    def __init__(self, first: int, mark: str, uid: int = -1) -> None:
-        """``uid``: the user of the processes, if it is not the grader's; otherwise -1."""
-        self.first, self._mark, self.uid = first, f"{MARK}={mark}".encode(), uid
+    def __init__(self, first: int, number: int = 0, uid: int = -1) -> None:
+        """``number``: that of the service; 0 if it has a pid namespace of its own.
+
+        ``uid``: the user of the processes, if it is not the grader's; otherwise -1.
+        """
+        self.first, self._number, self.uid = first, number, uid
         self._aimed: set[int] = {first}
         _LIVING.add(self)
 
@@ -162,7 +168,11 @@ class Tree:
         """Return the pids of the service in a list of processes, with those that have ended."""
         below = descendants([self.first], everyone) | {self.first}
         ours = descendants([os.getpid()], everyone)
-        mine = {pid for pid in ours if everyone[pid].session == self.first or pid in below or _marked(pid, self._mark)}
+        mine = {
+            pid
+            for pid in ours
+            if everyone[pid].session == self.first or pid in below or (self._number and _number(pid) == self._number)
+        }
         return mine | descendants(mine, everyone)
 
     def signal(self, number: int) -> None:
@@ -240,7 +250,7 @@ def kill_all(find: Callable[[_Everyone], set[int]]) -> None:
     known: dict[tuple[int, int], float] = {}
     while True:
         everyone, now = processes(), time.monotonic()
-        # A process that is ending has lost its environment and perhaps its parent, so remember all that were found.
+        # A process that is ending may have lost its parent, so remember all that were found.
         new = {(pid, everyone[pid].began) for pid in find(everyone)} - known.keys()
         known |= dict.fromkeys(new, now)
         alive = {
@@ -274,14 +284,11 @@ def hidden(everyone: _Everyone) -> set[int]:
 
 def _orphans(everyone: _Everyone) -> set[int]:
     """Return the children of this process that a sandbox has started, and that no Popen object waits for."""
-    here, session, nice = os.getpid(), os.getsid(0), min(19, os.nice(0) + NICE)
+    here, session = os.getpid(), os.getsid(0)
     return {
         pid
         for pid, process in everyone.items()
-        if process.parent == here
-        and process.session != session
-        and process.nice >= nice
-        and _KEPT.get(pid) != process.began
+        if process.parent == here and process.session != session and _KEPT.get(pid) != process.began and _number(pid)
     }
 
 

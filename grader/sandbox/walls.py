@@ -54,7 +54,7 @@ class Walls:
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise VoidError("bwrap is missing; install the Debian package bubblewrap")
-        self._bwrap, self._run, self._starts = bwrap, run, 0
+        self._bwrap, self._starts = bwrap, 0
         self.uid, self._network = -1, network
         self._lock: socket.socket | None = None
         if os.geteuid() == 0:
@@ -155,7 +155,7 @@ class Walls:
             start_new_session=True,
         )
         keep(process.pid)
-        return process, Tree(process.pid, f"{self._run}/{command.name}/{self._starts}")
+        return process, Tree(process.pid)
 
     def renew(self) -> None:
         """Do nothing, because each command has namespaces of its own."""

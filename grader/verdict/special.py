@@ -42,8 +42,9 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
 
 def _open(record: Record, exchange: dict[str, Any]) -> bool:
     """Return whether the run ended before a wrong read was repeated until the convergence limit."""
-    late = exchange["request"].startswith("GET") and not exchange.get("why") and not ended(record, "contract")
-    return "failure" in record.about and (late or bool(exchange.get("again")))
+    if "failure" not in record.about or exchange.get("again"):
+        return "failure" in record.about
+    return exchange["request"].startswith("GET") and not exchange.get("why") and not ended(record, "contract")
 
 
 def _lost(record: Record, exchange: dict[str, Any]) -> bool:

@@ -218,10 +218,24 @@ def test_what_is_left_is_found_again_as_the_table_says(
 def test_without_the_guard_it_is_found_again(
     family: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If only what belongs to a service is killed, what it hides lives on, so the attempts above are real ones."""
+    """Without the limit that they inherit, the processes live on, so the attempts above are real ones."""
     with monkeypatch.context() as unguarded:
-        unguarded.setattr(trees, "hidden", lambda everyone: set())
+        unguarded.setattr(trees, "_number", lambda pid: 0)
         assert found_again(family, "service", 3, number, tmp_path)
+
+
+def test_a_living_service_keeps_its_daemons(number: int, tmp_path: Path) -> None:
+    """What a service hides is not killed with another service, but with its own."""
+    box, code = sandbox(3, tmp_path), HIDES + PROGRAMS[PROCESS] + ENDING
+    place = tmp_path / "data"
+    running = [
+        started(box, name, (code, "stay", str(number), "."), tmp_path / folder)
+        for name, folder in (("one", "data"), ("two", "other"))
+    ]
+    for (process, tree), expected in zip(reversed(running), ("True\n", "False\n"), strict=True):
+        tree.kill()
+        process.wait()
+        assert said(box, code, ("ask", str(number), str(place)), place) == (0, expected)
 
 
 def test_the_docs_have_the_same_table() -> None:

@@ -184,6 +184,31 @@ def test_a_labs_code_has_no_capabilities(tier: int, make_worker: Make, monkeypat
     assert [int(found[f"Cap{name}:"], 16) for name in ("Inh", "Prm", "Eff", "Amb")] == [0] * 4
 
 
+CHAIN = """
+import os
+def begin():
+    if os.fork():
+        return "begun"
+    while True:
+        try:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root limits the processes of a lab's code; run the tests as root")
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_a_chain_of_forks_ends_with_its_worker(tier: int, make_worker: Make) -> None:
+    """Processes that fork and exit endlessly do not survive a restart, and make nothing void."""
+    worker = make_worker(CHAIN, tier)
+    assert worker.call("begin").same("begun")
+    worker.restart()
+    assert worker.call("begin").same("begun")
+
+
 def test_waiting_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the CPU seconds of a check is the most that all its questions may wait together."""
     now, cpu = [100.0], [0.0]
