@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import json
 import uuid
 from collections.abc import Iterator, Sequence
@@ -98,7 +97,7 @@ def _judged(
     module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path
 ) -> tuple[list[Result], str, list[str]]:
     checks = load(bundle.checks)
-    started, numbers = partial(_worker, module, folder, bundle, tier), itertools.count(1)
+    started = partial(_worker, module, folder, bundle, tier)
     with started(scratch) as worker:
         worker.limit(IMPORT)
         try:
@@ -106,7 +105,7 @@ def _judged(
         except NoValueError as failed:
             why = f"The module cannot be imported: {failed.answer.why}"
             return [_failed(check, failed.answer) for check in checks], why, []
-        return judge(checks, worker, bundle.known, lambda: started(scratch / f"again-{next(numbers)}")), "", notes
+        return judge(checks, worker, bundle.known, lambda: started(scratch / "again")), "", notes
 
 
 @contextmanager

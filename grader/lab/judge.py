@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -115,45 +115,57 @@ def judge(
     """
     order = sorted(checks, key=lambda check: check.hidden)
     running, found = judging(order, runner, known), dict[str, Judged]()
-    for _, some in groupby(order, lambda check: check.hidden):
-        new = [(check, next(running)) for check in some]
-        found |= {check.id: judged for check, judged in new}
-        failed = [check for check, judged in new if judged.seen is not None and judged.seen.doubtful]
-        if beside is not None and failed:
-            with beside() as second:
-                found |= _again(failed, found, order[: len(found)], second)
+    with ExitStack() as opened:
+        second: _Second | None = None
+        for _, some in groupby(order, lambda check: check.hidden):
+            new = [(check, next(running)) for check in some]
+            found |= {check.id: judged for check, judged in new}
+            failed = [check for check, judged in new if judged.seen is not None and judged.seen.doubtful]
+            if beside is not None and failed:
+                second = second or _Second(opened.enter_context(beside()))
+                found |= second.again(failed, found, order[: len(found)])
     return [found[check.id].result for check in checks]
 
 
-def _again(
-    failed: Sequence[Check], first: Mapping[str, Judged], asked: Sequence[Check], runner: Runner
-) -> dict[str, Judged]:
-    """Ask the failing cases alone, in one new process for each task, and return what changes in ``first``.
+class _Second:
+    """Asks failing cases again, in one new process for each task."""
 
-    ``asked``: the checks of ``first``, in the order in which they were asked. If another answer comes, the process is
-    not used again, because what it was asked may have changed it. Only a new process shows that a case passes alone.
-    """
-    found, task = dict[str, Judged](), None
-    for check in sorted(failed, key=lambda check: check.task):
-        was, new = first[check.id], check.task != task
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._task: int | None = None
+        """The task of the process; None: what it was asked may have changed it, or it has not started."""
+
+    def again(self, failed: Sequence[Check], first: Mapping[str, Judged], asked: Sequence[Check]) -> dict[str, Judged]:
+        """Ask the failing cases alone, and return what changes in ``first``.
+
+        ``asked``: the checks of ``first``, in the order in which they were asked. If a process that was asked something
+        before gives another answer than at first, a new one decides.
+        """
+        found = dict[str, Judged]()
+        for check in sorted(failed, key=lambda check: (check.task != self._task, check.task)):
+            was, new = first[check.id], check.task != self._task
+            result, seen = self._alone(check, was, new)
+            if self._task is None and not new:
+                result, seen = self._alone(check, was, True)
+            if seen.outcome == PASS:
+                found[check.id] = replace(was, result=replace(was.result, outcome=DIFFER, other=result.got))
+            elif seen.outcome == TIMEOUT:
+                break  # each further one could take as long
+        if found:
+            start(self._runner)
+            for judged in judging(asked, self._runner, {}):
+                was = first[judged.result.check]
+                if was.result.check in found and judged.result.case == was.result.case and _same(judged.seen, was.seen):
+                    found[was.result.check] = replace(was, result=replace(was.result, alone=True))
+            self._task = None
+        return found
+
+    def _alone(self, check: Check, was: Judged, new: bool) -> tuple[Result, Seen]:
         if new:
-            start(runner)
-        result, seen = _replay(check, was.result.case, runner)
-        if not (like := _same(seen, was.seen)) and not new:
-            start(runner)
-            result, seen = _replay(check, was.result.case, runner)
-        task = check.task if like else None
-        if seen.outcome == PASS:
-            found[check.id] = replace(was, result=replace(was.result, outcome=DIFFER, other=result.got))
-        elif seen.outcome == TIMEOUT:
-            break  # each further one could take as long
-    if found:
-        start(runner)
-        for judged in judging(asked, runner, {}):
-            was = first[judged.result.check]
-            if was.result.check in found and judged.result.case == was.result.case and _same(judged.seen, was.seen):
-                found[was.result.check] = replace(was, result=replace(was.result, alone=True))
-    return found
+            start(self._runner)
+        result, seen = _replay(check, was.result.case, self._runner)
+        self._task = check.task if _same(seen, was.seen) else None
+        return result, seen
 
 
 def start(runner: Runner) -> None:
