@@ -246,7 +246,7 @@ def kill_all(find: Callable[[_Everyone], set[int]]) -> None:
 
     Raises SubmissionError if new ones keep appearing, and VoidError if the same ones do not end.
     """
-    until, looks = time.monotonic() + _PATIENCE, 0
+    until, looks, grown, calm = time.monotonic() + _PATIENCE, 0, 0, 0
     known: dict[tuple[int, int], float] = {}
     while True:
         everyone, now = processes(), time.monotonic()
@@ -258,9 +258,11 @@ def kill_all(find: Callable[[_Everyone], set[int]]) -> None:
             for pid, process in everyone.items()
             if process.state not in "ZX" and (pid, process.began) in known
         }
-        if not alive and not new:
+        # A list is not made at once, so it can miss a process that forks and exits. Look again if there were such.
+        calm = 0 if alive or new else calm + 1
+        if calm > min(grown, _STOPS):
             break
-        looks += 1
+        grown, looks = grown + bool(new and looks), looks + 1
         for pid in alive:
             _send(pid, signal.SIGSTOP if new and looks <= _STOPS else signal.SIGKILL)
         if now > until:

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..errors import VoidError
 from .plain import Command, as_asked
 from .programs import ONLY_THE_GRADERS, Programs, for_all, settings
-from .tree import Tree, keep
+from .tree import MARK, NUMBERS, Tree, keep
 from .uids import reserve
 
 _HERE = Path(__file__).resolve().parent
@@ -111,7 +111,7 @@ class Walls:
 
         The process exits with 127 if the program is missing.
         """
-        self._starts += 1
+        self._starts, number = self._starts + 1, next(NUMBERS)
         home = command.home if self._network else Path("/tmp")
         writable = dict.fromkeys((*command.writable, home)) if self._network else command.writable
         if self.uid >= 0:
@@ -141,7 +141,7 @@ class Walls:
             "stage": self._stage,
             "binds": self._binds([str(path) for path in writable]),
             "namespaces": () if self._network else self.namespaces,
-            "limits": as_asked(command.limits),
+            "limits": {**as_asked(command.limits), MARK: (number, True)},
             "bwrap": words,
             "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],
         }
@@ -155,7 +155,7 @@ class Walls:
             start_new_session=True,
         )
         keep(process.pid)
-        return process, Tree(process.pid)
+        return process, Tree(process.pid, number)
 
     def renew(self) -> None:
         """Do nothing, because each command has namespaces of its own."""

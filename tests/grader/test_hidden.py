@@ -330,7 +330,7 @@ def test_a_chain_of_forks_does_not_outrun_a_kill(
 @pytest.mark.parametrize(
     ("code", "error", "says"),
     [
-        (CHAIN.format(seconds=2), SubmissionError, "start new ones faster than they can be killed"),
+        (CHAIN.format(seconds=5), SubmissionError, "start new ones faster than they can be killed"),
         ("print('left', flush=True); import signal; signal.pause()", VoidError, "have survived SIGKILL"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,11 +47,8 @@ def test_the_time_of_a_service_that_ended_is_not_foreign(
     The service, a child that it waited for and, if it is killed, a child that lives use the CPU. Each counts once.
     """
     adopt_orphans()
-    box, record, scout = (
-        sandbox(tier, tmp_path),
-        Record(),
-        SimpleNamespace(ports=lambda count: [1] * count, pid=os.getpid()),
-    )
+    box, record = sandbox(tier, tmp_path), Record()
+    scout = SimpleNamespace(ports=lambda count: [1] * count, pid=os.getpid())
     monkeypatch.setattr("grader.processes.sampler.EVERY", 0.0)
     monkeypatch.setattr("grader.processes.sampler.busy", lambda: 1000.0)
     monkeypatch.setattr("grader.processes.sampler.used", lambda pid: 0.0)  # of the generator and of this process
