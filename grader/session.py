@@ -9,7 +9,6 @@ import signal
 import sys
 import tomllib
 import traceback
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,7 +140,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     built: Built | None = None
     if submission.folder is not None:
         say(BUILDING if submission.build else "copying")
-        tier, sandbox = choose(uuid.uuid4().hex, scratch, None)
+        tier, sandbox = choose(scratch, None)
         sandbox.close()
         built = prepare(submission, cache_folder(), limits.build, tier.number)
         record.about["submission"]["hash"] = built.hash
@@ -154,7 +153,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     urls = submission.urls
     namespaces: tuple[str, ...] = ()
     if built is not None:
-        sandbox = make(tier.number, uuid.uuid4().hex, scratch, built.folder, built.programs)
+        sandbox = make(tier.number, scratch, built.folder, built.programs)
         ends.callback(sandbox.close)
         record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
         namespaces = sandbox.namespaces

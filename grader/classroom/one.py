@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -112,7 +111,7 @@ def _judged(
 def _worker(module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path) -> Iterator[Worker]:
     """Make a worker in a sandbox of its own. ``scratch``: a folder for both that no other worker has."""
     scratch.mkdir(exist_ok=True)
-    box = make(tier.number, uuid.uuid4().hex, scratch, folder, LAB)
+    box = make(tier.number, scratch, folder, LAB)
     try:
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
             yield worker

@@ -100,7 +100,7 @@ def best_tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Ti
     """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
     place = scratch / "choose"
     place.mkdir()
-    tier, sandbox = choose(uuid.uuid4().hex, place, None, LAB)
+    tier, sandbox = choose(place, None, LAB)
     sandbox.close()
     if (why := no_grades(tier, secret)) and not ungraded:
         said = f"no sandbox that is good enough for grades works here: {why}"

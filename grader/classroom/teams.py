@@ -10,7 +10,6 @@ import hashlib
 import secrets
 import sys
 import tomllib
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,7 +64,7 @@ def tier_for_systems(scratch: Path, ungraded: bool) -> tuple[Tier, bool]:
     """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
     place = scratch / "choose"
     place.mkdir()
-    tier, sandbox = choose(uuid.uuid4().hex, place, None)
+    tier, sandbox = choose(place, None)
     sandbox.close()
     weak = not dict(tier.table())[GRADE]
     if weak and not ungraded:

@@ -6,7 +6,6 @@ All code runs as it does when a class is graded: in a sandbox, judged by `judge`
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -83,7 +82,7 @@ def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]
         code, scratch = tmp / "code", tmp / "scratch"
         code.mkdir()
         scratch.mkdir()
-        tier, sandbox = choose(uuid.uuid4().hex, scratch, code, LAB)
+        tier, sandbox = choose(scratch, code, LAB)
         try:
             for number, text in enumerate(texts):
                 folder = code / str(number)

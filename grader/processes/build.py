@@ -16,7 +16,6 @@ import shutil
 import stat
 import subprocess
 import time
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -145,7 +144,7 @@ def _open_up(folder: Path) -> None:
 
 def _sandbox(tier: int, scratch: Path, folder: Path, programs: Programs) -> Sandbox:
     """Return the sandbox for a build, whose user owns the folder."""
-    box = make(tier, uuid.uuid4().hex, scratch, folder, programs, network=True)
+    box = make(tier, scratch, folder, programs, network=True)
     if box.uid >= 0:
         for level in walk(folder):
             os.fchown(level.fd, box.uid, box.uid)

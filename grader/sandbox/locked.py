@@ -35,11 +35,9 @@ def landlock() -> int:
 class Locked(Plain):
     """Starts commands restricted by Landlock. Raises VoidError if the kernel does not have it."""
 
-    def __init__(
-        self, run: str, submission: Path | None, network: bool = False, programs: Programs = ONLY_THE_GRADERS
-    ) -> None:
-        """``run``: a unique id; ``submission``: a folder that commands can read; ``network``: allow all ports."""
-        super().__init__(run, programs)
+    def __init__(self, submission: Path | None, network: bool = False, programs: Programs = ONLY_THE_GRADERS) -> None:
+        """``submission``: a folder that commands can read; ``network``: allow all ports."""
+        super().__init__(programs)
         self.abi = landlock()
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock; use Linux 5.13 or later, booted with lsm=landlock")

@@ -72,8 +72,8 @@ class Plain:
     namespaces: tuple[str, ...] = ()
     """The namespaces that the generator must enter to reach the services."""
 
-    def __init__(self, run: str, programs: Programs = ONLY_THE_GRADERS) -> None:
-        """``run``: a unique id; ``programs``: what commands can use."""
+    def __init__(self, programs: Programs = ONLY_THE_GRADERS) -> None:
+        """``programs``: what commands can use."""
         self._programs = programs
         self.uid = -1
         """The uid of the commands; -1: the uid of the grader."""

@@ -68,7 +68,6 @@ class Tier:
 
 def make(
     tier: int,
-    run: str,
     scratch: Path,
     submission: Path | None,
     programs: Programs = ONLY_THE_GRADERS,
@@ -79,8 +78,8 @@ def make(
     Raises VoidError if the machine does not allow it.
     """
     if tier == 1:
-        return Walls(run, scratch, submission, programs, network)
-    return Locked(run, submission, network, programs) if tier == 2 else Plain(run, programs)
+        return Walls(scratch, submission, programs, network)
+    return Locked(submission, network, programs) if tier == 2 else Plain(programs)
 
 
 def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
@@ -101,13 +100,11 @@ def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
     return ""
 
 
-def choose(
-    run: str, scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS
-) -> tuple[Tier, Plain | Walls]:
+def choose(scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS) -> tuple[Tier, Plain | Walls]:
     """Return the best tier that works on this machine, and its sandbox."""
     whys = []
     try:
-        walls = Walls(run, scratch, submission, programs)
+        walls = Walls(scratch, submission, programs)
     except VoidError as error:
         whys.append(f"tier 1: {error}")
     else:
@@ -116,14 +113,14 @@ def choose(
         walls.close()
         whys.append(f"tier 1: bwrap does not work on this machine: {said}")
     try:
-        locked = Locked(run, submission, programs=programs)
+        locked = Locked(submission, programs=programs)
     except VoidError as error:
         whys.append(f"tier 2: {error}")
     else:
         if not (said := _tried(locked, scratch)):
             return Tier(2, f"Landlock, ABI {locked.abi}", whys[0], locked.abi), locked
         whys.append(f"tier 2: a process under Landlock does not work on this machine: {said}")
-    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(run, programs)
+    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(programs)
 
 
 def _tried(sandbox: Plain | Walls, scratch: Path) -> str:

@@ -40,13 +40,12 @@ class Walls:
 
     def __init__(
         self,
-        run: str,
         scratch: Path,
         submission: Path | None,
         programs: Programs = ONLY_THE_GRADERS,
         network: bool = False,
     ) -> None:
-        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder that commands can read.
+        """``scratch``: a folder for this run; ``submission``: a folder that commands can read.
 
         ``programs``: what commands can use in addition; ``network``: for a build: use the network of the machine, and
         keep the command's home.

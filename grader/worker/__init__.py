@@ -1,6 +1,6 @@
 """Call a student's code in a sandboxed process, so that it cannot influence its grade.
 
-    tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
+    tier, sandbox = choose(scratch, folder)
     with Worker(sandbox, tier, folder, "solution", scratch) as worker:
         student = Student(worker)
         student.call("total", [1, 2, 3])                 # 6

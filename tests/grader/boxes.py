@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,12 +22,11 @@ LONGEST = 60
 
 def sandbox(tier: int, scratch: Path, submission: Path | None = None, programs: Programs = ONLY_THE_GRADERS) -> Sandbox:
     """A tier; skips where the machine has none, with what would give it one."""
-    run = uuid.uuid4().hex
     try:
         return {
-            1: lambda: Walls(run, scratch, submission, programs),
-            2: lambda: Locked(run, submission, programs=programs),
-            3: lambda: Plain(run, programs),
+            1: lambda: Walls(scratch, submission, programs),
+            2: lambda: Locked(submission, programs=programs),
+            3: lambda: Plain(programs),
         }[tier]()
     except VoidError as error:
         pytest.skip(f"{error}; install or enable it, and this runs")

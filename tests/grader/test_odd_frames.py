@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -293,7 +292,7 @@ def test_odd_answers_of_a_process_in_the_sandbox(tmp_path: Path) -> None:
     folder.mkdir()
     scratch.mkdir()
     (folder / "solution.py").write_text(CODE)
-    tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
+    tier, sandbox = choose(scratch, folder)
     try:
         with Worker(sandbox, tier, folder, "solution", scratch) as worker:
             for name, kind in KINDS.items():

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def walls(tmp_path: Path) -> Iterator[Walls]:
     """Tier 1; skips with the reason if this machine has none."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    tier, sandbox = choose(uuid.uuid4().hex, scratch, None)
+    tier, sandbox = choose(scratch, None)
     if not isinstance(sandbox, Walls):
         pytest.skip(f"{tier.why}; install bubblewrap and allow user namespaces, and this runs")
     yield sandbox
@@ -122,7 +121,7 @@ def test_tier_1_stops_what_it_claims(walls: Walls, tmp_path: Path, monkeypatch: 
 
 def test_the_same_attempts_succeed_without_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In tier 3, which claims to stop none, each attempt succeeds, so the test above can fail."""
-    found = tried(Plain(uuid.uuid4().hex), tmp_path, monkeypatch)
+    found = tried(Plain(), tmp_path, monkeypatch)
     assert found["reads"] and found["environment"] and found["strangers"] and found["tcp"] and found["data"]
     assert not any(stopped for _, stopped in Tier(3, "", "").table())
 
@@ -182,20 +181,20 @@ def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, 
 def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without bwrap the tier is 2 if the kernel has Landlock, otherwise 3, with the reason."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    tier, _ = choose(uuid.uuid4().hex, tmp_path, None)
+    tier, _ = choose(tmp_path, None)
     assert tier.number == (2 if landlock() else 3) and "bubblewrap" in tier.why
     monkeypatch.setattr("grader.sandbox.locked.landlock", lambda: 0)
-    tier, sandbox = choose(uuid.uuid4().hex, tmp_path, None)
+    tier, sandbox = choose(tmp_path, None)
     assert type(sandbox) is Plain and tier.number == 3
     assert "bubblewrap" in tier.why and "Landlock" in tier.why and "not for grades" in tier.name
     with pytest.raises(VoidError, match="bwrap"):
-        Walls(uuid.uuid4().hex, tmp_path, None)
+        Walls(tmp_path, None)
 
 
 def test_a_tier_that_does_not_run_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tier whose program exists but cannot start a process is refused, with the program's message."""
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
     monkeypatch.setattr("grader.sandbox.plain._LOCK", tmp_path / "not-there.py")
-    tier, _ = choose(uuid.uuid4().hex, tmp_path, None)
+    tier, _ = choose(tmp_path, None)
     assert tier.number == 3 and "tier 1: " in tier.why
     assert "not-there.py" in tier.why or not landlock()

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,9 +39,8 @@ def make_worker() -> Iterator[Make]:
             folder.mkdir()
             scratch.mkdir()
             (folder / "solution.py").write_text(text)
-            run = uuid.uuid4().hex
             try:
-                box = make(tier, run, scratch, folder, programs) if tier else choose(run, scratch, folder, programs)[1]
+                box = make(tier, scratch, folder, programs) if tier else choose(scratch, folder, programs)[1]
             except VoidError as error:
                 pytest.skip(f"{error}; install or enable it, and this runs")
             stack.callback(box.close)
