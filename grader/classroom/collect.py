@@ -31,7 +31,7 @@ _MOODLE = re.compile(r".*?_(?P<id>\d+)_assignsubmission_file_?(?P<rest>.*)", re.
 _MOODLE_ID = re.compile(r"_(\d+)(?=_assignsubmission_)")
 _ONLINE_TEXT = "_assignsubmission_onlinetext"
 """In the names of Moodle's folders for text that was typed into a form."""
-_CANVAS = re.compile(r"(?:.+?_)?(?:LATE_)?(?P<id>\d+|anon_[^_]+)_\d+_(?P<rest>.+)", re.S)
+_CANVAS = re.compile(r"(?:.*?_)?(?:LATE_)?(?P<id>\d+|anon_[^_]+)_\d+_(?P<rest>.+)", re.S)
 """After the student's name come the student's ID and the number of the upload."""
 _BRIGHTSPACE = re.compile(r"(?P<id>\d+)-\d+ - .+ - (?P<time>[^-]*\d{4}[^-]*)", re.S)
 """The number of the student and that of the folder, the name, and the time."""
@@ -208,7 +208,7 @@ def _named(paths: list[Path], rule: str, known: Mapping[str, str]) -> tuple[list
         for path in paths:
             if path not in read and any((path / name).is_dir() for name in lab):
                 found[rule].append(_Entry(path, path.name))
-                notes.append(f"{path.name} has no {_STAMP}, so its time is not known")
+                notes.append(f"{path.name!r} has no {_STAMP}, so its time is not known")
     return found[rule], rule, notes
 
 

@@ -137,7 +137,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             told = tier.name if systems else how(tier, weak)
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {told}", file=sys.stderr)
             for one in found.left_out:
-                print(f"left out: {one.name} ({one.why})", file=sys.stderr)
+                print(f"left out: {one.name!r} ({one.why})", file=sys.stderr)
             for note in found.notes:
                 print(f"note: {note}", file=sys.stderr)
             about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found)

@@ -73,7 +73,11 @@ def _special(path: Path, kind: int) -> None:
 
 
 BAD = {
-    "s01-missing": ("unreadable", "solution.py is missing; found: more.py, solutoin.py", "rename solutoin.py to solution.py"),
+    "s01-missing": (
+        "unreadable",
+        "solution.py is missing; found: more.py, solutoin.py",
+        "rename solutoin.py to solution.py",
+    ),
     "s02-nothing": ("unreadable", "solution.py is missing; found: nothing", "hand in solution.py"),
     "s03-nested": ("graded", "", ""),
     "s04-two": ("ambiguous", "there are 2 different files solution.py: a/solution.py, b/solution.py", "hand in one"),
