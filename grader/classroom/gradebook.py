@@ -240,8 +240,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
         for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
-        for flag in row.found.get("beside", []):
-            found.append((row.id, row.lab, row.status, flag, "ask the student for one file"))
+        for lost in row.found.get("left_out", []):
+            found.append((row.id, row.lab, row.status, lost, "ask the student for one file"))
         if doubt := out.run.get("doubts", {}).get(row.id):
             found.append((row.id, row.lab, row.status, doubt, "correct the roster: give the column the format Text"))
         if out.run["roster"] and row.id not in out.run["roster"]:

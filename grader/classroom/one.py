@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +16,7 @@ from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, sta
 from ..sandbox import LAB, Tier, make
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
-from .upload import AmbiguousError, Files, choose
+from .upload import AmbiguousError, Chosen, Files, choose
 
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
 
@@ -29,7 +28,7 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     folder.mkdir()
     folder.chmod(0o755)
     try:
-        module, read, beside = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
+        module, chosen = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
         results, why, notes = _judged(module, folder, bundle, tier, scratch)
     except AmbiguousError as error:
         return {**found, "status": AMBIGUOUS, "why": str(error)}
@@ -41,7 +40,8 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
         said = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
         return {**found, "status": VOID, "why": said}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
-    about = {"why": why, "notes": [*read, *notes], "beside": beside, "checks": checks}
+    notes = [chosen.note] * bool(chosen.note) + notes
+    about = {"why": why, "notes": notes, "left_out": list(chosen.left_out), "checks": checks}
     return {**found, "status": GRADED, **about}
 
 
@@ -60,7 +60,7 @@ def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str)
     folder = scratch / "submission"
     folder.mkdir()
     folder.chmod(0o755)
-    module, *_ = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
+    module, _ = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
     with _worker(module, folder, bundle, tier, scratch) as worker:
         start(worker)
         found = replay(order[at], number, worker)
@@ -115,25 +115,14 @@ def _scrubbed(result: Result, scratch: Path) -> Result:
     return replace(result, got=got, other=other)
 
 
-def _handed_in(files: Files, wanted: str, folder: Path, scratch: Path) -> tuple[str, list[str], list[str]]:
-    """Copy the solution into the folder. Return the module's name, notes, and what it imports and was left out.
-
-    Raises SubmissionError.
-    """
+def _handed_in(files: Files, wanted: str, folder: Path, scratch: Path) -> tuple[str, Chosen]:
+    """Copy the solution into the folder. Return the name of the module, and what was chosen. Raises SubmissionError."""
     chosen, module = choose(files, wanted, scratch / "unpacked"), wanted.removesuffix(".py")
     if chosen.name.lower().endswith(".ipynb"):
         (folder / f"{module}.ipynb").write_bytes(_notebook(chosen.name, chosen.path))
-        return module, [], []
-    content = _content(wanted, chosen.path)
-    (folder / wanted).write_bytes(content)
-    beside = [f"{name} was left out: only {wanted} is used" for name in chosen.beside if _imports(content, name)]
-    return module, [chosen.note] * bool(chosen.note) + beside, beside
-
-
-def _imports(content: bytes, name: str) -> bool:
-    """Return whether a module seems to import a file or folder. It is not parsed, as it can be large or nested."""
-    stem = re.escape(name.removesuffix(".py").encode())
-    return re.search(rb"^[ \t]*(from[ \t]+|import[ \t][^#\n]*\b)" + stem + rb"\b", content, re.M) is not None
+    else:
+        (folder / wanted).write_bytes(_content(wanted, chosen.path))
+    return module, chosen
 
 
 def _notebook(name: str, path: Path) -> bytes:

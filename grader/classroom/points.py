@@ -121,7 +121,6 @@ def read_adjust(path: Path | None) -> dict[tuple[str, int], list[tuple[Decimal, 
     if path is None:
         return found
     for line, row in read_table(path, ("id", "lab", "points", "reason"), example):
-        row["points"] = row["points"].replace(",", ".")  # of a spreadsheet with decimal commas
         if not re.fullmatch(r"[1-9]\d{0,3}", row["lab"]) or not re.fullmatch(r"[+-]?\d{1,4}(\.\d+)?", row["points"]):
             raise UsageError(f"{path}, line {line}: lab {row['lab']!r}, points {row['points']!r}; {example}")
         found.setdefault((row["id"], int(row["lab"])), []).append((Decimal(row["points"]), row["reason"]))

@@ -37,10 +37,10 @@ class Chosen:
 
     name: str
     path: Path
-    note: str
-    """Why it was taken, if it does not have the name that was asked for, or others have it, too."""
-    beside: list[str]
-    """The names of the other Python files in its folder, and of folders with Python files."""
+    note: str = ""
+    """Why it was taken, if it does not have the name that was asked for, or others have it, too; and ``left_out``."""
+    left_out: Sequence[str] = ()
+    """Sentences on Python files that it imports, which are not used."""
 
 
 def packed(name: str | PurePath) -> bool:
@@ -82,9 +82,22 @@ def choose(files: Files, wanted: str, scratch: Path) -> Chosen:
         said = f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES} files"
         raise SubmissionError(f"{said}; leave out data files")
     (taken, path), note = _chosen(there, wanted)
-    beside = [other.relative_to(taken.parent).parts for other, _ in there if taken.parent in other.parents]
-    others = {parts[0] for parts in beside if parts[-1].endswith(".py")}
-    return Chosen(taken.name, path, note, sorted(others - {taken.name}))
+    left_out = [f"{name} was left out: only {wanted} is used." for name in _imported(taken, path, there)]
+    return Chosen(taken.name, path, " ".join(filter(None, [note, *left_out])), left_out)
+
+
+def _imported(taken: PurePosixPath, path: Path, there: _Named) -> list[str]:
+    """Return the names of Python files, and of folders with some, beside a module that seems to import them.
+
+    The module is not parsed, because it can be large or nested.
+    """
+    beside = [name.relative_to(taken.parent).parts for name, _ in there if taken.parent in name.parents]
+    found, content = [], path.read_bytes()
+    for name in sorted({parts[0] for parts in beside if parts[-1].endswith(".py")} - {taken.name}):
+        stem = re.escape(name.removesuffix(".py").encode())
+        if re.search(rb"^[ \t]*(from[ \t]+|import[ \t][^#\n]*\b)" + stem + rb"\b", content, re.M):
+            found.append(name)
+    return found
 
 
 def _chosen(there: _Named, wanted: str) -> tuple[tuple[PurePosixPath, Path], str]:

@@ -395,7 +395,7 @@ def test_a_module_beside_the_solution(teacher: Teacher, tmp_path: Path) -> None:
     for id in ("s1", "s2"):
         (subs / id / "helpers.py").write_text("x = 1\n")
     assert teacher.grade(subs) == 0
-    said = "helpers.py was left out: only solution.py is used"
+    said = "helpers.py was left out: only solution.py is used."
     assert teacher.column("problem", "problems.csv") == {"s1": said}
     pages = {id: (teacher.out / "submissions" / id / "feedback.html").read_text() for id in ("s1", "s2")}
     assert said in pages["s1"] and "helpers" not in pages["s2"]
