@@ -25,8 +25,8 @@ from ..terms import JUDGED, PHASES, SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
-from .one import ARCHIVES, AmbiguousError, Files
 from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
+from .upload import AmbiguousError, Files, packed
 
 FAIL = "fail"
 """The outcome of a phase with a violation."""
@@ -47,12 +47,17 @@ MEASURES = ("availability", "convergence", "speed")
 
 
 def system(files: Files, scratch: Path) -> Path:
-    """Return the folder with the checkout.toml of what was handed in. Raises SubmissionError."""
+    """Return the folder with the checkout.toml of what was handed in.
+
+    An archive that was handed in is opened, and one archive in it. Raises SubmissionError.
+    """
     tops = [_opened(path, scratch) for _, path in files]
     found = _systems(tops)
-    if not found:
-        packed = [path for path in _inside(tops) if path.suffix in ARCHIVES]
-        found = _systems([_opened(packed[0], scratch)]) if len(packed) == 1 else []
+    for _ in range(2 if all(path.is_dir() for _, path in files) else 1):
+        archives = [path for path in _inside(tops) if packed(path)]
+        if not found and len(archives) == 1:
+            tops = [_opened(archives[0], scratch)]
+            found = _systems(tops)
     if len(found) > 1:
         said = ", ".join(sorted(path.name for path in found))
         raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
@@ -64,7 +69,7 @@ def system(files: Files, scratch: Path) -> Path:
 
 
 def _opened(path: Path, scratch: Path) -> Path:
-    if path.is_dir() or path.suffix not in ARCHIVES:
+    if path.is_dir() or not packed(path):
         return path
     place = scratch / f"unpacked-{len(list(scratch.iterdir()))}"
     place.mkdir()

@@ -25,7 +25,7 @@ from .late import read_course
 from .points import read_adjust, read_rubric
 from .results import GRADED, UNFINISHED, VOID, as_json, read, write
 from .roster import Student, known_ids, read_roster
-from .run import ALL, Grading, chosen, enrol, run_of, same_lab
+from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
 from .single import best_tier, how, only_on_linux, scratch_folder
 from .tables import write_all
 from .teams import FULL, LAB, NUMBER, QUICK, Checkouts, checkout, seed_of, tier_for_systems
@@ -122,8 +122,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         run = read(given.out / RUN) or {}
         same_lab(run, bundle, given.regrade or "", given.out)
         if roster is None:  # the one of an earlier run, so that ids stay the same
-            known, of = run.get("roster", {}).items(), run.get("teams", {})
-            roster = {id: Student(id, team=of.get(id, ""), lms_id=lms_id) for id, lms_id in known}
+            known, of, doubts = run.get("roster", {}).items(), run.get("teams", {}), run.get("doubts", {})
+            roster = {id: Student(id, "", of.get(id, ""), lms_id, doubts.get(id, "")) for id, lms_id in known}
         ids = known_ids(roster, teams=systems)
         with scratch_folder(run) as scratch:
             unpacked = scratch / "given"
@@ -136,10 +136,15 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
                 tier, weak = best_tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
             told = tier.name if systems else how(tier, weak)
             print(f"names: {found.rule}; sandbox: tier {tier.number}, {told}", file=sys.stderr)
-            for name in found.left_out:
-                print(f"left out: {name} (neither a folder, an archive, .py nor .ipynb)", file=sys.stderr)
-            about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found.submissions)
+            for one in found.left_out:
+                print(f"left out: {one.name!r} ({one.why})", file=sys.stderr)
+            for note in found.notes:
+                print(f"note: {note}", file=sys.stderr)
+            about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found)
             enrol(given.out, about, roster, systems)
+            if gone := put_aside(given.out, about, found):
+                said = "not in the roster" if roster else "found by another rule for names"
+                print(f"not handed in, and {said}, so moved to {given.out / GONE}: {', '.join(gone)}", file=sys.stderr)
             if run.get("ungraded") and not weak:
                 about["regrading"], given.regrade = "", ALL
             if systems:
@@ -187,7 +192,7 @@ def _told(rows: Sequence[Row], out: Out) -> int:
         print("  no gradebook, because the sandbox is not good enough for grades")
     if states[VOID] or states[UNFINISHED] or void:
         return statuses.VOID
-    return statuses.FAILED if any(row.score is None for row in rows) else statuses.OK
+    return statuses.FAILED if any(row.score is None for row in rows) or out.run.get("left_out") else statuses.OK
 
 
 def _grades(given: argparse.Namespace, words: list[str]) -> int:

@@ -240,10 +240,17 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
         for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
+        for lost in row.found.get("left_out", []):
+            found.append((row.id, row.lab, row.status, lost, "ask the student for one file"))
+        if doubt := out.run.get("doubts", {}).get(row.id):
+            found.append((row.id, row.lab, row.status, doubt, "correct the roster: give the column the format Text"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
         if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:
             found.append((row.id, row.lab, row.status, "the time is not known: not late", "look at the LMS"))
+    for one in out.run.get("left_out", []):
+        for id in one["ids"] or [""]:
+            found.append((id, out.lab, "left out", f"{one['name']}: {one['why']}", "rename or remove it"))
     return found
 
 

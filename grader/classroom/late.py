@@ -51,7 +51,7 @@ class Course:
 
     def days(self, id: str, lab: int, time: datetime | None) -> int | None:
         """Return the number of started late days; None if the due date or the time is not known."""
-        if lab not in self.due or time is None:
+        if lab not in self.due or time is None or time.tzinfo is None:
             return None
         late = time - self.due[lab] - self.extensions.get((id, lab), timedelta(0))
         return max(0, -(-(late - self.grace) // _DAY))

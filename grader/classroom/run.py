@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..folders import remove
 from ..lab.bundle import Bundle
 from ..sandbox import Tier
 from .collect import Collection, Submission
@@ -42,6 +43,8 @@ from .roster import Student
 _EVERY = 5.0
 """Seconds between two lines of progress if the output is not a terminal."""
 ALL, CHANGED = "all", "changed"
+GONE = "gone"
+"""The folder for results of ids that are no student's."""
 
 
 def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
@@ -55,12 +58,16 @@ def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) ->
 
 
 def run_of(
-    run: Mapping[str, Any], bundle: Bundle, tier: Tier, weak: bool, command: str, submissions: Iterable[Submission]
+    run: Mapping[str, Any], bundle: Bundle, tier: Tier, weak: bool, command: str, collection: Collection
 ) -> dict[str, Any]:
     """Return the content of run.json. It keeps what earlier runs knew of other submissions."""
     about = {
-        one.id: {"entry": one.entry, "time": one.time.isoformat() if one.time is not None else None}
-        for one in submissions
+        one.id: {
+            "entry": one.entry,
+            "time": one.time.isoformat() if one.time is not None else None,
+            "rule": collection.rule,
+        }
+        for one in collection.submissions
     }
     return {
         "version": VERSION,
@@ -72,6 +79,7 @@ def run_of(
         "tier": asdict(tier),
         "ungraded": weak,
         "submissions": {**run.get("submissions", {}), **about},
+        "left_out": [asdict(one) for one in collection.left_out if not one.harmless],
         "lowered": run.get("lowered", {}),
         "teams": run.get("teams", {}),
         "with": run.get("with", []),
@@ -87,6 +95,7 @@ def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: 
     With ``teams``, what was graded under the id of a member gets the name of the team.
     """
     run["roster"] = {one.id: one.lms_id for one in roster.values()}
+    run["doubts"] = {one.id: one.doubt for one in roster.values() if one.doubt}
     run["teams"] = {one.id: one.team or one.id for one in roster.values() if teams}
     for one in roster.values():
         id = run["teams"].get(one.id, one.id)
@@ -97,6 +106,33 @@ def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: 
                 for place in (out / "submissions", out / "sources"):
                     if (place / old).is_dir():
                         (place / old).rename(place / id)
+
+
+def put_aside(out: Path, run: Mapping[str, Any], collection: Collection) -> list[str]:
+    """Move what was graded under an id that is no student's to gone/, and return the ids.
+
+    Such an id is not handed in now, and not in the roster. Without a roster, another rule has found it. If it is handed
+    in again, its results come back.
+    """
+    now, mine = {one.id for one in collection.submissions}, {*run["roster"], *run["teams"].values()}
+    for id in now:
+        if (out / GONE / id).is_dir() and not (out / "submissions" / id).exists():
+            _move(out / GONE / id / "sources", out / "sources" / id)
+            _move(out / GONE / id, out / "submissions" / id)
+    rules = {id: about.get("rule", collection.rule) for id, about in run["submissions"].items()}
+    gone = [id for id, rule in rules.items() if id not in now and (id not in mine if mine else rule != collection.rule)]
+    gone = sorted(id for id in gone if (out / "submissions" / id).is_dir())
+    for id in gone:
+        remove(out / GONE / id)
+        _move(out / "submissions" / id, out / GONE / id)
+        _move(out / "sources" / id, out / GONE / id / "sources")
+    return gone
+
+
+def _move(old: Path, new: Path) -> None:
+    if old.is_dir():
+        new.parent.mkdir(exist_ok=True)
+        old.rename(new)
 
 
 @dataclass
@@ -124,10 +160,14 @@ class Grading:
                 continue
             key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
             if one.why:
-                store(self._place(one.id), fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
+                store(self._place(one.id), fresh(self.bundle.number, key, 0, one.status, one.why))
             elif not self._has(RESULT, one.id, key):
-                ask = self._task(one, key)
-                (again if self._has(FIRST, one.id, key, VOID) else tasks).append(ask)
+                some = again if self._has(FIRST, one.id, key, VOID) else tasks
+                same = next((ask for ask in some if ask["entry"] == one.entry), None)
+                if same is None:
+                    some.append({**self._task(one, key), "entry": one.entry, "ids": [one.id]})
+                else:  # a group has handed in together
+                    same["ids"].append(one.id)
         self._announce(len(tasks) + len(again))
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
@@ -166,31 +206,34 @@ class Grading:
 
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
         without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
-        shown = Progress(of, len(tasks) + len(again), without)
+        shown = Progress(of, sum(len(ask["ids"]) for ask in (*tasks, *again)), without)
         for some, jobs in ((tasks, self.jobs), (again, 1)):
             some.sort(key=lambda ask: str(ask["id"]))
             with closing(run(some, jobs)) as answers:
                 for ask, answer, seconds in answers:
-                    place, found = self._place(ask["id"]), self._noted(ask, answer, seconds)
-                    if some is tasks and found["status"] == UNFINISHED:
-                        store(place, found)  # what it proves counts, also if the next run is void
+                    found = self._noted(ask, answer, seconds)
+                    for place in map(self._place, ask["ids"]):
+                        if some is tasks and found["status"] == UNFINISHED:
+                            store(place, found)  # what it proves counts, also if the next run is void
+                        elif some is tasks and waited(found):
+                            write(place / FIRST, as_json(found))
+                        else:
+                            store(place, found)
+                            shown.done(found)
+                    if some is tasks and (found["status"] == UNFINISHED or waited(found)):
                         again.append(ask)
-                    elif some is tasks and waited(found):
-                        write(place / FIRST, as_json(found))
-                        again.append(ask)
-                    else:
-                        store(place, found)
-                        shown.done(found)
         shown.end()
 
     def _noted(self, ask: Task, answer: Any, seconds: float) -> Found:
         """Return the result, store the source, and remember the time."""
-        self.run["seconds"][ask["id"]] = round(seconds, 3)
+        for id in ask["ids"]:
+            self.run["seconds"][id] = round(seconds, 3)
         if answer is None:
             why = "the process that graded it was killed; run the same command again"
             return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)
-        for name, text in answer["sources"].items():
-            write(self.out / "sources" / ask["id"] / name, text)
+        for id in ask["ids"]:
+            for name, text in answer["sources"].items():
+                write(self.out / "sources" / id / name, text)
         found: Found = answer["found"]
         return found
 

@@ -39,7 +39,7 @@ def test_names_match_no_rule(teacher: Teacher, tmp_path: Path) -> None:
         handed_in(tmp_path / "subs", **{f"lab of student {number}": RIGHT})
     assert teacher.grade(tmp_path / "subs") == 64
     assert "names match no rule: " + ", ".join(f"'lab of student {n}'" for n in range(5)) + ";" in teacher.said
-    assert "tried: moodle, canvas, gradescope, nbgrader, folder" in teacher.said
+    assert "tried: moodle, canvas, brightspace, gradescope, nbgrader, folder" in teacher.said
 
 
 @pytest.mark.parametrize("made", ["nothing", "a master", "a changed bundle"])
@@ -73,7 +73,11 @@ def _special(path: Path, kind: int) -> None:
 
 
 BAD = {
-    "s01-missing": ("unreadable", "solution.py is missing; found: solutoin.py", "rename solutoin.py to solution.py"),
+    "s01-missing": (
+        "unreadable",
+        "solution.py is missing; found: more.py, solutoin.py",
+        "rename solutoin.py to solution.py",
+    ),
     "s02-nothing": ("unreadable", "solution.py is missing; found: nothing", "hand in solution.py"),
     "s03-nested": ("graded", "", ""),
     "s04-two": ("ambiguous", "there are 2 different files solution.py: a/solution.py, b/solution.py", "hand in one"),
@@ -102,7 +106,8 @@ def test_what_a_submission_can_be(teacher: Teacher, tmp_path: Path) -> None:
     subs = tmp_path / "subs"
     for name in ("s01-missing", "s02-nothing", "s06-latin", "s07-bom", "s08-syntax", "s14-ipynb", "s15-v3", "s16-link"):
         (subs / name).mkdir(parents=True)
-    (subs / "s01-missing" / "solutoin.py").write_text(RIGHT)
+    for name in ("solutoin.py", "more.py"):
+        (subs / "s01-missing" / name).write_text(f"{RIGHT}# {name}\n")
     _zip(subs / "s03-nested.zip", lab1__lab1__solution_py=b"")
     with zipfile.ZipFile(subs / "s03-nested.zip", "w") as packed:
         packed.writestr("lab1/lab1/solution.py", RIGHT)
@@ -134,7 +139,7 @@ def test_what_a_submission_can_be(teacher: Teacher, tmp_path: Path) -> None:
         (subs / "s17-many" / f"{number}.txt").touch()
     (subs / "s18-notebooks").mkdir()
     for name in ("a", "b"):
-        (subs / "s18-notebooks" / f"{name}.ipynb").write_text("{}")
+        (subs / "s18-notebooks" / f"{name}.ipynb").write_text(f'{{"nbformat": "{name}"}}')
     _zip(subs / "s19-many.zip", **{f"{number}.txt": b"" for number in range(501)})
     for place, name in ((subs / "s20-deep" / ("a/" * 100), "more.py"), (subs / "s20-deep", "solution.py")):
         place.mkdir(parents=True, exist_ok=True)

@@ -242,7 +242,7 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
 def test_one(teacher: Teacher, tmp_path: Path) -> None:
     """`one` judges one submission as `class` does: 0 graded, 1 unreadable, 64 for wrong usage."""
     subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
-    (subs / "s0002" / "solution.py").rename(subs / "s0002" / "solutoin.py")
+    (subs / "s0002" / "solution.py").rename(subs / "s0002" / "solution.txt")
     assert teacher.grade(subs) == 1
     for id, status in (("s0001", 0), ("s0002", 1)):
         told = tmp_path / f"{id}.json"
