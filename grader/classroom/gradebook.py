@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,20 +16,26 @@ from typing import Any
 from ..errors import UsageError
 from ..lab.judge import DIFFER, PASS
 from .late import Course
-from .points import Rubric, cents, earned, number
+from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
 
 RUN = "run.json"
-Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
-_COLUMNS = ("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle")
+CHECKOUT = "checkout"
+"""The kind of lab 6 in run.json. A lab of one's own may have the number 6, too."""
+_COLUMNS = (
+    *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
+    "by_hand",
+)
 _MEND = {
     "unreadable": "ask for the file, put it in place, and run `class` again",
     "ambiguous": "remove all but one, and run `class` again",
     "void": "run `class` again",
     "missing": "nothing was handed in, or under another id",
 }
+MEND_OVER = "correct the line, or write yes into a column 'over'"
 _KEY = ("submission", "bundle", "grader", "status", "mode")
 """Results that are equal in these should be equal."""
+_FORMULA = re.compile(r"[=+@]|-(?!\d+(\.\d+)?\Z)", re.A)
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
 
 
@@ -110,7 +117,9 @@ class Row:
     late_days: int | None = None
     free_days: int = 0
     penalty: Decimal = Decimal(0)
-    adjusted: Sequence[tuple[Decimal, str]] = ()
+    adjusted: Sequence[ByHand] = ()
+    refused: Sequence[str] = ()
+    """The points by hand that are not applied, each in words that begin with the place in the file."""
     at_most: Decimal | None = None
     """The most points that unfinished results leave."""
     kept: bool = False
@@ -122,11 +131,26 @@ class Row:
         return str(self.found["status"])
 
     @property
+    def by_hand(self) -> Decimal:
+        """The sum of the points by hand."""
+        return sum((one.points for one in self.adjusted), Decimal(0))
+
+    @property
+    def graded_by_hand(self) -> bool:
+        """Whether the score consists of points by hand."""
+        return self.status != GRADED and self.by_hand > 0
+
+    @property
     def score(self) -> Decimal | None:
-        """The points less the penalty, plus the adjustments, but at least 0; None if there is no grade."""
-        if self.points is None:
+        """The points less the penalty, plus the points by hand, but at least 0; None if there is no grade."""
+        if self.points is None and not self.graded_by_hand:
             return None
-        return max(Decimal(0), cents(self.points - self.penalty + sum(points for points, _ in self.adjusted)))
+        return max(Decimal(0), cents((self.points or Decimal(0)) - self.penalty + self.by_hand))
+
+
+def is_checkout(lab: Mapping[str, Any]) -> bool:
+    """Return whether the lab of a run.json is the checkout. In an earlier version, only the checkout has a seed."""
+    return lab.get("kind") == CHECKOUT or "seed" in lab
 
 
 def read_out(folder: Path) -> Out:
@@ -160,15 +184,32 @@ def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
     got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
     most = out.limit(out.place(id), found, rubric)
     got = got if got is None or most is None else min(got, most)
-    adjusted = adjust.get((id, out.lab), ())
+    row = Row(id, out.lab, found, got, of, at_most=most, kept=kept)
     if got is None or found["status"] != GRADED:
-        return Row(id, out.lab, found, got, of, adjusted=adjusted, at_most=most, kept=kept)
+        return _adjusted(row, adjust)
     days = course.days(id, out.lab, time_of(out, id))
     free = min(days or 0, left.setdefault(id, course.free_days))
     if (days or 0) - free > course.most_days:
         free = 0  # they would not help
     left[id] -= free
-    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, most, kept)
+    penalty = course.penalty(got, (days or 0) - free)
+    return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty), adjust)
+
+
+def _adjusted(row: Row, adjust: Adjust) -> Row:
+    """Return a row with its points by hand."""
+    asked = adjust.rows.get((row.id, row.lab), ())
+    base = (row.points or Decimal(0)) - row.penalty
+    taken = applied(asked, base, row.of)
+    now = replace(row, adjusted=taken)
+    about = f"points are not applied to {row.id!r} in lab {row.lab}: the total would be"
+    refused = [
+        f"{adjust.name}, line {one.line}: {one.points:+} {about} {number(base + now.by_hand + one.points)} of "
+        f"{number(row.of)}"
+        for one in asked
+        if one not in taken
+    ]
+    return replace(now, refused=refused)
 
 
 def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
@@ -180,7 +221,8 @@ def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
     best, kept = newest, False
     for found in out.earlier.get(id, [])[out.run["lowered"].get(id, 0) :]:
         same = found["status"] == GRADED and found["submission"] == newest["submission"]
-        if same and (out.earned(found, rubric) or 0) > (out.earned(best, rubric) or -1):
+        had = out.earned(best, rubric)
+        if same and (had is None or (out.earned(found, rubric) or 0) > had):
             best, kept = found, True
         elif found["status"] == UNFINISHED and best["status"] == VOID and found["submission"] == newest["submission"]:
             best, kept = found, True
@@ -193,10 +235,24 @@ def time_of(out: Out, id: str) -> datetime | None:
     return None if time is None else datetime.fromisoformat(time)
 
 
+def states(rows: Sequence[Row]) -> str:
+    """Return in words how many rows have which status."""
+    found = Counter(row.status for row in rows)
+    said = ", ".join(f"{found[state]} {state}" for state in sorted(found, key=lambda state: (state != GRADED, state)))
+    by_hand = sum(row.graded_by_hand for row in rows)
+    return said + (f"; {by_hand} of them graded by hand" if by_hand else "")
+
+
 def table(rows: Sequence[Sequence[object]]) -> str:
-    """Return rows as CSV. A spreadsheet would evaluate text that starts with =, +, - or @, so it gets a quote."""
+    """Return rows as CSV. A spreadsheet would evaluate text that starts with =, +, - or @, so it gets a quote.
+
+    A number gets none.
+
+    >>> table([["-2.5", "-2+3"]])
+    "-2.5,'-2+3\\n"
+    """
     out = io.StringIO()
-    guarded = [[f"'{cell}" if str(cell)[:1] in ("=", "+", "-", "@") else cell for cell in row] for row in rows]
+    guarded = [[f"'{cell}" if _FORMULA.match(str(cell)) else cell for cell in row] for row in rows]
     csv.writer(out, lineterminator="\n").writerows(guarded)
     return out.getvalue()
 
@@ -209,6 +265,7 @@ def gradebook(rows: Sequence[Row]) -> str:
             *(("", "") if row.late_days is None else (row.late_days, number(row.penalty))),
             number(row.score),
             *(row.found["tier"] or "", row.found["submission"][:12], row.found["bundle"][:12]),
+            number(row.by_hand) if row.adjusted else "",
         )
         for row in rows
     ]
@@ -231,6 +288,13 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
             text = f"{most}{why or mend}{counts}"
             found.append((row.id, row.lab, status, text, (mend if why else "") or _MEND[status]))
+        if row.graded_by_hand:
+            text = f"graded by hand: {number(row.by_hand)}"
+            found.append((row.id, row.lab, row.status, text, "if it gets another grade, take the points out again"))
+        elif row.adjusted and row.score is None:
+            text = f"points by hand without a grade: {number(row.by_hand)}"
+            found.append((row.id, row.lab, row.status, text, "give at least 1 point"))
+        found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
         said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..lab.bundle import Bundle
 from ..sandbox import Tier
 from .collect import Collection, Submission
-from .gradebook import RUN, read_out
+from .gradebook import RUN, is_checkout, read_out
 from .one import waited
 from .pool import Task, run, task
 from .results import (
@@ -46,7 +46,8 @@ ALL, CHANGED = "all", "changed"
 
 def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
     """Raise UsageError if a folder has results of another lab, or of another bundle without --regrade."""
-    other = bool(run) and run["lab"]["number"] != bundle.number
+    same = bool(run) and is_checkout(run["lab"]) == is_checkout(bundle.lab)
+    other = bool(run) and not (same and run["lab"]["number"] == bundle.number)
     if other or run and run["bundle"] != bundle.hash and not regrade:
         said = f"--out {out} has results of lab {run['lab']['number']} (bundle {run['bundle'][:12]})"
         mend = "" if other else "grade again with --regrade changed, or "

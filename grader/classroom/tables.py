@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..folders import remove
-from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
+from .gradebook import MEND_OVER, RUN, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
-from .points import Rubric
+from .points import Adjust, Rubric
 from .results import as_json, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
@@ -18,9 +18,9 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
     """Write the tables and pages of each folder, and return the rows of each lab."""
     found = rows_of(outs, course, rubric, adjust)
     known = {(row.id, row.lab) for rows in found.values() for row in rows}
-    for id, lab in sorted({*course.extensions, *adjust} - known):
+    for id, lab in sorted({*course.extensions} - known):
         if lab in found:
-            print(f"note: there is an extension or an adjustment of {id!r} for lab {lab}, but no such student")
+            print(f"note: there is an extension of {id!r} for lab {lab}, but no such student")
     for out in outs:
         _forget(out)
         rows = found[out.lab]
@@ -38,6 +38,19 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
             write(page, feedback(row, out, rubric))
         write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
     return found
+
+
+def left_out(adjust: Adjust, found: Mapping[int, Sequence[Row]]) -> list[str]:
+    """Return what of adjust.csv is not in the rows: lines with a wrong cell or an unknown id, or above the maximum."""
+    known = {(row.id, row.lab) for rows in found.values() for row in rows}
+    unknown = [
+        f"{adjust.name}, line {one.line}: lab {lab} has no student {id!r}; correct the id"
+        for (id, lab), lines in adjust.rows.items()
+        if lab in found and (id, lab) not in known
+        for one in lines
+    ]
+    refused = [f"{said}; {MEND_OVER}" for rows in found.values() for row in rows for said in row.refused]
+    return [*adjust.wrong, *unknown, *refused]
 
 
 def _forget(out: Out) -> None:

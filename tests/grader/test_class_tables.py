@@ -201,22 +201,19 @@ def test_a_new_rubric_and_adjustments(teacher: Teacher, tmp_path: Path) -> None:
         "id,lab,points,reason\ns0001,1,-0.5,<b>oral</b>\ns0003,1,-3,=late\ns0001,2,9,x\ns0009,1,1,\n"
     )
     words = ["grades", teacher.out, "--rubric", tmp_path / "rubric.toml", "--adjust", tmp_path / "adjust.csv"]
-    assert teacher.run(*words) == 0
-    assert "an adjustment of 's0009' for lab 1, but no such student" in teacher.said
+    assert teacher.run(*words) == 1
+    assert "adjust.csv, line 5: lab 1 has no student 's0009'" in teacher.said
     rows = {row["id"]: (row["points"], row["of"], row["score"]) for row in teacher.table()}
     assert rows == {"s0001": ("50.13", "50.13", "49.63"), "s0002": ("0", "50.13", "0"), "s0003": ("0.13", "50.13", "0")}
     assert "−0.5 points: &lt;b&gt;oral&lt;/b&gt;" in (teacher.out / "submissions/s0001/feedback.html").read_text()
     before = contents(teacher.out, ())
-    assert teacher.run(*words) == 0
+    assert teacher.run(*words) == 1
     assert contents(teacher.out, ()) == before
     (tmp_path / "unquoted.toml").write_text("[points]\ndouble = 1\nmax.second = 15\n")
     assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "unquoted.toml") == 64
     assert "unquoted.toml, line 3: there is no check 'max'" in teacher.said
     assert teacher.run("grades", teacher.out, "--rubric", tmp_path / "rubric.toml") == 0
     assert "was computed with --adjust, and this one is not" in teacher.said
-    (tmp_path / "adjust.csv").write_text("id,lab,points,reason\ns0001,1,many,x\n")
-    assert teacher.run(*words) == 64
-    assert "adjust.csv, line 2: lab '1', points 'many'; for example:" in teacher.said
 
 
 CANVAS = (
@@ -242,7 +239,7 @@ MOODLE = (
 def test_filling_the_exports_of_canvas_and_moodle(teacher: Teacher, tmp_path: Path) -> None:
     """Only the cells of the column change: delimiter, quotes, line ends, byte order mark and other cells stay."""
     out_of(teacher.out, s0001=(0, "pass", "wrong", "pass"), s0002=(0, *ALL), s0004=(0, *ALL), s0005=(0,))
-    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,S0001@example.org\ns0002,\ns0004,\ns0005,23\n")
+    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,S0001@example.org\ns0002,x\ns0004,\ns0005,y\n")
     (tmp_path / "canvas.csv").write_bytes(CANVAS.encode())
     words = ["grades", teacher.out, "--roster", tmp_path / "roster.csv", "--fill"]
     assert teacher.run(*words, tmp_path / "canvas.csv", "--column", "Lab 1 (123)") == 1
@@ -252,7 +249,7 @@ def test_filling_the_exports_of_canvas_and_moodle(teacher: Teacher, tmp_path: Pa
     assert (tmp_path / "canvas-filled.csv").read_bytes() == filled.encode()
     assert (tmp_path / "canvas.csv").read_bytes() == CANVAS.encode()
     (tmp_path / "rubric.toml").write_text("[points]\ndouble = 49.5\nlarge = 30.5\n")
-    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,1000001\ns0002,\n")
+    (tmp_path / "roster.csv").write_text("id,lms_id\ns0001,1000001\ns0002,1000002\n")
     (tmp_path / "moodle.csv").write_bytes(MOODLE.encode())
     assert teacher.run(*words, tmp_path / "moodle.csv", "--rubric", tmp_path / "rubric.toml") == 1
     filled = MOODLE.replace("org,Submitted,,", "org,Submitted,80,").replace('"50,00"', "100")
@@ -314,7 +311,7 @@ def test_filling_changes_one_cell(texts: list[tuple[str, str]], delimiter: str, 
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=delimiter, lineterminator=end, quoting=quoting).writerows(rows)
     filled = fill(file.getvalue().encode(), "Grade", {"s0001": Decimal("7.5")}, Decimal(100), {})
-    rows[-1][1] = "7.5"
+    rows[-1][1] = "7,5" if delimiter == ";" else "7.5"
     told = filled.content.decode()
     assert list(csv.reader(io.StringIO(told, newline=""), delimiter=delimiter)) == rows
     assert told.endswith(end) and (filled.filled, filled.no_row) == (1, [])
