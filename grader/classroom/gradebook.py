@@ -63,6 +63,11 @@ class Out:
         """Return the name of the folder in submissions/ that has a student's result: the id or, in lab 6, the team."""
         return str(self.run.get("teams", {}).get(id, id))
 
+    def handed(self, place: str) -> Mapping[str, Any]:
+        """Return the times of the submissions in a place by their hashes, and what was handed in besides the newest."""
+        found: Mapping[str, Any] = self.run.get("handed", {}).get(place, {"times": {}, "others": []})
+        return found
+
     def page(self, id: str) -> Path:
         """Return the feedback page of a student. Each member of a team has one."""
         place = self.place(id)
@@ -124,11 +129,20 @@ class Row:
     """The most points that unfinished results leave."""
     kept: bool = False
     """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
+    beyond: bool = False
+    """Whether free days are left that would have helped, but the submission is later than most_days."""
+    before: Sequence[Row] = ()
+    """What the row was, or would be by the present rules, after each earlier result."""
 
     @property
     def status(self) -> str:
         """The status of the submission."""
         return str(self.found["status"])
+
+    @property
+    def net(self) -> Decimal | None:
+        """The points less the penalty; None if there are no points."""
+        return None if self.points is None else self.points - self.penalty
 
     @property
     def by_hand(self) -> Decimal:
@@ -143,9 +157,9 @@ class Row:
     @property
     def score(self) -> Decimal | None:
         """The points less the penalty, plus the points by hand, but at least 0; None if there is no grade."""
-        if self.points is None and not self.graded_by_hand:
+        if self.net is None and not self.graded_by_hand:
             return None
-        return max(Decimal(0), cents((self.points or Decimal(0)) - self.penalty + self.by_hand))
+        return max(Decimal(0), cents((self.net or Decimal(0)) + self.by_hand))
 
 
 def is_checkout(lab: Mapping[str, Any]) -> bool:
@@ -180,6 +194,18 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
 
 
 def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
+    """Return a row, and spend the free days of the student that it takes."""
+    place = out.place(id)
+    past, now, before = out.earlier.get(place, []), out.newest.get(place), []
+    for at, found in enumerate(past):
+        same = now is not None and found["submission"] == now["submission"]
+        run = out.run if same else {**out.run, "submissions": {}}  # their times are those of the newest
+        then = replace(out, run=run, newest={place: found}, earlier={place: past[:at]})
+        before.append(_now(id, then, course, rubric, adjust, dict(left)))
+    return replace(_now(id, out, course, rubric, adjust, left), before=before)
+
+
+def _now(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
     found, kept = _counted(out.place(id), out, rubric)
     got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
     most = out.limit(out.place(id), found, rubric)
@@ -187,19 +213,20 @@ def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
     row = Row(id, out.lab, found, got, of, at_most=most, kept=kept)
     if got is None or found["status"] != GRADED:
         return _adjusted(row, adjust)
-    days = course.days(id, out.lab, time_of(out, id))
-    free = min(days or 0, left.setdefault(id, course.free_days))
-    if (days or 0) - free > course.most_days:
-        free = 0  # they would not help
+    days = course.days(id, out.lab, time_of(out, id, found["submission"]))
+    late = days or 0
+    free, beyond = min(late, left.setdefault(id, course.free_days)), False
+    if late > course.most_days:
+        free, beyond = 0, late - free <= course.most_days
     left[id] -= free
-    penalty = course.penalty(got, (days or 0) - free)
-    return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty), adjust)
+    penalty = course.penalty(got, late, free)
+    return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty, beyond=beyond), adjust)
 
 
 def _adjusted(row: Row, adjust: Adjust) -> Row:
     """Return a row with its points by hand."""
     asked = adjust.rows.get((row.id, row.lab), ())
-    base = (row.points or Decimal(0)) - row.penalty
+    base = row.net or Decimal(0)
     taken = applied(asked, base, row.of)
     now = replace(row, adjusted=taken)
     about = f"points are not applied to {row.id!r} in lab {row.lab}: the total would be"
@@ -229,9 +256,10 @@ def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
     return best, kept
 
 
-def time_of(out: Out, id: str) -> datetime | None:
-    """Return when a submission was handed in; None if that is not known."""
-    time = out.run["submissions"].get(out.place(id), {}).get("time")
+def time_of(out: Out, id: str, submission: str) -> datetime | None:
+    """Return when a submission, by its hash, was handed in; None if that is not known."""
+    place = out.place(id)
+    time = out.handed(place)["times"].get(submission) or out.run["submissions"].get(place, {}).get("time")
     return None if time is None else datetime.fromisoformat(time)
 
 
@@ -306,9 +334,31 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
-        if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:
-            found.append((row.id, row.lab, row.status, "the time is not known: not late", "look at the LMS"))
+        found += [(row.id, row.lab, row.status, text, mend) for text, mend in _by_time(row, out, course)]
     return found
+
+
+def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
+    """Return what needs a look because of times, or because of other submissions of the student, and what to do."""
+    said = []
+    time = time_of(out, row.id, row.found["submission"])
+    if row.status in (GRADED, UNREADABLE) and row.lab in course.due and course.known(time) is None:
+        why = "the time is not known" if time is None else "the time has no zone"
+        said.append((f"{why}: not late", "look at the LMS" if time is None else "name a zone in course.toml"))
+    if row.beyond:
+        many = f"{row.late_days} late days are more than most_days = {course.most_days}"
+        said.append((f"{many}, so free days do not help", "give an extension, or points in adjust.csv"))
+    mine = row.found["submission"]
+    others = [one.net for one in row.before if one.net is not None and one.found["submission"] != mine]
+    if others and max(others) > (Decimal(-1) if row.net is None else row.net):
+        said.append((f"an earlier submission had {number(max(others))} points", "decide which of them counts"))
+    besides = out.handed(out.place(row.id))["others"]
+    command = "checkout" if is_checkout(out.run["lab"]) else "one"
+    for entry, when in besides:
+        old, new = (f"{day:%-d %b %H:%M}" if day else "" for day in (datetime.fromisoformat(when), time))
+        text = f"{len(besides) + 1} hand-ins, took the one of {new}; the one of {old} was not judged"
+        said.append((text, f"judge {entry!r} with python -m grader {command} PATH"))
+    return said
 
 
 def _points(newest: Found | None, before: Sequence[Found], out: Out, rubric: Rubric) -> list[str]:
@@ -319,8 +369,11 @@ def _points(newest: Found | None, before: Sequence[Found], out: Out, rubric: Rub
     return list(dict.fromkeys(number(out.earned(one, rubric)) for one in alike))
 
 
-def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
-    """Return changes.csv: how the newest result of a submission differs from the one before."""
+def changes(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> str:
+    """Return changes.csv: how the newest result of a submission differs from the one before.
+
+    Both scores are by the present rules. The one before is empty if only the time of that submission is not known.
+    """
     lines = []
     for row in rows:
         place = out.place(row.id)
@@ -338,5 +391,10 @@ def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
         why = "another submission" if before["submission"] != newest["submission"] else "graded again"
         counts = "earlier" if row.kept else "newest"
         was, now = (number(out.earned(one, rubric)) for one in (before, newest))
-        lines.append((row.id, row.lab, why, was, now, counts, ", ".join(said)))
-    return table([("id", "lab", "why", "points_before", "points_now", "counts", "checks"), *lines])
+        then = row.before[-1]
+        timed = time_of(out, row.id, row.found["submission"]) is not None
+        unknown = timed and row.lab in course.due and then.status == GRADED and then.late_days is None
+        scores = ("" if unknown else number(then.score), number(row.score))
+        lines.append((row.id, row.lab, why, was, now, *scores, counts, ", ".join(said)))
+    scored = ("points_before", "points_now", "score_before", "score_now")
+    return table([("id", "lab", "why", *scored, "counts", "checks"), *lines])

@@ -79,6 +79,7 @@ def run_of(
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
         "seconds": run.get("seconds", {}),
+        "handed": run.get("handed", {}),
     }
 
 
@@ -95,6 +96,8 @@ def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: 
             if old in run["submissions"] and not (out / "submissions" / id).exists():
                 about = run["submissions"].pop(old)
                 run["submissions"].setdefault(id, about)
+                if old in run.get("handed", {}):
+                    run["handed"].setdefault(id, run["handed"].pop(old))
                 for place in (out / "submissions", out / "sources"):
                     if (place / old).is_dir():
                         (place / old).rename(place / id)
@@ -124,6 +127,7 @@ class Grading:
             if only and one.id not in only:
                 continue
             key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
+            self._remember(one, key["submission"])
             if one.why:
                 store(self._place(one.id), fresh(self.bundle.number, key, 0, AMBIGUOUS, one.why))
             elif not self._has(RESULT, one.id, key):
@@ -141,6 +145,13 @@ class Grading:
 
     def _task(self, one: Submission, key: dict[str, str]) -> Task:
         return task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
+
+    def _remember(self, one: Submission, submission: str) -> None:
+        """Note in run.json when a submission was handed in, and what was handed in besides."""
+        handed = self.run["handed"].setdefault(one.id, {"times": {}})
+        handed["others"] = [(entry, time.isoformat()) for time, entry in one.others]
+        if one.time is not None:
+            handed["times"][submission] = one.time.isoformat()
 
     def _announce(self, tasks: int) -> None:
         """Say how long it takes. A class does not know before the first results."""

@@ -18,6 +18,8 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
     """Write the tables and pages of each folder, and return the rows of each lab."""
     found = rows_of(outs, course, rubric, adjust)
     known = {(row.id, row.lab) for rows in found.values() for row in rows}
+    if {*course.due} & {*found} and course.zone is None:
+        print('note: the course has no time zone, so a late day has 24 hours; for example: zone = "Europe/Berlin"')
     for id, lab in sorted({*course.extensions} - known):
         if lab in found:
             print(f"note: there is an extension of {id!r} for lab {lab}, but no such student")
@@ -30,7 +32,7 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         else:
             write(out.folder / "gradebook.csv", gradebook(rows))
         write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
-        write(out.folder / "changes.csv", changes(rows, out, rubric))
+        write(out.folder / "changes.csv", changes(rows, out, course, rubric))
         pages = {out.page(row.id): row for row in rows if out.place(row.id) in out.newest}
         for old in {*out.folder.glob("submissions/*/feedback*.html")} - {*pages}:
             old.unlink()  # of a student who has left the team
@@ -55,7 +57,7 @@ def left_out(adjust: Adjust, found: Mapping[int, Sequence[Row]]) -> list[str]:
 
 def _forget(out: Out) -> None:
     """Remove what is known of students whose folder in submissions/ has been deleted."""
-    for known in (out.run["submissions"], out.run["lowered"], out.run["seconds"]):
+    for known in (out.run["submissions"], out.run["lowered"], out.run["seconds"], out.run.get("handed", {})):
         for id in set(known) - set(out.newest):
             del known[id]
     write(out.folder / RUN, as_json(out.run))

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classes import Teacher, bundle, handed_in
+from classes import RIGHT, SMALL, WRONG, Teacher, bundle, handed_in
 from test_class_tables import ALL, check, out_of
 
 from grader.classroom.fill import fill
 from grader.classroom.results import as_json
+from grader.errors import UsageError
 
 HALF = ("pass", "wrong", "wrong")
 """Outcomes that are worth 50 points."""
@@ -194,3 +195,105 @@ def test_what_filling_leaves_and_overwrites(teacher: Teacher, tmp_path: Path) ->
     assert teacher.run(*words) == 1
     (tmp_path / "export.csv").write_text(export.replace("Participant 9,\n", ""))
     assert teacher.run(*words) == 0
+
+
+SCHOOLS = {
+    "English": (
+        'Student,ID,Section,Lab 1 (123)\r\n    Points Possible,,,100\r\n{},21,"1,234",{}\r\n',
+        "cp1252",
+        "87.5",
+    ),
+    "German": ("Student;ID;Section;Lab 1 (123)\r\n    Points Possible;;;100\r\n{};21;1.234;{}\r\n", "cp1252", "87,5"),
+    "Dutch": ("Student;ID;Section;Lab 1 (123)\r\n    Points Possible;;;100,0\r\n{};21;A;{}\r\n", "utf-8-sig", "87,5"),
+    "French": (
+        "Student\tID\tSection\tLab 1 (123)\r\n    Points Possible\t\t\t100,00\r\n{}\t21\t\t{}\r\n",
+        "utf-16",
+        "87,5",
+    ),
+}
+
+
+@pytest.mark.parametrize("school", SCHOOLS)
+def test_an_export_that_a_spreadsheet_has_saved(teacher: Teacher, tmp_path: Path, school: str) -> None:
+    """Delimiter, encoding, line ends and decimal mark stay as they are in English, German, Dutch, French."""
+    text, encoding, score = SCHOOLS[school]
+    out_of(teacher.out, s1=(0, *ALL), roster={"s1": "21"})
+    (tmp_path / "export.csv").write_bytes(text.format("Zoë Müller", "").encode(encoding))
+    words = ("--fill", tmp_path / "export.csv", "--column", "Lab 1 (123)")
+    assert adjusted(teacher, "id,lab,points,reason\ns1,1,-12.5,oral\n", *words) == 0
+    assert (tmp_path / "export-filled.csv").read_bytes() == text.format("Zoë Müller", score).encode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("possible", "others", "of", "cell"),
+    [
+        ("1,000", '"1,234",80', 1000, "87.5"),
+        ('"1,000.00"', "x,", 1000, "87.5"),
+        ("100.00", '"Sec 1,2","1,000"', 100, "87.5"),
+        ('"100,00"', "x,", 100, '"87,5"'),
+        ("100", 'x,"88,5"', 100, '"87,5"'),
+        ("100", "x,88.5", 100, "87.5"),
+        ('"1.000,00"', "x,", 1000, '"87,5"'),
+        ("1\u00a0000.00", "x,", 1000, "87.5"),
+        ("1’000.00", "x,", 1000, "87.5"),
+        ("100", "x,EX", 100, "87.5"),
+    ],
+)
+def test_the_decimal_mark(possible: str, others: str, of: int, cell: str) -> None:
+    """It is that of the column: of the students' values, then of the maximum. In 1,000, the comma may be thousands'."""
+    possible = f'"{possible}"' if possible == "1,000" else possible
+    export = f"Student,ID,Section,Lab\n    Points Possible,,,{possible}\nA,1,{others}\nB,2,y,\n"
+    filled = fill(export.encode(), "Lab", {"2": Decimal("87.5")}, Decimal(of), {})
+    assert filled.content.decode() == export.replace("B,2,y,", f"B,2,y,{cell}")
+    with pytest.raises(UsageError, match=f"'Lab' has a maximum of {of}, and the lab has 99 points"):
+        fill(export.encode(), "Lab", {"2": Decimal("87.5")}, Decimal(99), {})
+
+
+def test_what_newest_leaves_out(teacher: Teacher, tmp_path: Path) -> None:
+    """Of several hand-ins in one download, problems.csv names those that were not judged, with their times."""
+    (tmp_path / "course.toml").write_text("[due]\n1 = 2027-02-12T23:59:00+01:00\n[late]\nmost_days = 2\n")
+    late = {"s1_2027-02-09T10:00:00Z": RIGHT, "s1_2027-02-20T10:05:00Z": RIGHT, "s2_2027-02-09T10:00:00Z": RIGHT}
+    subs = handed_in(tmp_path / "subs", **late)
+    words = ("--names", r"(?P<id>s\d)_(?P<time>.*)", "--take", "newest", "--course", tmp_path / "course.toml")
+    assert teacher.grade(subs, *words) == 0
+    assert teacher.column("score") == {"s1": "0", "s2": "100"}
+    (row,) = teacher.table("problems.csv")
+    assert row["problem"] == "2 hand-ins, took the one of 20 Feb 10:05; the one of 9 Feb 10:00 was not judged"
+    assert row["what_to_do"] == "judge 's1_2027-02-09T10:00:00Z' with python -m grader one PATH"
+
+
+def test_an_earlier_submission_that_had_more(teacher: Teacher, tmp_path: Path) -> None:
+    """A newer one that is worse, late or damaged is graded, and problems.csv has the points of the earlier one.
+
+    changes.csv has both scores, by the present rules and the time of each.
+    """
+    (tmp_path / "course.toml").write_text("[due]\n1 = 2027-02-12T23:59:00+01:00\n[late]\nper_day = 0.1\n")
+    words = ("--names", r"(?P<id>s\d)_(?P<time>.*)", "--course", tmp_path / "course.toml")
+    ids = ("s1", "s2", "s3", "s4")
+    assert (
+        teacher.grade(handed_in(tmp_path / "old", **{f"{id}_2027-02-13T10:00:00Z": SMALL for id in ids}), *words) == 0
+    )
+    new = {"s1": WRONG, "s2": SMALL + "# again\n", "s3": RIGHT, "s4": SMALL}
+    subs = handed_in(tmp_path / "new", **{f"{id}_2027-02-14T10:00:00Z": text for id, text in new.items()})
+    (subs / "s1_2027-02-14T10:00:00Z" / "solution.py").unlink()
+    assert teacher.grade(subs, *words) == 1
+    assert teacher.column("score") == {"s1": "", "s2": "56", "s3": "80", "s4": "56"}
+    problems = [(row["id"], row["problem"]) for row in teacher.table("problems.csv")]
+    assert [said for said in problems if "earlier" in said[1]] == [
+        ("s1", "an earlier submission had 63 points"),
+        ("s2", "an earlier submission had 63 points"),
+        ("s4", "an earlier submission had 63 points"),
+    ]
+    changed = teacher.table("changes.csv")
+    keys = ("points_before", "points_now", "score_before", "score_now")
+    assert {row["id"]: tuple(row[key] for key in keys) for row in changed} == {
+        "s1": ("70", "", "63", ""),
+        "s2": ("70", "70", "63", "56"),
+        "s3": ("70", "100", "63", "80"),
+        "s4": ("70", "70", "63", "56"),
+    }
+    run = json.loads((teacher.out / "run.json").read_text())
+    del run["handed"]  # as an earlier version has left it
+    (teacher.out / "run.json").write_text(as_json(run))
+    assert teacher.run("grades", teacher.out, "--course", tmp_path / "course.toml") == 1
+    assert [row["score_before"] for row in teacher.table("changes.csv")] == ["", "", "", ""]

@@ -7,7 +7,9 @@ import html.parser
 import io
 import json
 import subprocess
+import sys
 import zipfile
+import zoneinfo
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -118,6 +120,7 @@ def test_points_and_late_days(teacher: Teacher, tmp_path: Path) -> None:
         "s0009": ("", "", "", ""),
         "s0010": ("", "", "", ""),
     }
+    assert teacher.said.count("note: the course has no time zone, so a late day has 24 hours") == 1
     problems = {(row["id"], row["problem"]) for row in teacher.table("problems.csv")}
     assert ("s0008", "the time is not known: not late") in problems
     assert ("s0009", "solution.py is missing; found: nothing") in problems
@@ -135,11 +138,87 @@ def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp
     scores = []
     for teacher.out in (one, two):
         scores.append(teacher.column("score"))
-    assert scores == [{"s0001": "100", "s0002": "0", "s0003": ""}, {"s0001": "80", "s0002": "100", "s0003": "90"}]
+    assert scores == [{"s0001": "100", "s0002": "0", "s0003": ""}, {"s0001": "80", "s0002": "100", "s0003": "0"}]
     assert (
         "3 late days, 1 of them free: a penalty of 20 points"
         in (two / "submissions" / "s0001" / "feedback.html").read_text()
     )
+
+
+def test_free_days_do_not_widen_most_days(teacher: Teacher, tmp_path: Path) -> None:
+    """Days after most_days count from the due date, extended or not; free days are not spent there, which is listed."""
+    (tmp_path / "course.toml").write_text(COURSE.replace("most_days = 3", "most_days = 3\nfree_days = 2"))
+    one = out_of(tmp_path / "one", 1, s0001=(120, *ALL), s0002=(130, *ALL), s0003=(70, *ALL), s0005=(120, *ALL))
+    two = out_of(tmp_path / "two", 2, s0001=(70, *ALL), s0003=(100, *ALL))
+    assert teacher.run("grades", one, two, "--course", tmp_path / "course.toml") == 0
+    found = []
+    for teacher.out in (one, two):
+        found.append((teacher.column("score"), {row["id"]: row["problem"] for row in teacher.table("problems.csv")}))
+    text = "late days are more than most_days = 3, so free days do not help"
+    assert found == [
+        ({"s0001": "0", "s0002": "0", "s0003": "90", "s0005": "90"}, {"s0001": f"5 {text}"}),
+        ({"s0001": "90", "s0003": "0"}, {}),
+    ]
+
+
+BERLIN = """zone = "Europe/Berlin"
+[due]
+1 = 2027-10-30T23:59:00
+2 = 2027-10-31T02:15:00+01:00
+3 = 2027-03-27T23:59:00+01:00
+[late]
+grace_minutes = 15
+[extensions]
+a = { 1 = "1d", 3 = "1d" }
+b = { 1 = "24h", 3 = "24h" }
+c = { 1 = "90m" }
+"""
+NEW_YORK = 'zone = "America/New_York"\n[due]\n1 = 2026-11-01T01:30:00-05:00\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "lab", "time", "days"),
+    [
+        (BERLIN, "s", 1, "2027-10-31T00:14:00+02:00", 0),
+        (BERLIN, "s", 1, "2027-10-31T00:14:01+02:00", 1),
+        (BERLIN, "s", 1, "2027-10-31T23:50:00+01:00", 1),  # 24 h and 51 min later, on the next day before 23:59
+        (BERLIN, "s", 1, "2027-11-01T00:14:00+01:00", 1),
+        (BERLIN, "s", 1, "2027-11-01T00:14:01+01:00", 2),
+        (BERLIN, "a", 1, "2027-11-01T00:14:00+01:00", 0),  # a day of 25 hours
+        (BERLIN, "b", 1, "2027-10-31T23:14:00+01:00", 0),
+        (BERLIN, "b", 1, "2027-10-31T23:14:01+01:00", 1),  # 24 hours
+        (BERLIN, "c", 1, "2027-10-31T01:44:00+02:00", 0),
+        (BERLIN, "s", 2, "2027-10-31T02:29:59+02:00", 0),  # the first time at which clocks show 02:29
+        (BERLIN, "s", 2, "2027-10-31T02:30:01+01:00", 1),
+        (BERLIN, "s", 3, "2027-03-29T00:14:00+02:00", 1),  # 23 h 15 min later
+        (BERLIN, "s", 3, "2027-03-29T00:14:01+02:00", 2),
+        (BERLIN, "b", 3, "2027-03-29T01:14:00+02:00", 0),
+        (BERLIN, "a", 3, "2027-03-29T00:14:01+02:00", 1),
+        (BERLIN, "s", 1, "2027-10-31T23:50:00", 1),  # Brightspace's times have no zone
+        (BERLIN.replace("zone", "# zone").replace(":00\n2", ":00+02:00\n2"), "s", 1, "2027-10-31T23:50:00+01:00", 2),
+        (BERLIN.replace("zone", "# zone").replace(":00\n2", ":00+02:00\n2"), "s", 1, "2027-10-31T23:50:00", None),
+        (NEW_YORK, "s", 1, "2026-11-02T01:29:00-05:00", 1),
+        (NEW_YORK.replace("-05:00", "-04:00"), "s", 1, "2026-11-02T01:29:00-05:00", 1),
+        (NEW_YORK, "s", 1, "2026-11-01T01:29:00-05:00", 0),
+    ],
+)
+def test_days_of_a_time_zone(tmp_path: Path, text: str, id: str, lab: int, time: str, days: int | None) -> None:
+    """A late day ends at the due date's time of day, also if clocks change; an extension of 1d, too, and 24h do not."""
+    (tmp_path / "course.toml").write_text(text)
+    assert read_course(tmp_path / "course.toml").days(id, lab, datetime.fromisoformat(time)) == days
+
+
+def test_a_machine_without_time_zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence says what to install, or to leave the zone out."""
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.ZoneInfo.clear_cache()
+    (tmp_path / "course.toml").write_text(BERLIN)
+    zoneinfo.reset_tzpath(to=[])
+    try:
+        with pytest.raises(UsageError, match="line 1: this machine has no list of time zones; install it, or leave"):
+            read_course(tmp_path / "course.toml")
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 def test_class_says_how_to_grade_with_free_days(teacher: Teacher, tmp_path: Path) -> None:
@@ -173,6 +252,18 @@ def test_halves_are_rounded_up() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ('zone = "Europe/Atlantis"\n', "line 1: zone = 'Europe/Atlantis' is not the name of a time zone"),
+        ('zone = "../etc"\n', "line 1: zone = '../etc' is not the name"),
+        ('zone = "Europe"\n', "line 1: zone = 'Europe' is not the name"),
+        ("zone = 1\n", "line 1: zone = 1 is not the name"),
+        (
+            'zone = "Europe/Berlin"\n[due]\n1 = 2027-07-12T23:59:00+01:00\n',
+            "line 3: 1 = 2027-07-12T23:59:00+01:00 has another offset than Europe/Berlin on that day (+0200)",
+        ),
+        (
+            "[due]\n1 = 2027-02-12T23:59:00\n",
+            "line 2: 1 = 2027-02-12 23:59:00 is not a lab and a date with a time zone",
+        ),
         ("[due]\n1 = 2027-02-12\n", "line 2: 1 = 2027-02-12 is not a lab and a date with a time zone"),
         ('[due]\none = "x"\n', "line 2: one = x"),
         ("[late]\nper_week = 1\n", "line 2: per_week = 1"),
@@ -411,7 +502,8 @@ def test_two_gradings_that_differ_are_named(teacher: Teacher) -> None:
         )
         (teacher.out / "submissions" / id / "result-1.json").write_text(as_json(before))
     assert teacher.run("grades", teacher.out) == 0
-    assert teacher.column("problem", "problems.csv") == {"s0001": "graded twice by the same grader: 100 and 70"}
+    said = {"s0001": "graded twice by the same grader: 100 and 70", "s0003": "an earlier submission had 100 points"}
+    assert teacher.column("problem", "problems.csv") == said
 
 
 @pytest.mark.parametrize(
