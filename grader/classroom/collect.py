@@ -59,6 +59,8 @@ class Submission:
     why: str = ""
     status: str = AMBIGUOUS
     """What it is if it cannot be graded."""
+    others: Sequence[tuple[datetime, str]] = ()
+    """The times and names of what the student has handed in before, and --take has left out."""
 
 
 @dataclass(frozen=True)
@@ -370,4 +372,5 @@ def _submission(
         why = f"{len(entries)} submissions of one id: {names}; remove all but one{mend}"
         return Submission(id, entries[0].path.name, [], None, why)
     newest = max(entries, key=lambda entry: entry.time.timestamp() if entry.time is not None else 0)
-    return Submission(id, newest.path.name, as_handed(newest.path, hand_in), newest.time)
+    others = sorted((one.time, one.path.name) for one in entries if one.time is not None and one is not newest)
+    return Submission(id, newest.path.name, as_handed(newest.path, hand_in), newest.time, others=others)

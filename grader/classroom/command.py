@@ -7,8 +7,7 @@ import fcntl
 import os
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -20,15 +19,15 @@ from ..report.words import counted
 from ..statuses import Parser, status_of
 from .collect import RULES, collect
 from .fill import feedback_zip, fill
-from .gradebook import RUN, Out, Row, read_out
+from .gradebook import RUN, Out, Row, is_checkout, read_out, states
 from .late import read_course
-from .points import read_adjust, read_rubric
-from .results import GRADED, UNFINISHED, VOID, as_json, read, write
+from .points import Adjust, read_adjust, read_rubric
+from .results import UNFINISHED, VOID, as_json, read, write
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
 from .single import best_tier, how, only_on_linux, scratch_folder
-from .tables import write_all
-from .teams import FULL, LAB, NUMBER, QUICK, Checkouts, checkout, seed_of, tier_for_systems
+from .tables import left_out, write_all
+from .teams import FULL, LAB, QUICK, Checkouts, checkout, seed_of, tier_for_systems
 
 
 def _parser() -> Parser:
@@ -153,8 +152,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
                 grading = Grading(given.out, bundle, tier, given.jobs or os.cpu_count() or 1, about, scratch)
             grading.grade(found, only, given.regrade or "")
         out = _noted(read_out(given.out), given)
-        rows = write_all([out], course, rubric, adjust)[bundle.number]
-    status = _told(rows, out)
+        rows = write_all([out], course, rubric, adjust)
+    status = max(_told(rows[bundle.number], out), _adjusted(adjust, rows))
     now = {"bundle": bundle.hash, "grader": grading.grader()}
     if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
         said = f"results from an earlier version of the grader or the lab: {old}"
@@ -179,9 +178,7 @@ def _noted(out: Out, given: argparse.Namespace) -> Out:
 
 def _told(rows: Sequence[Row], out: Out) -> int:
     """Print a summary and return the exit status."""
-    states = Counter(row.status for row in rows)
-    said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
-    print(f"Lab {out.lab}: {said}.")
+    print(f"Lab {out.lab}: {states(rows)}.")
     for name in ("gradebook.csv", "problems.csv", "class.html"):
         if (out.folder / name).exists():
             print(f"  {out.folder / name}")
@@ -190,7 +187,7 @@ def _told(rows: Sequence[Row], out: Out) -> int:
         print(f"  void, so an earlier result counts: {', '.join(void)} (see problems.csv)")
     if out.run["ungraded"]:
         print("  no gradebook, because the sandbox is not good enough for grades")
-    if states[VOID] or states[UNFINISHED] or void:
+    if void or any(row.status in (VOID, UNFINISHED) for row in rows):
         return statuses.VOID
     return statuses.FAILED if any(row.score is None for row in rows) or out.run.get("left_out") else statuses.OK
 
@@ -204,22 +201,29 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             stack.enter_context(_locked(folder))
             if given.roster:
                 run = read(folder / RUN) or {}
-                enrol(folder, run, read_roster(given.roster), run["lab"]["number"] == NUMBER)
+                enrol(folder, run, read_roster(given.roster), is_checkout(run["lab"]))
                 write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
         rows = write_all([_noted(out, given) for out in outs], course, rubric, adjust)
-        if given.fill:
-            _fill(given, rows[outs[-1].lab], outs[-1])
+        filled = _fill(given, rows[outs[-1].lab], outs[-1]) if given.fill else statuses.OK
         if given.feedback_zip:
             write(given.feedback_zip, feedback_zip(*outs[-1].feedback()))
-    return max(_told(rows[out.lab], out) for out in outs)
+    return max(filled, *(_told(rows[out.lab], out) for out in outs), _adjusted(adjust, rows))
 
 
-def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> None:
+def _adjusted(adjust: Adjust, rows: Mapping[int, Sequence[Row]]) -> int:
+    """Print what is left out of adjust.csv, and return the exit status."""
+    wrong = left_out(adjust, rows)
+    for said in (*adjust.repeated, *wrong):
+        print(said)
+    return statuses.FAILED if wrong else statuses.OK
+
+
+def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:
     if out.run["ungraded"]:
         raise UsageError(f"{out.folder} was run with --ungraded, so it has no grades; run `class` without it")
-    scores = {row.id: row.score for row in rows if row.score is not None}
+    scores = {row.id: row.score for row in rows}
     try:
         content = given.fill.read_bytes()
     except OSError as error:
@@ -228,5 +232,14 @@ def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> None:
     new = given.fill.with_name(f"{given.fill.stem}-filled{given.fill.suffix}")
     write(new, filled.content)
     print(f"{new}: {counted(filled.filled, 'score')} filled in")
-    if filled.no_row:
-        print(f"  without a row in it: {', '.join(filled.no_row)}")
+    told = {
+        "without a row in it": filled.no_row,
+        "overwritten values": filled.overwritten,
+        "no grade, so the old value stays": filled.kept,
+        "in two rows or more, which stay as they are": filled.twice,
+        "rows of nobody in the gradebook": filled.nobody,
+    }
+    for said, names in told.items():
+        if names:
+            print(f"  {said}: {', '.join(names)}")
+    return statuses.FAILED if filled.twice or filled.nobody else statuses.OK

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,20 +16,26 @@ from typing import Any
 from ..errors import UsageError
 from ..lab.judge import DIFFER, PASS
 from .late import Course
-from .points import Rubric, cents, earned, number
+from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
 
 RUN = "run.json"
-Adjust = Mapping[tuple[str, int], Sequence[tuple[Decimal, str]]]
-_COLUMNS = ("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle")
+CHECKOUT = "checkout"
+"""The kind of lab 6 in run.json. A lab of one's own may have the number 6, too."""
+_COLUMNS = (
+    *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
+    "by_hand",
+)
 _MEND = {
     "unreadable": "ask for the file, put it in place, and run `class` again",
     "ambiguous": "remove all but one, and run `class` again",
     "void": "run `class` again",
     "missing": "nothing was handed in, or under another id",
 }
+MEND_OVER = "correct the line, or write yes into a column 'over'"
 _KEY = ("submission", "bundle", "grader", "status", "mode")
 """Results that are equal in these should be equal."""
+_FORMULA = re.compile(r"[=+@]|-(?!\d+(\.\d+)?\Z)", re.A)
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
 
 
@@ -55,6 +62,11 @@ class Out:
     def place(self, id: str) -> str:
         """Return the name of the folder in submissions/ that has a student's result: the id or, in lab 6, the team."""
         return str(self.run.get("teams", {}).get(id, id))
+
+    def handed(self, place: str) -> Mapping[str, Any]:
+        """Return the times of the submissions in a place by their hashes, and what was handed in besides the newest."""
+        found: Mapping[str, Any] = self.run.get("handed", {}).get(place, {"times": {}, "others": []})
+        return found
 
     def page(self, id: str) -> Path:
         """Return the feedback page of a student. Each member of a team has one."""
@@ -110,11 +122,17 @@ class Row:
     late_days: int | None = None
     free_days: int = 0
     penalty: Decimal = Decimal(0)
-    adjusted: Sequence[tuple[Decimal, str]] = ()
+    adjusted: Sequence[ByHand] = ()
+    refused: Sequence[str] = ()
+    """The points by hand that are not applied, each in words that begin with the place in the file."""
     at_most: Decimal | None = None
     """The most points that unfinished results leave."""
     kept: bool = False
     """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
+    beyond: bool = False
+    """Whether free days are left that would have helped, but the submission is later than most_days."""
+    before: Sequence[Row] = ()
+    """What the row was, or would be by the present rules, after each earlier result."""
 
     @property
     def status(self) -> str:
@@ -122,11 +140,31 @@ class Row:
         return str(self.found["status"])
 
     @property
+    def net(self) -> Decimal | None:
+        """The points less the penalty; None if there are no points."""
+        return None if self.points is None else self.points - self.penalty
+
+    @property
+    def by_hand(self) -> Decimal:
+        """The sum of the points by hand."""
+        return sum((one.points for one in self.adjusted), Decimal(0))
+
+    @property
+    def graded_by_hand(self) -> bool:
+        """Whether the score consists of points by hand."""
+        return self.status != GRADED and self.by_hand > 0
+
+    @property
     def score(self) -> Decimal | None:
-        """The points less the penalty, plus the adjustments, but at least 0; None if there is no grade."""
-        if self.points is None:
+        """The points less the penalty, plus the points by hand, but at least 0; None if there is no grade."""
+        if self.net is None and not self.graded_by_hand:
             return None
-        return max(Decimal(0), cents(self.points - self.penalty + sum(points for points, _ in self.adjusted)))
+        return max(Decimal(0), cents((self.net or Decimal(0)) + self.by_hand))
+
+
+def is_checkout(lab: Mapping[str, Any]) -> bool:
+    """Return whether the lab of a run.json is the checkout. In an earlier version, only the checkout has a seed."""
+    return lab.get("kind") == CHECKOUT or "seed" in lab
 
 
 def read_out(folder: Path) -> Out:
@@ -156,19 +194,49 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
 
 
 def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
+    """Return a row, and spend the free days of the student that it takes."""
+    place = out.place(id)
+    past, now, before = out.earlier.get(place, []), out.newest.get(place), []
+    for at, found in enumerate(past):
+        same = now is not None and found["submission"] == now["submission"]
+        run = out.run if same else {**out.run, "submissions": {}}  # their times are those of the newest
+        then = replace(out, run=run, newest={place: found}, earlier={place: past[:at]})
+        before.append(_now(id, then, course, rubric, adjust, dict(left)))
+    return replace(_now(id, out, course, rubric, adjust, left), before=before)
+
+
+def _now(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left: dict[str, int]) -> Row:
     found, kept = _counted(out.place(id), out, rubric)
     got, of = out.earned(found, rubric), sum(rubric.of(out.points).values(), Decimal(0))
     most = out.limit(out.place(id), found, rubric)
     got = got if got is None or most is None else min(got, most)
-    adjusted = adjust.get((id, out.lab), ())
+    row = Row(id, out.lab, found, got, of, at_most=most, kept=kept)
     if got is None or found["status"] != GRADED:
-        return Row(id, out.lab, found, got, of, adjusted=adjusted, at_most=most, kept=kept)
-    days = course.days(id, out.lab, time_of(out, id))
-    free = min(days or 0, left.setdefault(id, course.free_days))
-    if (days or 0) - free > course.most_days:
-        free = 0  # they would not help
+        return _adjusted(row, adjust)
+    days = course.days(id, out.lab, time_of(out, id, found["submission"]))
+    late = days or 0
+    free, beyond = min(late, left.setdefault(id, course.free_days)), False
+    if late > course.most_days:
+        free, beyond = 0, late - free <= course.most_days
     left[id] -= free
-    return Row(id, out.lab, found, got, of, days, free, course.penalty(got, (days or 0) - free), adjusted, most, kept)
+    penalty = course.penalty(got, late, free)
+    return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty, beyond=beyond), adjust)
+
+
+def _adjusted(row: Row, adjust: Adjust) -> Row:
+    """Return a row with its points by hand."""
+    asked = adjust.rows.get((row.id, row.lab), ())
+    base = row.net or Decimal(0)
+    taken = applied(asked, base, row.of)
+    now = replace(row, adjusted=taken)
+    about = f"points are not applied to {row.id!r} in lab {row.lab}: the total would be"
+    refused = [
+        f"{adjust.name}, line {one.line}: {one.points:+} {about} {number(base + now.by_hand + one.points)} of "
+        f"{number(row.of)}"
+        for one in asked
+        if one not in taken
+    ]
+    return replace(now, refused=refused)
 
 
 def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
@@ -180,23 +248,39 @@ def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
     best, kept = newest, False
     for found in out.earlier.get(id, [])[out.run["lowered"].get(id, 0) :]:
         same = found["status"] == GRADED and found["submission"] == newest["submission"]
-        if same and (out.earned(found, rubric) or 0) > (out.earned(best, rubric) or -1):
+        had = out.earned(best, rubric)
+        if same and (had is None or (out.earned(found, rubric) or 0) > had):
             best, kept = found, True
         elif found["status"] == UNFINISHED and best["status"] == VOID and found["submission"] == newest["submission"]:
             best, kept = found, True
     return best, kept
 
 
-def time_of(out: Out, id: str) -> datetime | None:
-    """Return when a submission was handed in; None if that is not known."""
-    time = out.run["submissions"].get(out.place(id), {}).get("time")
+def time_of(out: Out, id: str, submission: str) -> datetime | None:
+    """Return when a submission, by its hash, was handed in; None if that is not known."""
+    place = out.place(id)
+    time = out.handed(place)["times"].get(submission) or out.run["submissions"].get(place, {}).get("time")
     return None if time is None else datetime.fromisoformat(time)
 
 
+def states(rows: Sequence[Row]) -> str:
+    """Return in words how many rows have which status."""
+    found = Counter(row.status for row in rows)
+    said = ", ".join(f"{found[state]} {state}" for state in sorted(found, key=lambda state: (state != GRADED, state)))
+    by_hand = sum(row.graded_by_hand for row in rows)
+    return said + (f"; {by_hand} of them graded by hand" if by_hand else "")
+
+
 def table(rows: Sequence[Sequence[object]]) -> str:
-    """Return rows as CSV. A spreadsheet would evaluate text that starts with =, +, - or @, so it gets a quote."""
+    """Return rows as CSV. A spreadsheet would evaluate text that starts with =, +, - or @, so it gets a quote.
+
+    A number gets none.
+
+    >>> table([["-2.5", "-2+3"]])
+    "-2.5,'-2+3\\n"
+    """
     out = io.StringIO()
-    guarded = [[f"'{cell}" if str(cell)[:1] in ("=", "+", "-", "@") else cell for cell in row] for row in rows]
+    guarded = [[f"'{cell}" if _FORMULA.match(str(cell)) else cell for cell in row] for row in rows]
     csv.writer(out, lineterminator="\n").writerows(guarded)
     return out.getvalue()
 
@@ -209,6 +293,7 @@ def gradebook(rows: Sequence[Row]) -> str:
             *(("", "") if row.late_days is None else (row.late_days, number(row.penalty))),
             number(row.score),
             *(row.found["tier"] or "", row.found["submission"][:12], row.found["bundle"][:12]),
+            number(row.by_hand) if row.adjusted else "",
         )
         for row in rows
     ]
@@ -231,6 +316,13 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
             text = f"{most}{why or mend}{counts}"
             found.append((row.id, row.lab, status, text, (mend if why else "") or _MEND[status]))
+        if row.graded_by_hand:
+            text = f"graded by hand: {number(row.by_hand)}"
+            found.append((row.id, row.lab, row.status, text, "if it gets another grade, take the points out again"))
+        elif row.adjusted and row.score is None:
+            text = f"points by hand without a grade: {number(row.by_hand)}"
+            found.append((row.id, row.lab, row.status, text, "give at least 1 point"))
+        found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
         said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})
@@ -246,12 +338,34 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             found.append((row.id, row.lab, row.status, doubt, "correct the roster: give the column the format Text"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
-        if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:
-            found.append((row.id, row.lab, row.status, "the time is not known: not late", "look at the LMS"))
+        found += [(row.id, row.lab, row.status, text, mend) for text, mend in _by_time(row, out, course)]
     for one in out.run.get("left_out", []):
         for id in one["ids"] or [""]:
             found.append((id, out.lab, "left out", f"{one['name']}: {one['why']}", "rename or remove it"))
     return found
+
+
+def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
+    """Return what needs a look because of times, or because of other submissions of the student, and what to do."""
+    said = []
+    time = time_of(out, row.id, row.found["submission"])
+    if row.status in (GRADED, UNREADABLE) and row.lab in course.due and course.known(time) is None:
+        why = "the time is not known" if time is None else "the time has no zone"
+        said.append((f"{why}: not late", "look at the LMS" if time is None else "name a zone in course.toml"))
+    if row.beyond:
+        many = f"{row.late_days} late days are more than most_days = {course.most_days}"
+        said.append((f"{many}, so free days do not help", "give an extension, or points in adjust.csv"))
+    mine = row.found["submission"]
+    others = [one.net for one in row.before if one.net is not None and one.found["submission"] != mine]
+    if others and max(others) > (Decimal(-1) if row.net is None else row.net):
+        said.append((f"an earlier submission had {number(max(others))} points", "decide which of them counts"))
+    besides = out.handed(out.place(row.id))["others"]
+    command = "checkout" if is_checkout(out.run["lab"]) else "one"
+    for entry, when in besides:
+        old, new = (f"{day:%-d %b %H:%M}" if day else "" for day in (datetime.fromisoformat(when), time))
+        text = f"{len(besides) + 1} hand-ins, took the one of {new}; the one of {old} was not judged"
+        said.append((text, f"judge {entry!r} with python -m grader {command} PATH"))
+    return said
 
 
 def _points(newest: Found | None, before: Sequence[Found], out: Out, rubric: Rubric) -> list[str]:
@@ -262,8 +376,11 @@ def _points(newest: Found | None, before: Sequence[Found], out: Out, rubric: Rub
     return list(dict.fromkeys(number(out.earned(one, rubric)) for one in alike))
 
 
-def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
-    """Return changes.csv: how the newest result of a submission differs from the one before."""
+def changes(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> str:
+    """Return changes.csv: how the newest result of a submission differs from the one before.
+
+    Both scores are by the present rules. The one before is empty if only the time of that submission is not known.
+    """
     lines = []
     for row in rows:
         place = out.place(row.id)
@@ -281,5 +398,10 @@ def changes(rows: Sequence[Row], out: Out, rubric: Rubric) -> str:
         why = "another submission" if before["submission"] != newest["submission"] else "graded again"
         counts = "earlier" if row.kept else "newest"
         was, now = (number(out.earned(one, rubric)) for one in (before, newest))
-        lines.append((row.id, row.lab, why, was, now, counts, ", ".join(said)))
-    return table([("id", "lab", "why", "points_before", "points_now", "counts", "checks"), *lines])
+        then = row.before[-1]
+        timed = time_of(out, row.id, row.found["submission"]) is not None
+        unknown = timed and row.lab in course.due and then.status == GRADED and then.late_days is None
+        scores = ("" if unknown else number(then.score), number(row.score))
+        lines.append((row.id, row.lab, why, was, now, *scores, counts, ", ".join(said)))
+    scored = ("points_before", "points_now", "score_before", "score_now")
+    return table([("id", "lab", "why", *scored, "counts", "checks"), *lines])

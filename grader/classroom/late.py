@@ -1,14 +1,15 @@
 """Late days and penalties, by course.toml; a pure function of dates.
 
+zone = "Europe/Berlin"     # late days end at the time of day of the due date; without it, they have 24 hours
 [due]
-1 = 2027-02-12T23:59:00+01:00
+1 = 2027-02-12T23:59:00    # without a zone, with its offset: 2027-02-12T23:59:00+01:00
 [late]
 per_day = 0.1              # the share of the points earned that a started day costs
 grace_minutes = 15
-most_days = 3              # after these days, the score is 0
+most_days = 3              # after these days, free or not, the score is 0
 free_days = 4              # per student, over all labs, spent in the order of the due dates
 [extensions]
-s0001 = { 1 = "48h" }
+s0001 = { 1 = "2d" }       # days of the zone; "48h" are hours
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from ..errors import UsageError
 from .points import cents, line_of, read_toml
 
 _LATE = ("per_day", "grace_minutes", "most_days", "free_days")
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _DAY = timedelta(days=1)
+_NO_ZONES = "this machine has no list of time zones; install it, or leave zone out and give each date its offset"
+_EXAMPLE = 'zone = "Europe/Berlin"'
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Course:
     grace: timedelta = timedelta(0)
     most_days: int = 365
     free_days: int = 0
-    extensions: Mapping[tuple[str, int], timedelta] = field(default_factory=dict)
+    extensions: Mapping[tuple[str, int], tuple[int, timedelta]] = field(default_factory=dict)
+    """Days, and hours and minutes, by id and lab."""
+    zone: ZoneInfo | None = None
 
     def check(self, labs: Collection[int]) -> None:
         """Raise UsageError if the free days that are left depend on a lab that is not in ``labs``."""
@@ -49,18 +55,35 @@ class Course:
             mend = "grade without --course, and then: python -m grader grades OUT1 OUT2 --course ..."
             raise UsageError(f"{said}; {mend}")
 
-    def days(self, id: str, lab: int, time: datetime | None) -> int | None:
-        """Return the number of started late days; None if the due date or the time is not known."""
-        if lab not in self.due or time is None or time.tzinfo is None:
-            return None
-        late = time - self.due[lab] - self.extensions.get((id, lab), timedelta(0))
-        return max(0, -(-(late - self.grace) // _DAY))
+    def known(self, time: datetime | None) -> datetime | None:
+        """Return a time with its zone. A time without one is in the course's; None if the course has none, either."""
+        if time is None or time.tzinfo is not None:
+            return time
+        return None if self.zone is None else time.replace(tzinfo=self.zone)
 
-    def penalty(self, points: Decimal, days: int) -> Decimal:
-        """Return the penalty for late days that are not free."""
+    def days(self, id: str, lab: int, time: datetime | None) -> int | None:
+        """Return the number of started late days; None if the due date or the time is not known.
+
+        A day ends at the time of day of the due date, in its zone, so it has 23 to 25 hours if clocks change.
+        """
+        time = self.known(time)
+        if lab not in self.due or time is None:
+            return None
+        days, rest = self.extensions.get((id, lab), (0, timedelta(0)))
+        due = self.due[lab]
+        zone = due.tzinfo
+        due = due + days * _DAY if days else due  # a sum would forget which of two equal times it was
+        due = (due.astimezone(UTC) + rest).astimezone(zone)
+        late = (time.astimezone(UTC) - self.grace).astimezone(zone)
+        if late.astimezone(UTC) <= due.astimezone(UTC):
+            return 0
+        return max(1, -(-(late.replace(tzinfo=None) - due.replace(tzinfo=None)) // _DAY))
+
+    def penalty(self, points: Decimal, days: int, free: int = 0) -> Decimal:
+        """Return the penalty for late days, of which some are free."""
         if days > self.most_days:
             return points
-        return min(points, cents(points * self.per_day * days))
+        return min(points, cents(points * self.per_day * (days - free)))
 
 
 def read_course(path: Path | None) -> Course:
@@ -72,13 +95,26 @@ def read_course(path: Path | None) -> Course:
     def no(key: str, said: str, example: str) -> UsageError:
         return UsageError(f"{path}, line {line_of(text, key)}: {said}; for example: {example}")
 
-    if unknown := set(found) - {"due", "late", "extensions"}:
-        raise no(min(unknown), f"{min(unknown)!r} is not [due], [late] or [extensions]", "[due]")
+    if unknown := set(found) - {"zone", "due", "late", "extensions"}:
+        raise no(min(unknown), f"{min(unknown)!r} is not zone, [due], [late] or [extensions]", "[due]")
+    zone = None
+    if "zone" in found:
+        try:
+            zone = ZoneInfo(found["zone"])
+        except (LookupError, ValueError, TypeError, OSError):
+            names = available_timezones()
+            said = f"zone = {found['zone']!r} is not the name of a time zone" if names else _NO_ZONES
+            raise no("zone", said, _EXAMPLE if names else "python -m pip install tzdata") from None
     due = {}
     for lab, when in found.get("due", {}).items():
-        if not lab.isdigit() or type(when) is not datetime or when.tzinfo is None:
-            raise no(lab, f"{lab} = {when} is not a lab and a date with a time zone", "1 = 2027-02-12T23:59:00+01:00")
-        due[int(lab)] = when
+        if not lab.isdigit() or type(when) is not datetime or when.tzinfo is None and zone is None:
+            said = f"{lab} = {when} is not a lab and a date with a time zone"
+            raise no(lab, said, f"1 = 2027-02-12T23:59:00+01:00, or {_EXAMPLE} in the first line")
+        local = when.replace(tzinfo=zone) if when.tzinfo is None else when.astimezone(zone or when.tzinfo)
+        if when.tzinfo is not None and local.utcoffset() != when.utcoffset():
+            said = f"{lab} = {when.isoformat()} has another offset than {zone} on that day ({local:%z})"
+            raise no(lab, said, f"{lab} = {when.replace(tzinfo=None).isoformat()}")
+        due[int(lab)] = local
     late: dict[str, Any] = {"per_day": 0, "grace_minutes": 0, "most_days": 365, "free_days": 0} | found.get("late", {})
     for name, value in late.items():
         share = name == "per_day" and type(value) in (int, Decimal) and 0 <= value <= 1
@@ -91,6 +127,7 @@ def read_course(path: Path | None) -> Course:
             match = re.fullmatch(r"(\d{1,4}) ?([mhd])", str(long))
             if match is None or not lab.isdigit():
                 raise no(id, f"{id}: {lab} = {long!r} is not a lab and a duration", 's0001 = { 1 = "48h" }')
-            extensions[id, int(lab)] = int(match[1]) * _UNITS[match[2]]
+            many, unit = int(match[1]), match[2]
+            extensions[id, int(lab)] = (many, timedelta(0)) if unit == "d" else (0, many * _UNITS[unit])
     grace = timedelta(minutes=late["grace_minutes"])
-    return Course(due, Decimal(late["per_day"]), grace, late["most_days"], late["free_days"], extensions)
+    return Course(due, Decimal(late["per_day"]), grace, late["most_days"], late["free_days"], extensions, zone)

@@ -14,7 +14,7 @@ from typing import Any
 from ..lab.judge import ALONE, DIFFER, NOT_RUN, PASS
 from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
-from .gradebook import Out, Row
+from .gradebook import Out, Row, states
 from .points import NOTHING, TRACE, Rubric, number, share
 from .results import GRADED, MEASURED, UNFINISHED
 
@@ -137,7 +137,9 @@ def _verdict(row: Row, cap: str, again: str) -> str:
             lead.append(f"<p>{late}: a penalty of {number(row.penalty)} points.</p>")
         if row.kept:
             lead.append(f"<p>The same submission was graded again {again}; the earlier result counts.</p>")
-    lead += [f"<p>{_signed(points)} points: {safe(reason)}</p>" for points, reason in row.adjusted]
+    if row.graded_by_hand:
+        lead.append("<p>It was graded by hand.</p>")
+    lead += [f"<p>{_signed(one.points)} points: {safe(one.reason)}</p>" for one in row.adjusted]
     score = f"<b>{number(row.score)}</b><span>of {number(row.of)} points</span>"
     stamp = "<b>no grade</b>" if row.score is None else score
     left = f'<div class="stamp {"pass" if row.points == row.of else "void"}">{stamp}</div>'
@@ -205,8 +207,7 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
     title = f"Lab {out.lab}: {lab['title']}"
     graded = list({out.place(row.id): row for row in rows if row.status == GRADED}.values())  # a team counts once
     body = [f"<h1>{safe(title)}</h1>", f'<p class="about"><span>Bundle {code(out.run["bundle"][:12])}</span></p>']
-    states = Counter(row.status for row in rows)
-    said = ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda state: (state != GRADED, state)))
+    said = states(rows)
     scores = [row.score for row in rows if row.score is not None]
     body.append(f"<section><h2>{counted(len(rows), 'student')}: {said}</h2>{_spread(scores)}</section>")
     points = rubric.of(out.points)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,12 @@ from .roster import read_table
 NOTHING, RULE, TRACE = "nothing", "rule", "trace"
 _EXAMPLE = 'for example:\n[points]\n"max.second" = 15'
 _CENT = Decimal("0.01")
+_CELLS = {
+    "lab": (r"[1-9]\d{0,3}", "the number of a lab"),
+    "points": (r"[+-]?\d{1,4}(\.\d+|,\d\d?)?", "a number of points, such as -2.5"),
+    "over": ("(yes|no)?", "yes or no"),
+}
+"""The form of cells in adjust.csv. A comma before three digits may be one of thousands."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +120,73 @@ def number(value: Decimal | None) -> str:
     return "" if value is None else f"{cents(value):f}".rstrip("0").rstrip(".")
 
 
-def read_adjust(path: Path | None) -> dict[tuple[str, int], list[tuple[Decimal, str]]]:
-    """Return the points that adjust.csv (id, lab, points, reason) adds to scores, by id and lab."""
-    found: dict[tuple[str, int], list[tuple[Decimal, str]]] = {}
-    example = "for example:\nid,lab,points,reason\ns0001,1,-5,oral examination"
+@dataclass(frozen=True)
+class ByHand:
+    """A line of adjust.csv."""
+
+    points: Decimal
+    reason: str
+    line: int = 0
+    over: bool = False
+    """Whether it may take the total above the lab's maximum."""
+
+
+@dataclass(frozen=True)
+class Adjust:
+    """The points by hand, by id and lab."""
+
+    rows: Mapping[tuple[str, int], Sequence[ByHand]] = field(default_factory=dict)
+    name: str = ""
+    """The name of the file."""
+    wrong: Sequence[str] = ()
+    """What is wrong with lines that are left out."""
+    repeated: Sequence[str] = ()
+
+
+def read_adjust(path: Path | None) -> Adjust:
+    """Read adjust.csv (id, lab, points, reason, and perhaps over). Raises UsageError if a column is missing.
+
+    A line with a wrong cell is left out, and so is one that repeats another.
+    """
     if path is None:
-        return found
+        return Adjust()
+    found: dict[tuple[str, int], list[ByHand]] = {}
+    wrong, repeated = [], []
+    example = "for example:\nid,lab,points,reason\ns0001,1,-5,oral examination"
     for line, row in read_table(path, ("id", "lab", "points", "reason"), example):
-        if not re.fullmatch(r"[1-9]\d{0,3}", row["lab"]) or not re.fullmatch(r"[+-]?\d{1,4}(\.\d+)?", row["points"]):
-            raise UsageError(f"{path}, line {line}: lab {row['lab']!r}, points {row['points']!r}; {example}")
-        found.setdefault((row["id"], int(row["lab"])), []).append((Decimal(row["points"]), row["reason"]))
-    return found
+        cells = {"over": "", **row}
+        bad = [
+            f"column {name!r}: {cells[name]!r} is not {what}"
+            for name, (form, what) in _CELLS.items()
+            if not re.fullmatch(form, cells[name], re.I | re.A)
+        ]
+        if bad:
+            wrong.append(f"{path.name}, line {line}, {'; '.join(bad)}; the line is left out")
+            continue
+        points = Decimal(cells["points"].replace(",", "."))
+        one = ByHand(points, cells["reason"], line, cells["over"].lower() == "yes")
+        mine = found.setdefault((cells["id"], int(cells["lab"])), [])
+        first = next((other.line for other in mine if replace(other, line=line) == one), None)
+        if first is None:
+            mine.append(one)
+        else:
+            repeated.append(f"{path.name}, line {line}: the same as line {first}, so it counts once")
+    return Adjust(found, path.name, wrong, repeated)
+
+
+def applied(rows: Sequence[ByHand], base: Decimal, of: Decimal) -> list[ByHand]:
+    """Return the lines that can be added to a score: not those that take the total above the maximum.
+
+    Points that are taken away, and those with ``over``, are added first.
+
+    >>> some = [ByHand(Decimal(points), "") for points in (500, 15, -10)]
+    >>> [str(one.points) for one in applied(some, Decimal(90), Decimal(100))]
+    ['15', '-10']
+    """
+    free = [one for one in rows if one.over or one.points <= 0]
+    total = base + sum((one.points for one in free), Decimal(0))
+    for one in rows:
+        if one not in free and total + one.points <= of:
+            free.append(one)
+            total += one.points
+    return [one for one in rows if one in free]

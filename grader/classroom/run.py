@@ -15,7 +15,7 @@ from ..folders import remove
 from ..lab.bundle import Bundle
 from ..sandbox import Tier
 from .collect import Collection, Submission
-from .gradebook import RUN, read_out
+from .gradebook import RUN, is_checkout, read_out
 from .one import waited
 from .pool import Task, run, task
 from .results import (
@@ -49,7 +49,8 @@ GONE = "gone"
 
 def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
     """Raise UsageError if a folder has results of another lab, or of another bundle without --regrade."""
-    other = bool(run) and run["lab"]["number"] != bundle.number
+    same = bool(run) and is_checkout(run["lab"]) == is_checkout(bundle.lab)
+    other = bool(run) and not (same and run["lab"]["number"] == bundle.number)
     if other or run and run["bundle"] != bundle.hash and not regrade:
         said = f"--out {out} has results of lab {run['lab']['number']} (bundle {run['bundle'][:12]})"
         mend = "" if other else "grade again with --regrade changed, or "
@@ -86,6 +87,7 @@ def run_of(
         "regrading": run.get("regrading", ""),
         "scratch": run["scratch"],
         "seconds": run.get("seconds", {}),
+        "handed": run.get("handed", {}),
     }
 
 
@@ -103,6 +105,8 @@ def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: 
             if old in run["submissions"] and not (out / "submissions" / id).exists():
                 about = run["submissions"].pop(old)
                 run["submissions"].setdefault(id, about)
+                if old in run.get("handed", {}):
+                    run["handed"].setdefault(id, run["handed"].pop(old))
                 for place in (out / "submissions", out / "sources"):
                     if (place / old).is_dir():
                         (place / old).rename(place / id)
@@ -159,6 +163,7 @@ class Grading:
             if only and one.id not in only:
                 continue
             key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
+            self._remember(one, key["submission"])
             if one.why:
                 store(self._place(one.id), fresh(self.bundle.number, key, 0, one.status, one.why))
             elif not self._has(RESULT, one.id, key):
@@ -180,6 +185,13 @@ class Grading:
 
     def _task(self, one: Submission, key: dict[str, str]) -> Task:
         return task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
+
+    def _remember(self, one: Submission, submission: str) -> None:
+        """Note in run.json when a submission was handed in, and what was handed in besides."""
+        handed = self.run["handed"].setdefault(one.id, {"times": {}})
+        handed["others"] = [(entry, time.isoformat()) for time, entry in one.others]
+        if one.time is not None:
+            handed["times"][submission] = one.time.isoformat()
 
     def _announce(self, tasks: int) -> None:
         """Say how long it takes. A class does not know before the first results."""

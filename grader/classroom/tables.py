@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..folders import remove
-from .gradebook import RUN, Adjust, Out, Row, changes, gradebook, problems, rows_of, table
+from .gradebook import MEND_OVER, RUN, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
-from .points import Rubric
+from .points import Adjust, Rubric
 from .results import as_json, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
@@ -18,9 +18,11 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
     """Write the tables and pages of each folder, and return the rows of each lab."""
     found = rows_of(outs, course, rubric, adjust)
     known = {(row.id, row.lab) for rows in found.values() for row in rows}
-    for id, lab in sorted({*course.extensions, *adjust} - known):
+    if {*course.due} & {*found} and course.zone is None:
+        print('note: the course has no time zone, so a late day has 24 hours; for example: zone = "Europe/Berlin"')
+    for id, lab in sorted({*course.extensions} - known):
         if lab in found:
-            print(f"note: there is an extension or an adjustment of {id!r} for lab {lab}, but no such student")
+            print(f"note: there is an extension of {id!r} for lab {lab}, but no such student")
     for out in outs:
         _forget(out)
         rows = found[out.lab]
@@ -30,7 +32,7 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         else:
             write(out.folder / "gradebook.csv", gradebook(rows))
         write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
-        write(out.folder / "changes.csv", changes(rows, out, rubric))
+        write(out.folder / "changes.csv", changes(rows, out, course, rubric))
         pages = {out.page(row.id): row for row in rows if out.place(row.id) in out.newest}
         for old in {*out.folder.glob("submissions/*/feedback*.html")} - {*pages}:
             old.unlink()  # of a student who has left the team
@@ -40,9 +42,22 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
     return found
 
 
+def left_out(adjust: Adjust, found: Mapping[int, Sequence[Row]]) -> list[str]:
+    """Return what of adjust.csv is not in the rows: lines with a wrong cell or an unknown id, or above the maximum."""
+    known = {(row.id, row.lab) for rows in found.values() for row in rows}
+    unknown = [
+        f"{adjust.name}, line {one.line}: lab {lab} has no student {id!r}; correct the id"
+        for (id, lab), lines in adjust.rows.items()
+        if lab in found and (id, lab) not in known
+        for one in lines
+    ]
+    refused = [f"{said}; {MEND_OVER}" for rows in found.values() for row in rows for said in row.refused]
+    return [*adjust.wrong, *unknown, *refused]
+
+
 def _forget(out: Out) -> None:
     """Remove what is known of students whose folder in submissions/ has been deleted."""
-    for known in (out.run["submissions"], out.run["lowered"], out.run["seconds"]):
+    for known in (out.run["submissions"], out.run["lowered"], out.run["seconds"], out.run.get("handed", {})):
         for id in set(known) - set(out.newest):
             del known[id]
     write(out.folder / RUN, as_json(out.run))

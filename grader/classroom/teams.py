@@ -22,7 +22,7 @@ from ..sandbox.tiers import GRADE
 from ..submission.reading import FILE
 from ..terms import BUDGETS, JUDGED, QUICK_STILL, WAITS, Limits
 from .collect import Submission
-from .gradebook import RUN
+from .gradebook import CHECKOUT, RUN
 from .pool import Task, task
 from .results import grader_hash, read
 from .run import Grading
@@ -49,7 +49,7 @@ def checkout(seed: int) -> Bundle:
     points = {name: rubric[name] for name in (*JUDGED, *_BESIDES)}
     tasks = {"1": "duplicates", "2": "scarcity and load", "3": "faults"}
     about = {"number": NUMBER, "title": "The checkout microservices", "hand_in": [FILE], "tasks": tasks}
-    lab = {**about, "seed": seed, "cap": str(rubric["safety_cap"])}
+    lab = {**about, "kind": CHECKOUT, "seed": seed, "cap": str(rubric["safety_cap"])}
     mark = hashlib.sha256(f"checkout {seed}".encode()).hexdigest()
     return Bundle(Path(), mark, NUMBER, str(about["title"]), 0, {}, {**points, "speed": 0}, lab)
 
