@@ -91,7 +91,7 @@ class _Entry:
     """The name that the student has given to the file, if the LMS has put something before it."""
     time: datetime | None = None
     also: Sequence[str] = ()
-    """Other ids in the name. If there are some, the entry belongs to nobody."""
+    """Other ids in the name. If there are some, the entry belongs to no student."""
 
 
 _Rule = Callable[[Path], list[_Entry]]
@@ -123,7 +123,9 @@ def collect(
     for entry in entries:
         if entry.also:
             both = [known.get(folded(id), id) for id in entry.also]
-            left_out.append(Left(entry.path.name, f"has the ids {' and '.join(entry.also)}, so it is nobody's", both))
+            left_out.append(
+                Left(entry.path.name, f"has the ids {' and '.join(entry.also)}, so it is no student's", both)
+            )
         elif why := wrong_id(entry.id):
             mend = "rename it, or choose another --names"
             left_out.append(Left(entry.path.name, f"the id {entry.id!r} {why}; {mend}"))

@@ -283,7 +283,7 @@ def test_a_name_with_two_ids_is_nobodys(teacher: Teacher, tmp_path: Path) -> Non
         .endswith("# Student 2_1000002_assignsubmission_file_solution.py\n")
     )
     rows = {row["id"]: row["problem"] for row in teacher.table("problems.csv") if row["status"] == "left out"}
-    assert rows == dict.fromkeys(("s1", "s2"), f"{whose}: has the ids 1000001 and 1000002, so it is nobody's")
+    assert rows == dict.fromkeys(("s1", "s2"), f"{whose}: has the ids 1000001 and 1000002, so it is no student's")
 
 
 def test_one_bad_entry_concerns_one_student(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
