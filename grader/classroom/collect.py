@@ -7,6 +7,7 @@ of its public description.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def _paths(place: Path, scratch: Path, hand_in: Sequence[str]) -> tuple[list[Pat
     """Return the folders and files in SUBMISSIONS, why some cannot be read, and what leads out of the zip."""
     if place.is_dir():
         inner = place / _SUBMITTED
-        return _visible(inner if inner.is_dir() else place), {}, []
+        return _visible(inner if inner.is_dir() and not any(map(_of_lms, os.listdir(place))) else place), {}, []
     if not place.is_file() or place.suffix.lower() != ".zip":
         raise UsageError(f"{_EMPTY}; {place} is {'no folder and no .zip' if place.exists() else 'missing'}")
     refused: dict[Path, str] = {}
@@ -176,10 +177,13 @@ def _around(names: list[tuple[str, ...]], hand_in: Sequence[str]) -> tuple[str, 
     inside = {parts[1] for parts in names if len(parts) > 1 and parts[0] in tops}
     if len(tops) == 1 and inside and not inside & set(hand_in):
         (top,) = tops
-        if not _MOODLE.fullmatch(top) and not _BRIGHTSPACE.fullmatch(top):  # else it is the only submission
-            around = (top,)
+        around = () if _of_lms(top) else (top,)  # it can be the only submission
     below = {parts[len(around)] for parts in names if len(parts) > len(around) + 1 and parts[: len(around)] == around}
-    return (*around, _SUBMITTED) if _SUBMITTED in below else around
+    return (*around, _SUBMITTED) if _SUBMITTED in below and not any(map(_of_lms, below)) else around
+
+
+def _of_lms(name: str) -> bool:
+    return bool(_MOODLE.fullmatch(name) or _BRIGHTSPACE.fullmatch(name))
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -246,6 +246,7 @@ def test_the_rule_that_finds_most_students(tmp_path: Path) -> None:
         ([f"lab_{n}_100000{n}_s.py" for n in range(4)], {f"s{n}": f"lab_{n}_100000{n}_s" for n in range(4)}, "folder"),
         ([f"s{n}_2{n}_90{n}_s.py" for n in range(4)], {f"s{n}": "" for n in range(4)}, "canvas"),  # without lms_id
         ([f"s000{n}.py" for n in range(3)] + ["New Folder/solution.py"], {}, "folder"),
+        ([*LAYOUTS["moodle"]["plain"][0], "submitted/solution.py"], {}, "moodle"),
     ]
     for number, (names, roster, rule) in enumerate(rows):
         place = packed(tmp_path / f"{number}.zip", names)
