@@ -7,6 +7,7 @@ of its public description.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ class _Entry:
     """The name that the student has given to the file, if the LMS has put something before it."""
     time: datetime | None = None
     also: Sequence[str] = ()
-    """Other ids in the name. If there are some, the entry belongs to nobody."""
+    """Other ids in the name. If there are some, the entry belongs to no student."""
 
 
 _Rule = Callable[[Path], list[_Entry]]
@@ -125,7 +126,9 @@ def collect(
     for entry in entries:
         if entry.also:
             both = [known.get(folded(id), id) for id in entry.also]
-            left_out.append(Left(entry.path.name, f"has the ids {' and '.join(entry.also)}, so it is nobody's", both))
+            left_out.append(
+                Left(entry.path.name, f"has the ids {' and '.join(entry.also)}, so it is no student's", both)
+            )
         elif why := wrong_id(entry.id):
             mend = "rename it, or choose another --names"
             left_out.append(Left(entry.path.name, f"the id {entry.id!r} {why}; {mend}"))
@@ -145,7 +148,7 @@ def _paths(place: Path, scratch: Path, hand_in: Sequence[str]) -> tuple[list[Pat
     """Return the folders and files in SUBMISSIONS, why some cannot be read, and what leads out of the zip."""
     if place.is_dir():
         inner = place / _SUBMITTED
-        return _visible(inner if inner.is_dir() else place), {}, []
+        return _visible(inner if inner.is_dir() and not any(map(_of_lms, os.listdir(place))) else place), {}, []
     if not place.is_file() or place.suffix.lower() != ".zip":
         raise UsageError(f"{_EMPTY}; {place} is {'no folder and no .zip' if place.exists() else 'missing'}")
     refused: dict[Path, str] = {}
@@ -176,10 +179,13 @@ def _around(names: list[tuple[str, ...]], hand_in: Sequence[str]) -> tuple[str, 
     inside = {parts[1] for parts in names if len(parts) > 1 and parts[0] in tops}
     if len(tops) == 1 and inside and not inside & set(hand_in):
         (top,) = tops
-        if not _MOODLE.fullmatch(top) and not _BRIGHTSPACE.fullmatch(top):  # else it is the only submission
-            around = (top,)
+        around = () if _of_lms(top) else (top,)  # it can be the only submission
     below = {parts[len(around)] for parts in names if len(parts) > len(around) + 1 and parts[: len(around)] == around}
-    return (*around, _SUBMITTED) if _SUBMITTED in below else around
+    return (*around, _SUBMITTED) if _SUBMITTED in below and not any(map(_of_lms, below)) else around
+
+
+def _of_lms(name: str) -> bool:
+    return bool(_MOODLE.fullmatch(name) or _BRIGHTSPACE.fullmatch(name))
 
 
 def _visible(folder: Path) -> list[Path]:

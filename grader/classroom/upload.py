@@ -70,11 +70,11 @@ def choose(files: Files, wanted: str, scratch: Path) -> Chosen:
         there += list(_inside(path)) if path.is_dir() else [(PurePosixPath(name), path)]
     room = Room(MOST_BYTES, MOST_FILES)
     for level in range(2):
-        archives = [one for one in there if packed(one[0])]
-        if any(_is_variant(name, wanted) for name, _ in there) or level and len(archives) > 1:
+        archives = {path for name, path in there if packed(name)}
+        if any(_is_variant(name, wanted) for name, _ in there) or len(archives) > (1 if level else MOST_FILES):
             break
-        there = [one for one in there if one not in archives]
-        for number, (_, path) in enumerate(archives):
+        there = [one for one in there if one[1] not in archives]
+        for number, path in enumerate(sorted(archives)):
             place = scratch / f"{level}-{number}"
             place.mkdir(parents=True)
             there += list(_inside(unpack(path, place, tidy=True, room=room)))

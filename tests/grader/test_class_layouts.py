@@ -246,6 +246,7 @@ def test_the_rule_that_finds_most_students(tmp_path: Path) -> None:
         ([f"lab_{n}_100000{n}_s.py" for n in range(4)], {f"s{n}": f"lab_{n}_100000{n}_s" for n in range(4)}, "folder"),
         ([f"s{n}_2{n}_90{n}_s.py" for n in range(4)], {f"s{n}": "" for n in range(4)}, "canvas"),  # without lms_id
         ([f"s000{n}.py" for n in range(3)] + ["New Folder/solution.py"], {}, "folder"),
+        ([*LAYOUTS["moodle"]["plain"][0], "submitted/solution.py"], {}, "moodle"),
     ]
     for number, (names, roster, rule) in enumerate(rows):
         place = packed(tmp_path / f"{number}.zip", names)
@@ -283,7 +284,7 @@ def test_a_name_with_two_ids_is_nobodys(teacher: Teacher, tmp_path: Path) -> Non
         .endswith("# Student 2_1000002_assignsubmission_file_solution.py\n")
     )
     rows = {row["id"]: row["problem"] for row in teacher.table("problems.csv") if row["status"] == "left out"}
-    assert rows == dict.fromkeys(("s1", "s2"), f"{whose}: has the ids 1000001 and 1000002, so it is nobody's")
+    assert rows == dict.fromkeys(("s1", "s2"), f"{whose}: has the ids 1000001 and 1000002, so it is no student's")
 
 
 def test_one_bad_entry_concerns_one_student(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
