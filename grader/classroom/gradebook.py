@@ -21,7 +21,7 @@ from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE,
 
 RUN = "run.json"
 CHECKOUT = "checkout"
-"""The kind of lab 6 in run.json. A lab of one's own may have the number 6, too."""
+"""The kind of lab 6 in run.json. A teacher's own lab may have the number 6, too."""
 _COLUMNS = (
     *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
     "by_hand",

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
+import re
+import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UsageError
 
 _LONGEST = 100
+_NUMBER = re.compile(r"\d+([.,]\d+)?[eE]\+\d+|\d+[.,]0+")
+"""What a spreadsheet makes of the digits of an id, such as 1.23E+06 or 1234567.0."""
+_DIGITS = 15
+"""The number of digits that a spreadsheet keeps."""
 _EXAMPLE = "for example:\nid,name,lms_id\ns0001,Student 1,1234567"
 
 
@@ -22,6 +31,8 @@ class Student:
     name: str = ""
     team: str = ""
     lms_id: str = ""
+    doubt: str = ""
+    """What a spreadsheet may have done to the ids."""
 
 
 def folded(id: str) -> str:
@@ -41,25 +52,42 @@ def wrong_id(id: str) -> str:
 
 
 def read_table(path: Path, needed: tuple[str, ...], example: str) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a CSV file with a header, each with its line. Raises UsageError with an example."""
+    """Return the rows of a CSV file with a header, each with its line. Raises UsageError with an example.
+
+    Spreadsheets write it in UTF-8, UTF-16 or Windows-1252, and with commas, semicolons or tabs. The names of columns
+    are returned in small letters. Rows without a value are left out.
+    """
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            lines = csv.DictReader(file)
-            rows = [
-                (lines.line_num, {key: (value or "").strip() for key, value in row.items() if key}) for row in lines
-            ]
-            header = [name.strip() for name in lines.fieldnames or ()]
+        content = path.read_bytes()
+        text = _decoded(content)
+        first = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+        header = [name.strip().lower() for name in next(lines, [])]
+        rows = [(lines.line_num, [cell.strip() for cell in row]) for row in lines]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} is not a CSV file in UTF-8 ({error}); {example}") from error
     if missing := [name for name in needed if name not in header]:
         raise UsageError(f"{path} has no column {missing[0]!r}, but {', '.join(header) or 'no columns'}; {example}")
-    return rows
+    short = [(line, [*row, *[""] * (len(header) - len(row))]) for line, row in rows if any(row)]
+    return [(line, dict(zip(header, row, strict=False))) for line, row in short]
+
+
+def _decoded(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252")
 
 
 def read_roster(path: Path) -> dict[str, Student]:
-    """Return the students by id. Raises UsageError, with both lines, if two ids are equal or look equal."""
+    """Return the students by id, and print which ids a spreadsheet may have changed.
+
+    Raises UsageError, with both lines, if two ids are equal or look equal.
+    """
     lines: dict[str, int] = {}
     students = {}
     for line, row in read_table(path, ("id",), _EXAMPLE):
@@ -73,7 +101,26 @@ def read_roster(path: Path) -> dict[str, Student]:
                 raise UsageError(f"{said}; ids must differ by more than upper and lower case")
             lines[word] = line
         students[one.id] = one
+    lengths = Counter(map(len, students))
+    usual = max(lengths, key=lengths.__getitem__, default=0)
+    shorter = max(lengths, default=0) == usual and 2 * lengths[usual] > len(students)
+    for one in students.values():
+        doubts = [_doubt("id", one.id, usual if shorter else 0), _doubt("lms_id", one.lms_id, 0)]
+        if doubt := "; ".join(filter(None, doubts)):
+            print(f"note: {path}, line {lines[folded(one.id)]}: {doubt}", file=sys.stderr)
+            students[one.id] = replace(one, doubt=doubt)
     return students
+
+
+def _doubt(column: str, id: str, usual: int) -> str:
+    """Return what a spreadsheet may have done to an id; "" if nothing. ``usual``: the length of most ids, or 0."""
+    if _NUMBER.fullmatch(id):
+        return f"the {column} {id!r} is a number that a spreadsheet has rounded or changed"
+    if id.isdecimal() and len(id) > _DIGITS:
+        return f"the {column} {id!r} has {len(id)} digits, and a spreadsheet keeps only {_DIGITS}"
+    if id.isdecimal() and len(id) < usual:
+        return f"the {column} {id!r} is shorter than the others: a spreadsheet may have removed zeros before it"
+    return ""
 
 
 def known_ids(roster: Mapping[str, Student], teams: bool = False) -> dict[str, str]:
