@@ -72,7 +72,7 @@ def fill(
 ) -> Filled:
     """Fill the scores into a column. ``also``: an LMS's id for an id. Raises UsageError if a name or number is wrong.
 
-    ``scores`` has None for a student without a grade. All are looked for in one column, and by the LMS's ids or by their
+    ``scores`` has None for a student without a grade. All are looked for in one column, and by the LMS's ids or their
     own, whichever finds most.
 
     >>> export = b"Identifier,Grade\\nParticipant 7,\\n"
