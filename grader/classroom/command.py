@@ -57,7 +57,7 @@ def _parser() -> Parser:
     for each in (grade, grades):
         each.add_argument("--course", type=Path, help="course.toml: due dates, penalties, extensions")
         each.add_argument("--rubric", type=Path, help="rubric.toml: other points, policies")
-        each.add_argument("--adjust", type=Path, help="adjust.csv: id, lab, points, reason")
+        each.add_argument("--adjust", type=Path, help="adjust.csv: id, lab, points, reason, over")
         each.add_argument("--allow-lower", action="store_true", help="let a regrade give fewer points than before")
     return parser
 
@@ -237,9 +237,9 @@ def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:
         "overwritten values": filled.overwritten,
         "no grade, so the old value stays": filled.kept,
         "in two rows or more, which stay as they are": filled.twice,
-        "rows of nobody in the gradebook": filled.nobody,
+        "rows of unknown students": filled.unknown,
     }
     for said, names in told.items():
         if names:
             print(f"  {said}: {', '.join(names)}")
-    return statuses.FAILED if filled.twice or filled.nobody else statuses.OK
+    return statuses.FAILED if filled.twice or filled.unknown else statuses.OK

@@ -1,9 +1,9 @@
 """Fill scores into the export of an LMS, and pack feedback for it.
 
 Canvas: the row of a student is found by SIS Login ID, SIS User ID or ID. Moodle: by Identifier, ID number or Email
-address. One column is used for the whole file. All other cells stay as they are, with the delimiter, the line ends, the
-encoding and the byte order mark. The columns are those of Canvas's lib/gradebook_exporter.rb and Moodle's
-mod/assign/gradingtable.php.
+address. Brightspace: by Username or OrgDefinedId. One column is used for the whole file. All other cells stay as they
+are, with the delimiter, the line ends, the encoding and the byte order mark. The columns are those of Canvas's
+lib/gradebook_exporter.rb, Moodle's mod/assign/gradingtable.php and Brightspace's public description.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ from ..errors import UsageError
 from .points import number
 from .roster import folded
 
-_KEYS = ("SIS Login ID", "SIS User ID", "ID", "Identifier", "ID number", "Email address")
+_KEYS = (
+    *("SIS Login ID", "SIS User ID", "ID", "Identifier", "ID number", "Email address"),
+    *("Username", "OrgDefinedId"),
+)
 _PARTICIPANT = ("Identifier", "ID")
 """Columns in which Moodle writes a word in its language before the number, such as "Participant 1000001"."""
 _MAXIMUM = "maximum grade"
 """Moodle's column with the maximum, in small letters."""
 _POSSIBLE = "Points Possible"
 """The first cell of Canvas's row with the maxima. A row "Manual Posting" can stand before it."""
+_MAX_POINTS = re.compile(r".* <.*MaxPoints:([\d.,]+).*>")
+"""Brightspace's name of a column, with the maximum."""
+_TEST_STUDENT = "Student, Test"
+"""Canvas adds this row for a teacher who has looked at the course as a student."""
 _NO_VALUE = ("", "-")
 _DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+(\.)\d+|\d{1,3}(?:\.\d{3})+(,)\d+|\d+([.,])(?!\d{3}$)\d+")
 """A number that shows its decimal mark. In 1,000, the comma may be one of thousands."""
@@ -48,7 +55,7 @@ class Filled:
     """Students without a grade whose row has an old value, which stays."""
     twice: list[str]
     """Students with two rows, which stay as they are."""
-    nobody: list[str]
+    unknown: list[str]
     """Rows of students who are not in the gradebook."""
 
 
@@ -65,7 +72,8 @@ def fill(
 ) -> Filled:
     """Fill the scores into a column. ``also``: an LMS's id for an id. Raises UsageError if a name or number is wrong.
 
-    ``scores`` has None for a student without a grade.
+    ``scores`` has None for a student without a grade. All are looked for in one column, and by the LMS's ids or their
+    own, whichever finds most.
 
     >>> export = b"Identifier,Grade\\nParticipant 7,\\n"
     >>> fill(export, "Grade", {"s0001": Decimal(90)}, Decimal(100), {"s0001": "7"}).content
@@ -83,15 +91,16 @@ def fill(
     keys = [header.index(key) for key in _KEYS if key in header]
     if not keys:
         said = f"the export has none of the columns {', '.join(_KEYS)}"
-        raise UsageError(f"{said}; give the CSV file of Canvas or Moodle")
+        raise UsageError(f"{said}; give the CSV file of Canvas, Moodle or Brightspace")
     if header.count(column) != 1:
         said = f"the export has {header.count(column) or 'no'} column {column!r}"
         raise UsageError(f"{said}; its columns are {', '.join(map(repr, header))}; name one of them with --column")
     at = header.index(column)
     body = [row for row in rows[1:] if len(row.cells) > max(at, *keys)]
     mark = _agreed(body, header, at, of, "," if delimiter == ";" else ".")
-    known = {folded(word): id for id in scores for word in (also.get(id, ""), id) if word}
-    mine, nobody = max((_found(body, key, header, known) for key in keys), key=lambda found: len(found[0]))
+    words = {folded(also.get(id) or id): id for id in scores}, {folded(id): id for id in scores}
+    tried = (_found(body, key, header, known) for key in keys for known in words)
+    mine, unknown = max(tried, key=lambda found: len(found[0]))
     filled, twice = 0, []
     overwritten: list[str] = []
     kept: list[str] = []
@@ -111,7 +120,7 @@ def fill(
     end = "\r\n" if first.endswith("\r") else "\n"
     csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(row.cells for row in rows)
     no_row = sorted(id for id, score in scores.items() if score is not None and id not in mine)
-    return Filled(out.getvalue().encode(encoding), filled, no_row, overwritten, kept, twice, nobody)
+    return Filled(out.getvalue().encode(encoding), filled, no_row, overwritten, kept, twice, unknown)
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
@@ -129,17 +138,17 @@ def _decoded(content: bytes) -> tuple[str, str]:
 def _found(
     body: Sequence[_Row], key: int, header: Sequence[str], known: Mapping[str, str]
 ) -> tuple[dict[str, list[_Row]], list[str]]:
-    """Return the rows of each student whose id is in a column, and the cells of the column that nobody has."""
+    """Return the rows of each student whose id is in a column, and the cells of the column that no student has."""
     mine: dict[str, list[_Row]] = {}
-    nobody = []
+    unknown = []
     for row in body:
-        cell = row.cells[key]
+        cell = row.cells[key].removeprefix("#")  # Brightspace puts it before all ids
         bare = re.sub(r"^\D+(?=\d+$)", "", cell) if header[key] in _PARTICIPANT else cell
         if (id := known.get(folded(cell), known.get(folded(bare)))) is not None:
             mine.setdefault(id, []).append(row)
-        elif cell.strip():
-            nobody.append(f"{cell!r} (line {row.line})")
-    return mine, nobody
+        elif cell.strip() and row.cells[0] != _TEST_STUDENT:
+            unknown.append(f"{cell!r} (line {row.line})")
+    return mine, unknown
 
 
 def _agreed(body: Sequence[_Row], header: Sequence[str], at: int, of: Decimal, usual: str) -> str:
@@ -147,7 +156,7 @@ def _agreed(body: Sequence[_Row], header: Sequence[str], at: int, of: Decimal, u
     possible = [row.cells[at] for row in body if row.cells[0].strip() == _POSSIBLE]
     students = [row.cells for row in body if row.cells[0].strip() != _POSSIBLE]
     places = [place for place, name in enumerate(header) if name.lower() == _MAXIMUM and header[at] == "Grade"]
-    maxima = possible + [cells[place] for cells in students for place in places]
+    maxima = possible + [cells[place] for cells in students for place in places] + _MAX_POINTS.findall(header[at])
     shown = (_mark(cell) for cell in (*(cells[at] for cells in students), *maxima))
     mark = next(filter(None, shown), usual)
     for cell in maxima:

@@ -21,7 +21,7 @@ from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE,
 
 RUN = "run.json"
 CHECKOUT = "checkout"
-"""The kind of lab 6 in run.json. A lab of one's own may have the number 6, too."""
+"""The kind of lab 6 in run.json. A teacher's own lab may have the number 6, too."""
 _COLUMNS = (
     *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
     "by_hand",
@@ -217,7 +217,8 @@ def _now(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
     late = days or 0
     free, beyond = min(late, left.setdefault(id, course.free_days)), False
     if late > course.most_days:
-        free, beyond = 0, late - free <= course.most_days
+        beyond = late - free <= course.most_days and course.penalty(got, late - free) < got
+        free = 0
     left[id] -= free
     penalty = course.penalty(got, late, free)
     return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty, beyond=beyond), adjust)
@@ -321,7 +322,7 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             found.append((row.id, row.lab, row.status, text, "if it gets another grade, take the points out again"))
         elif row.adjusted and row.score is None:
             text = f"points by hand without a grade: {number(row.by_hand)}"
-            found.append((row.id, row.lab, row.status, text, "give at least 1 point"))
+            found.append((row.id, row.lab, row.status, text, "write the score that the student gets"))
         found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]

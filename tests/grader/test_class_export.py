@@ -126,9 +126,7 @@ def test_zero_points_again(teacher: Teacher) -> None:
 
 
 @pytest.mark.parametrize(("more", "teams"), [({}, False), ({"kind": "checkout"}, True), ({"seed": 7}, True)])
-def test_a_lab_of_ones_own_with_the_number_6(
-    teacher: Teacher, tmp_path: Path, more: dict[str, Any], teams: bool
-) -> None:
+def test_an_own_lab_with_the_number_6(teacher: Teacher, tmp_path: Path, more: dict[str, Any], teams: bool) -> None:
     """Only the checkout is graded in teams: run.json says so, or, in an earlier version, has a seed."""
     out_of(teacher.out, 6, s1=(0, *ALL), s2=(0, "wrong", "wrong", "wrong"))
     run = json.loads((teacher.out / "run.json").read_text())
@@ -157,13 +155,22 @@ def test_a_score_reaches_one_row(also: dict[str, str]) -> None:
     assert filled.content.decode() == export.replace("1001,a,", "1001,a,95").replace("2002,b,", "2002,b,7")
 
 
+def test_one_id_of_a_student_is_used() -> None:
+    """A student who is not in the export has an id that is another's ID in the LMS; that row gets no score."""
+    export = CANVAS + "A,77,x,a,\nB,78,y,b,\nC,1001,z,c,\n"
+    scores = {"1000": Decimal(90), "1002": Decimal(91), "1001": Decimal(95)}
+    filled = fill(export.encode(), "Lab 1 (123)", scores, Decimal(100), {"1000": "77", "1002": "78", "1001": "79"})
+    assert filled.content.decode() == export.replace("x,a,", "x,a,90").replace("y,b,", "y,b,91")
+    assert (filled.no_row, filled.unknown) == (["1001"], ["'1001' (line 5)"])
+
+
 def test_the_column_with_most_ids_is_used() -> None:
     """It is the one with most of the class's ids, whether they have a score or not; a tie goes by the fixed order."""
     export = CANVAS + "A,77,x,1001,\nB,1001,y,b,\nC,2002,z,c,\n"
     scores = {"1001": Decimal(95), "2002": None}
     filled = fill(export.encode(), "Lab 1 (123)", scores, Decimal(100), {})
     assert filled.content.decode() == export.replace("y,b,", "y,b,95")
-    assert filled.nobody == ["'77' (line 3)"]
+    assert filled.unknown == ["'77' (line 3)"]
 
 
 def test_an_id_in_two_rows(teacher: Teacher, tmp_path: Path) -> None:
@@ -178,7 +185,7 @@ def test_an_id_in_two_rows(teacher: Teacher, tmp_path: Path) -> None:
 
 
 def test_what_filling_leaves_and_overwrites(teacher: Teacher, tmp_path: Path) -> None:
-    """One line each: old values without a grade, values that differ and are overwritten, rows of nobody."""
+    """One line each: old values without a grade, values that differ and are overwritten, rows of unknown students."""
     out_of(teacher.out, s1=(0, *ALL), s2=(0, *HALF), s3=(0, *HALF), s4=(0,), s5=(0,))
     export = "Identifier,Grade\ns1,100.00\ns2,55.00\ns3,-\ns4,7.50\ns5,\nParticipant 9,\n,3\n"
     (tmp_path / "export.csv").write_text(export)
@@ -188,7 +195,7 @@ def test_what_filling_leaves_and_overwrites(teacher: Teacher, tmp_path: Path) ->
     assert [line for line in teacher.said.splitlines() if line.startswith("  ") and "/" not in line] == [
         "  overwritten values: s2 (55.00)",
         "  no grade, so the old value stays: s4 (7.50)",
-        "  rows of nobody in the gradebook: 'Participant 9' (line 7)",
+        "  rows of unknown students: 'Participant 9' (line 7)",
     ]
     (tmp_path / "rubric.toml").write_text("[policy]\nunreadable = 0\n")
     words = ("grades", teacher.out, "--rubric", tmp_path / "rubric.toml", "--fill", tmp_path / "export.csv")
@@ -297,3 +304,53 @@ def test_an_earlier_submission_that_had_more(teacher: Teacher, tmp_path: Path) -
     (teacher.out / "run.json").write_text(as_json(run))
     assert teacher.run("grades", teacher.out, "--course", tmp_path / "course.toml") == 1
     assert [row["score_before"] for row in teacher.table("changes.csv")] == ["", "", "", ""]
+
+
+SHEETS = {
+    "English": ('id,lab,points,reason\r\ns1,1,-2.5,"Zoë, oral"\r\ns2,1,+5,\r\n', "cp1252"),
+    "German": ('ID;Lab;Points;Reason;Over\r\ns1;1;-2,5;"Zoë; oral";\r\ns2;1;5;;\r\n', "cp1252"),
+    "Dutch": ("Id;Lab;Points;Reason\r\ns1;1;-2,50;Zoë\r\ns2;1;5,0;\r\n;;;\r\n", "utf-8-sig"),
+    "French": ("id\tlab\tpoints\treason\r\ns1\t1\t-2,5\tZoë\r\ns2\t1\t5\t\r\n", "utf-16"),
+}
+
+
+@pytest.mark.parametrize("school", SHEETS)
+def test_an_adjustment_that_a_spreadsheet_has_saved(teacher: Teacher, school: str) -> None:
+    """Delimiter, encoding and decimal mark are those of Excel in English, German, Dutch and French."""
+    text, encoding = SHEETS[school]
+    out_of(teacher.out, s1=(0, *ALL), s2=(0, *HALF))
+    (teacher.tmp / "adjust.csv").write_bytes(text.encode(encoding))
+    assert teacher.run("grades", teacher.out, "--adjust", teacher.tmp / "adjust.csv") == 0
+    assert teacher.column("score") == {"s1": "97.5", "s2": "55"}
+    assert "−2.5 points: Zoë" in (teacher.out / "submissions" / "s1" / "feedback.html").read_text()
+
+
+def test_the_export_of_brightspace(teacher: Teacher, tmp_path: Path) -> None:
+    """The row is found by Username or OrgDefinedId, with or without #; the column's name has the maximum."""
+    out_of(teacher.out, s1=(0, *ALL), u2=(0, *HALF), roster={"s1": "u1", "u2": ""})
+    name = "Lab 2 Points Grade <Numeric MaxPoints:100>"
+    export = f"OrgDefinedId,Username,Last Name,{name},End-of-Line Indicator\n#1,#u1,A,,#\n#2,#u2,B,,#\n"
+    (tmp_path / "export.csv").write_text(export)
+    words = ("grades", teacher.out, "--fill", tmp_path / "export.csv", "--column")
+    assert teacher.run(*words, name) == 0
+    assert (tmp_path / "export-filled.csv").read_text() == export.replace("A,,", "A,100,").replace("B,,", "B,50,")
+    (tmp_path / "export.csv").write_text(export.replace(":100>", ":10>"))
+    assert teacher.run(*words, name.replace(":100>", ":10>")) == 64
+    assert "has a maximum of 10, and the lab has 100 points" in teacher.said
+
+
+def test_the_test_student_of_canvas_is_not_named() -> None:
+    """Canvas adds it for a teacher who has looked at the course as a student; a real row without a student is named."""
+    export = CANVAS + '"Student, Test",9,,,\nA,1,,,\n'
+    assert fill(export.encode(), "Lab 1 (123)", {"1": Decimal(5)}, Decimal(100), {}).unknown == []
+    assert fill(export.encode(), "Lab 1 (123)", {"9": Decimal(5)}, Decimal(100), {}).unknown == ["'1' (line 4)"]
+
+
+def test_points_by_hand_after_an_unfinished_run(teacher: Teacher) -> None:
+    """What an unfinished run has proven limits the points of later runs, and not those by hand."""
+    out_of(teacher.out, s1=(0, *ALL))
+    checks = [check("double", "fail"), check("words", "unreached"), check("large", "unreached")]
+    stored(teacher, "s1", "result-1.json", status="unfinished", checks=checks)
+    assert adjusted(teacher, "id,lab,points,reason\ns1,1,30,oral\n") == 0
+    (row,) = teacher.table()
+    assert (row["points"], row["score"], row["by_hand"]) == ("50", "80", "30")

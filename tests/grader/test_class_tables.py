@@ -148,7 +148,15 @@ def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp
 def test_free_days_do_not_widen_most_days(teacher: Teacher, tmp_path: Path) -> None:
     """Days after most_days count from the due date, extended or not; free days are not spent there, which is listed."""
     (tmp_path / "course.toml").write_text(COURSE.replace("most_days = 3", "most_days = 3\nfree_days = 2"))
-    one = out_of(tmp_path / "one", 1, s0001=(120, *ALL), s0002=(130, *ALL), s0003=(70, *ALL), s0005=(120, *ALL))
+    one = out_of(
+        tmp_path / "one",
+        1,
+        s0001=(120, *ALL),
+        s0002=(130, *ALL),
+        s0003=(70, *ALL),
+        s0005=(120, *ALL),
+        s0006=(120, "wrong"),
+    )
     two = out_of(tmp_path / "two", 2, s0001=(70, *ALL), s0003=(100, *ALL))
     assert teacher.run("grades", one, two, "--course", tmp_path / "course.toml") == 0
     found = []
@@ -156,7 +164,7 @@ def test_free_days_do_not_widen_most_days(teacher: Teacher, tmp_path: Path) -> N
         found.append((teacher.column("score"), {row["id"]: row["problem"] for row in teacher.table("problems.csv")}))
     text = "late days are more than most_days = 3, so free days do not help"
     assert found == [
-        ({"s0001": "0", "s0002": "0", "s0003": "90", "s0005": "90"}, {"s0001": f"5 {text}"}),
+        ({"s0001": "0", "s0002": "0", "s0003": "90", "s0005": "90", "s0006": "0"}, {"s0001": f"5 {text}"}),
         ({"s0001": "90", "s0003": "0"}, {}),
     ]
 
