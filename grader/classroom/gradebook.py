@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import DIFFER, PASS
+from ..lab.judge import DIFFER, NOT_RUN, PASS
 from .late import Course
 from .points import Rubric, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
@@ -234,6 +234,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
         said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})
+        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
+            said.append(f"{NOT_RUN}: {'; '.join(not_run)}")
         if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
             said.append(f"graded twice by the same grader: {' and '.join(points)}")
         if row.at_most is not None and row.status == GRADED:
