@@ -25,8 +25,8 @@ from ..terms import JUDGED, PHASES, SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
-from .one import ARCHIVES, AmbiguousError, Files
 from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
+from .upload import ARCHIVES, AmbiguousError, Files
 
 FAIL = "fail"
 """The outcome of a phase with a violation."""

@@ -18,9 +18,9 @@ import yaml
 
 from ..errors import SubmissionError, UsageError
 from ..submission.archive import unpack
-from .one import ARCHIVES, Files, as_handed
 from .results import hash_of
 from .roster import folded, wrong_id
+from .upload import ARCHIVES, Files, as_handed
 
 _MOST_BYTES, _MOST_FILES = 4_000_000_000, 400_000
 """The maximum size and number of files of an LMS's zip."""

@@ -22,8 +22,9 @@ from ..lab.judge import PASS, Result
 from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
 from . import gradescope
-from .one import as_handed, one, one_case, waited
+from .one import one, one_case, waited
 from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
+from .upload import as_handed
 
 _SCRATCH = "grader-class-"
 
