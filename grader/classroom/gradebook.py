@@ -242,6 +242,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
         for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
+        for odd in row.found.get("look", []):
+            found.append((row.id, row.lab, row.status, odd, "look at the file, and ask the student"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
         if row.status in (GRADED, UNREADABLE) and row.lab in course.due and time_of(out, row.id) is None:

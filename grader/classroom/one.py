@@ -12,13 +12,15 @@ from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
 from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
-from ..lab.source import put
+from ..lab.source import look, put
 from ..sandbox import LAB, Tier, make
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 from .upload import AmbiguousError, Files, choose
 
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
+_TEXT = " is text, not code, and defines "
+"""What `child.py` says of a text cell that looks like a part of the solution."""
 
 
 def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: Path) -> Found:
@@ -30,6 +32,10 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     try:
         module, read = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
         results, why, notes = _judged(module, folder, bundle, tier, scratch)
+        odd = [note for note in notes if _TEXT in note]
+        for path in folder.iterdir():
+            said = [*notes, why, *(result.got for result in results)]
+            odd += [f"{path.name} {what}" for what in look(path.read_text("utf-8"), said, bundle.stub)]
     except AmbiguousError as error:
         return {**found, "status": AMBIGUOUS, "why": str(error)}
     except SubmissionError as error:
@@ -37,10 +43,10 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     except (VoidError, OSError) as error:
         return {**found, "status": VOID, "why": f"{error}; run the same command again"}
     except Exception as error:  # a mistake in a check must not end the grading of the others
-        said = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
-        return {**found, "status": VOID, "why": said}
+        failed = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
+        return {**found, "status": VOID, "why": failed}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
-    return {**found, "status": GRADED, "why": why, "notes": [*read, *notes], "checks": checks}
+    return {**found, "status": GRADED, "why": why, "notes": [*read, *notes], "look": odd, "checks": checks}
 
 
 def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str) -> Result:

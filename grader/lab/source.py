@@ -5,9 +5,14 @@ A module may have any encoding of `CODECS` that its coding cookie names (PEP 263
 
 from __future__ import annotations
 
+import ast
 import codecs
+import io
 import json
 import re
+import sys
+import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import SubmissionError
@@ -25,6 +30,11 @@ _COOKIE = re.compile(
     r"\A(\ufeff?(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n?|\n))??[ \t\f]*#[^\r\n]*?coding[:=][ \t]*)([-\w.]+)", re.ASCII
 )
 """What comes before the name of an encoding, in the first or the second line, and this name."""
+_LATER = r"\b(?:batched|override|sumprod)\b"
+"""Names in the standard library of Python 3.12 (itertools, typing, math)."""
+_LATER_SYNTAX = re.compile(r"\b(?:def|class)\s+\w+\s*\[|^[ \t]*type\s+\w+(?:\[[^\]\n]*\])?\s*=", re.M)
+_DEFINED = re.compile(r"^(?:async def|def|class) (\w+)", re.M)
+RUNS_LATER = "runs from Python 3.12 on"
 
 
 def put(content: bytes, name: str, folder: Path, wanted: str) -> list[str]:
@@ -88,3 +98,58 @@ def notebook(content: bytes, name: str) -> bytes:
     if version != 4 or type(cells) is not list:
         raise SubmissionError(f"{name} has format {version}; open it in JupyterLab and save it in format 4")
     return content
+
+
+def runs_later(text: str) -> bool:
+    """Return whether a module needs a later Python than 3.11, as far as this Python can tell from its syntax.
+
+    3.11 itself cannot tell: it refuses such a module.
+    """
+    if sys.version_info < (3, 12):
+        return False
+    try:
+        ast.parse(text)
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        return False  # it runs nowhere
+    try:
+        ast.parse(text, feature_version=(3, 11))
+    except SyntaxError:
+        return True
+    quotes: list[str] = []
+    for token in tokens:
+        kind, outer = tokenize.tok_name[token.type], quotes
+        if kind == "FSTRING_END":
+            quotes.pop()
+            continue
+        if kind == "FSTRING_MIDDLE":
+            outer = quotes[:-1]
+        # Until 3.11, an expression in an f-string has no backslash, comment or quote of a string around it.
+        if outer and (kind == "COMMENT" or any(part in token.string for part in ("\\", *outer))):
+            return True
+        if kind == "FSTRING_START":
+            quotes.append(token.string.lstrip("fFrR"))
+    return re.search(rf"\b(?:itertools|typing|math)\b.*{_LATER}", text) is not None
+
+
+def look(text: str, said: Sequence[str], stub: str) -> list[str]:
+    """Return why a teacher should look at a solution or notebook that probably has no points, or [].
+
+    ``said``: what the process has said when it has read and imported it; ``stub``: what students start from, or "".
+    """
+    found = []
+    names = _DEFINED.findall(stub)
+    if not text.strip("\ufeff \t\r\n\f"):
+        found.append("is empty")
+    elif text.startswith("{\\rtf"):
+        found.append("is RTF: a word processor has saved it")
+    elif stub and text.split() == stub.split():
+        found.append("is the stub")
+    elif names and not any(re.search(rf"(?:def|class)\s+{name}\b|\b{name}\s*=", text) for name in names):
+        found.append(f"defines none of {', '.join(names)}")
+    errors = " ".join(said)
+    syntax = "SyntaxError" in errors and ("SyntaxError: f-string" in errors or _LATER_SYNTAX.search(text))
+    lacks = re.search(rf"(?:cannot import name|has no attribute) '{_LATER}'", errors)
+    if sys.version_info < (3, 12) and (syntax or lacks):
+        found.append(f"perhaps {RUNS_LATER}")
+    return found

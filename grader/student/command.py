@@ -17,7 +17,7 @@ from ..errors import SubmissionError, UsageError, VoidError
 from ..lab.checks import Check
 from ..lab.hints import hint
 from ..lab.judge import IMPORT, NOT_RUN, PASS, Result, judging, replay, split
-from ..lab.source import put
+from ..lab.source import RUNS_LATER, put, runs_later
 from ..statuses import FAILED, OK, Parser, status_of
 from ..worker import NoValueError, Student
 from .folder import Lab, read
@@ -113,6 +113,8 @@ def _handed_in(folder: Path, wanted: str, how: _How) -> Iterator[Path]:
         place.mkdir()
         name, path, note = (wanted, folder / wanted, "") if how.file is None else _taken(how.file, wanted, Path(made))
         how.notes.extend([note] * bool(note) + put(content := path.read_bytes(), name, place, wanted))
+        if (place / wanted).is_file() and runs_later((place / wanted).read_text("utf-8")):
+            how.notes.append(f"{wanted} {RUNS_LATER}; a class can be graded with Python 3.11")
         as_it_is = how.file is None and (place / wanted).read_bytes() == content
         yield folder if as_it_is else place
 

@@ -7,6 +7,7 @@ import codecs
 import io
 import json
 import re
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from classes import CHECKS, RIGHT, WRONG, Teacher
 
-from grader.lab.source import CODECS, read
+from grader.lab.source import CODECS, look, read, runs_later
 from grader.student.command import main
 
 UMLAUT = f'"""Größe, naïve, 5 €."""\n{RIGHT}'
@@ -172,3 +173,92 @@ def test_where_a_cookie_counts(content: bytes, text: str) -> None:
     """In the first line, or in the second one after a comment or an empty line, as in PEP 263; it becomes utf-8."""
     assert read(content, "solution.py") == (text.encode(), [])
     assert ast.dump(ast.parse(content)) == ast.dump(ast.parse(text.encode()))
+
+
+STUB = "def double(x):\n    raise NotImplementedError('task 1')\n\nclass Max:\n    pass\n"
+LATER = {
+    "type X = int": "SyntaxError: invalid syntax",
+    "def f[T](x: T) -> T: return x": "SyntaxError: expected '('",
+    "class Max[T]:\n    pass": "SyntaxError: invalid syntax",
+    'd = {}\nx = f"{d.get("k")}"': "SyntaxError: f-string: unmatched '('",
+    "x = f'{chr(10) + \"\\n\"}'": "SyntaxError: f-string expression part cannot include a backslash",
+    'x = f"{f\'a"b\'}"': "SyntaxError: f-string: expecting '}'",
+    "x = f'{f\"\\n\"}'": "SyntaxError: f-string expression part cannot include a backslash",
+    "from itertools import batched": "ImportError: cannot import name 'batched' from 'itertools'",
+    "import math\nx = math.sumprod([1], [2])": "AttributeError: module 'math' has no attribute 'sumprod'",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "found"),
+    [
+        ("\ufeff \r\n", "", ["is empty"]),
+        ("{\\rtf1 def double(x)}", "SyntaxError: invalid syntax", ["is RTF: a word processor has saved it"]),
+        (STUB.replace("\n", "\r\n"), "", ["is the stub"]),
+        (STUB.replace("raise", "return"), "", []),
+        ("print(1)", "", ["defines none of double, Max"]),
+        ("def doubles(x): pass\nclass Maximum: pass", "", ["defines none of double, Max"]),
+        ("double = lambda x: 2 * x", "", []),
+        (notebook("import math", "x = 1\nclass Max:\n    pass").decode(), "", []),
+        (notebook("import math").decode(), "", ["defines none of double, Max"]),
+        ("class Max: pass", "SyntaxError: invalid syntax", []),
+    ],
+)
+def test_what_a_teacher_should_look_at(text: str, said: str, found: list[str]) -> None:
+    """An empty file, RTF, the stub, and a file without any definition of the lab are named."""
+    assert look(text, [said], STUB) == found
+    assert look(text, [said], "") == [one for one in found if "stub" not in one and "none" not in one]
+
+
+@pytest.mark.parametrize("text", LATER)
+def test_what_needs_a_later_python(text: str) -> None:
+    """3.11 tells by its error, and a later Python by the syntax, that code runs from 3.12 on."""
+    if sys.version_info < (3, 12):
+        assert look(text, [LATER[text]], "") == ["perhaps runs from Python 3.12 on"]
+        with pytest.raises((SyntaxError, ImportError, AttributeError), match=re.escape(LATER[text].split(": ", 1)[1])):
+            exec(text, {})
+    else:
+        assert look(text, [LATER[text]], "") == []
+    assert runs_later(text) == (sys.version_info >= (3, 12))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = f'{1:>{3}}' 'a'",
+        "f'\\n{1}\\n'",
+        "f\"{f'a'}\"",
+        'f"""{"a"}"""',
+        "f'{{}}' # c",
+        "def f(",
+        "class override: pass",
+    ],
+)
+def test_what_runs_with_python_3_11(text: str) -> None:
+    """F-strings that 3.11 runs, and what no Python runs, are not named."""
+    assert not runs_later(text)
+
+
+def test_problems_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """problems.csv names a solution in a text cell, the stub, an empty file and one that needs a later Python."""
+    teacher, subs = Teacher(tmp_path, capsys), tmp_path / "subs"
+    (teacher.lab / "stub.py").write_text(STUB)
+    cells = [{"cell_type": "markdown", "source": RIGHT}, {"cell_type": "code", "source": "class Max: pass"}]
+    handed = {
+        "s01": ("lab.ipynb", json.dumps({"nbformat": 4, "cells": cells}).encode()),
+        "s02": ("solution.py", STUB.encode()),
+        "s03": ("solution.py", b""),
+        "s04": ("solution.py", b"type Row = list\n" + RIGHT.encode()),
+        "s05": ("solution.py", RIGHT.encode()),
+    }
+    for id, (name, content) in handed.items():
+        (subs / id).mkdir(parents=True)
+        (subs / id / name).write_bytes(content)
+    assert teacher.grade(subs) == 0
+    later = {"s04": "solution.py perhaps runs from Python 3.12 on"} if sys.version_info < (3, 12) else {}
+    assert teacher.column("problem", "problems.csv") == {
+        "s01": "cell 1 is text, not code, and defines double: make it a code cell",
+        "s02": "solution.py is the stub",
+        "s03": "solution.py is empty",
+        **later,
+    }
