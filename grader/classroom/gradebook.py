@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import DIFFER, PASS
+from ..lab.judge import DIFFER, NOT_RUN, PASS
 from .late import Course
 from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
@@ -327,6 +327,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
         said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})
+        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
+            said.append(f"{NOT_RUN}: {'; '.join(not_run)}")
         if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
             said.append(f"graded twice by the same grader: {' and '.join(points)}")
         if row.at_most is not None and row.status == GRADED:
@@ -337,6 +339,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             found.append((row.id, row.lab, row.status, lost, "ask the student for one file"))
         if doubt := out.run.get("doubts", {}).get(row.id):
             found.append((row.id, row.lab, row.status, doubt, "correct the roster: give the column the format Text"))
+        for odd in row.found.get("look", []):
+            found.append((row.id, row.lab, row.status, odd, "look at the file, and ask the student"))
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
         found += [(row.id, row.lab, row.status, text, mend) for text, mend in _by_time(row, out, course)]

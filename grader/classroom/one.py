@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +12,15 @@ from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
 from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
+from ..lab.source import look, put
 from ..sandbox import LAB, Tier, make
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 from .upload import AmbiguousError, Chosen, Files, choose
 
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
+_TEXT = " is text, not code, and defines "
+"""What `child.py` says of a text cell that looks like a part of the solution."""
 
 
 def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: Path) -> Found:
@@ -28,8 +30,12 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     folder.mkdir()
     folder.chmod(0o755)
     try:
-        module, chosen = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
+        module, chosen, read = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
         results, why, notes = _judged(module, folder, bundle, tier, scratch)
+        odd = [note for note in notes if _TEXT in note]
+        for path in folder.iterdir():
+            said = [*notes, why, *(result.got for result in results)]
+            odd += [f"{path.name} {what}" for what in look(path.read_text("utf-8"), said, bundle.stub)]
     except AmbiguousError as error:
         return {**found, "status": AMBIGUOUS, "why": str(error)}
     except SubmissionError as error:
@@ -37,11 +43,10 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
     except (VoidError, OSError) as error:
         return {**found, "status": VOID, "why": f"{error}; run the same command again"}
     except Exception as error:  # a mistake in a check must not end the grading of the others
-        said = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
-        return {**found, "status": VOID, "why": said}
+        failed = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
+        return {**found, "status": VOID, "why": failed}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
-    notes = [chosen.note] * bool(chosen.note) + notes
-    about = {"why": why, "notes": notes, "left_out": list(chosen.left_out), "checks": checks}
+    about = {"why": why, "notes": [*read, *notes], "left_out": list(chosen.left_out), "look": odd, "checks": checks}
     return {**found, "status": GRADED, **about}
 
 
@@ -60,7 +65,7 @@ def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str)
     folder = scratch / "submission"
     folder.mkdir()
     folder.chmod(0o755)
-    module, _ = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
+    module, _, _ = _handed_in(files, bundle.lab["hand_in"][0], folder, scratch)
     with _worker(module, folder, bundle, tier, scratch) as worker:
         start(worker)
         found = replay(order[at], number, worker)
@@ -115,35 +120,11 @@ def _scrubbed(result: Result, scratch: Path) -> Result:
     return replace(result, got=got, other=other)
 
 
-def _handed_in(files: Files, wanted: str, folder: Path, scratch: Path) -> tuple[str, Chosen]:
-    """Copy the solution into the folder. Return the name of the module, and what was chosen. Raises SubmissionError."""
-    chosen, module = choose(files, wanted, scratch / "unpacked"), wanted.removesuffix(".py")
-    if chosen.name.lower().endswith(".ipynb"):
-        (folder / f"{module}.ipynb").write_bytes(_notebook(chosen.name, chosen.path))
-    else:
-        (folder / wanted).write_bytes(_content(wanted, chosen.path))
-    return module, chosen
+def _handed_in(files: Files, wanted: str, folder: Path, scratch: Path) -> tuple[str, Chosen, list[str]]:
+    """Copy the solution into the folder. Return the name of the module, what was chosen, and notes.
 
-
-def _notebook(name: str, path: Path) -> bytes:
-    """Return a notebook of format 4. Raises SubmissionError if it is none."""
-    content = path.read_bytes()
-    try:
-        found = json.loads(content.decode("utf-8-sig"))
-        cells, version = found.get("cells"), found.get("nbformat")
-    except (ValueError, RecursionError, AttributeError) as error:
-        raise SubmissionError(f"{name} is not a notebook: {error}; save it again and hand in that") from None
-    if version != 4 or type(cells) is not list:
-        raise SubmissionError(f"{name} has format {version}; open it in JupyterLab and save it in format 4")
-    return content
-
-
-def _content(wanted: str, path: Path) -> bytes:
-    content = path.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        said = f"{wanted} is not UTF-8: byte {error.start + 1}, in line {line}"
-        raise SubmissionError(f"{said}; save it as UTF-8") from None
-    return content
+    Raises SubmissionError.
+    """
+    chosen = choose(files, wanted, scratch / "unpacked")
+    read = put(chosen.path.read_bytes(), chosen.name, folder, wanted)
+    return wanted.removesuffix(".py"), chosen, [chosen.note] * bool(chosen.note) + read

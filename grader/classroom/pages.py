@@ -95,7 +95,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     hidden = [check for check in row.found["checks"] if check["hidden"]]
     if row.found["notes"]:
         notes = "".join(f"<li>{safe(note)}</li>" for note in row.found["notes"])
-        body.append(f"<section><h2>What was read</h2><ul>{notes}</ul></section>")
+        body.append(f"<section><h2>How the file was read</h2><ul>{notes}</ul></section>")
     if row.status not in (GRADED, UNFINISHED):
         return page(title, body)
     points = rubric.of(out.points)

@@ -20,7 +20,7 @@ import nbformat
 from ..errors import UsageError
 from ..folders import temporary
 from ..student.files import FILES
-from .bundle import digest
+from .bundle import STUB, digest
 from .fields import HAND_IN, TOTAL
 from .gradescope import NAME, packed
 from .hints import covered
@@ -96,7 +96,7 @@ def bundled(master: Master, proof: Proof) -> dict[str, str]:
     }
     files = {"checks.py": master.checks_text, "lab.json": _json(lab)}
     points = "".join(f'"{one.id}" = {master.lab["points"][one.id]}\n' for one in master.checks)
-    return {**files, "hash": f"{digest(files)}\n", "points.toml": f"[points]\n{points}"}
+    return {**files, "hash": f"{digest(files)}\n", "points.toml": f"[points]\n{points}", STUB: master.stub}
 
 
 def _about(master: Master, more: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     lab.json       number, title, hand_in, memory_mib, tasks, checks, known
     hash           a hash of these two files
     points.toml    the points of each check; not in the hash, so that new points run nothing again
+    stub.py        what students start from; not in the hash
 
 ``known`` in lab.json maps the id of a check to the fingerprints of wrong solutions, and these to what is wrong.
 """
@@ -20,6 +21,7 @@ from typing import Any
 from ..errors import UsageError
 
 HASHED = ("checks.py", "lab.json")
+STUB = "stub.py"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Bundle:
     known: dict[str, dict[str, str]]
     points: dict[str, float]
     lab: dict[str, Any]
+    stub: str = ""
+    """stub.py, or "" if an earlier version has built the bundle."""
 
 
 def digest(files: dict[str, str]) -> str:
@@ -55,6 +59,7 @@ def read_bundle(folder: Path) -> Bundle:
         files = {name: (folder / name).read_text(encoding="utf-8") for name in HASHED}
         said = (folder / "hash").read_text(encoding="utf-8").strip()
         points = tomllib.loads((folder / "points.toml").read_text(encoding="utf-8"))["points"]
+        stub = (folder / STUB).read_text(encoding="utf-8") if (folder / STUB).is_file() else ""
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{folder}: cannot be read ({error}); build it again: python -m grader lab build") from None
     if said != digest(files):
@@ -65,4 +70,4 @@ def read_bundle(folder: Path) -> Bundle:
     if lost := [one["id"] for one in lab["checks"] if one["id"] not in points]:
         raise UsageError(f'{folder}/points.toml has no points for {lost[0]!r}\n  example: "{lost[0]}" = 4')
     common = {name: lab[name] for name in ("number", "title", "memory_mib", "known")}
-    return Bundle(checks=folder / "checks.py", hash=said, points=points, lab=lab, **common)
+    return Bundle(checks=folder / "checks.py", hash=said, points=points, lab=lab, stub=stub, **common)

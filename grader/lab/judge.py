@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ..errors import GraderError, UsageError, text_of
 from ..worker import Answer, NoValueError, Runner, Student, same
+from ..worker.allowance import IDLE
 from .checks import Case, Check, UnlikeError, jsonable, python
 
 PASS, WRONG, ERROR, CRASH, TIMEOUT, BAD, VOID = "pass", "wrong", "error", "crash", "timeout", "bad", "void"
@@ -31,9 +33,11 @@ ALONE = "passes alone: do your objects share state?"
 IMPORT = 5.0
 """CPU seconds that importing a module may take."""
 _TIMEOUTS = 2
-"""After this many timeouts, the remaining checks of a submission are not run."""
+"""After this many timeouts, the remaining checks of a task are not run, and those of other tasks have less time."""
 _STOPPED = 2
 """A check is stopped at this many times its CPU limit. Between the limit and this, it ends, and is a timeout, too."""
+_SHORT = 2.0
+"""With less time, a check is stopped at its CPU limit, and after this many seconds without using the CPU."""
 _LONGEST = 2000
 """The maximum length of a text in a message."""
 
@@ -62,7 +66,7 @@ class Result:
     alone: bool = False
     """Whether the failing case passes in a process that is asked nothing else, and fails again after the same cases."""
     waited: bool = False
-    """Whether a timeout could be due to a busy machine."""
+    """Whether a timeout could be due to a busy machine, so that the submission is judged again, alone."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
@@ -99,6 +103,8 @@ class Judged:
     """The CPU seconds that the check has taken."""
     seen: Seen | None = None
     """What came in the failing case."""
+    last: Answer | None = None
+    """The reason why the last case has no value, if it has none."""
 
 
 Beside = Callable[[], AbstractContextManager[Runner]]
@@ -182,14 +188,16 @@ def _same(one: Seen | None, other: Seen | None) -> bool:
 
 def judging(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping[str, str]]) -> Iterator[Judged]:
     """Yield the results one by one. The caller may stop after any of them."""
-    student, timeouts = Student(runner), 0
+    student, late, spent = Student(runner), Counter[int](), False
     for check in checks:
         passed = _passed(check)
-        if timeouts >= _TIMEOUTS:
-            yield Judged(replace(passed, outcome=NOT_RUN, got="not run, because two checks before it have timed out"))
+        if spent or late[check.task] >= _TIMEOUTS:
+            why = "the time for all checks is used up" if spent else f"two checks of task {check.task} have timed out"
+            yield Judged(replace(passed, outcome=NOT_RUN, got=why))
             continue
-        judged = _judge(check, passed, student, runner, known.get(check.id, {}))
-        timeouts += judged.result.outcome == TIMEOUT
+        judged = _judge(check, passed, student, runner, known.get(check.id, {}), late.total() >= _TIMEOUTS)
+        spent = judged.last is not None and judged.last.spent
+        late[check.task] += TIMEOUT in (judged.result.outcome, judged.last and judged.last.kind)
         yield judged
 
 
@@ -197,11 +205,13 @@ def _passed(check: Check) -> Result:
     return Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
 
 
-def _judge(check: Check, passed: Result, student: Student, runner: Runner, known: Mapping[str, str]) -> Judged:
-    before = runner.cpu()
-    runner.limit(_STOPPED * check.cpu)
+def _judge(
+    check: Check, passed: Result, student: Student, runner: Runner, known: Mapping[str, str], short: bool
+) -> Judged:
+    before, most = runner.cpu(), check.cpu if short else _STOPPED * check.cpu
+    runner.limit(most, _SHORT if short else IDLE)
     result, answers, flags, mark, number = passed, [], [], "", 0
-    failing = None
+    failing = last = None
     for number, case in enumerate(check.cases(student), 1):
         seen = _ask(case, student)
         if number == 1 and seen.outcome in (PASS, WRONG, ERROR) and not _same(_ask(case, student), seen):
@@ -209,24 +219,30 @@ def _judge(check: Check, passed: Result, student: Student, runner: Runner, known
         answers.append(seen.answer)
         if failing is None and seen.outcome != PASS:
             result, failing = _failed(passed, number, case, seen), seen
+        last = seen.none
         if seen.outcome not in (PASS, WRONG, ERROR):
             break
     else:
         mark = fingerprint(answers)
     cpu = runner.cpu() - before
+    waited = last is not None and last.waited
     if cpu > check.cpu and result.outcome in (PASS, TIMEOUT):
-        got = f"more than {check.cpu:g} s of CPU time"
-        result, mark = replace(result, outcome=TIMEOUT, got=got, waited=False), ""
-    if check.cpu / 2 < cpu <= _STOPPED * check.cpu:
+        waited |= (
+            last is None or last.kind != TIMEOUT
+        )  # it has ended, and beside other programs, it takes more CPU time
+        result, mark = replace(result, outcome=TIMEOUT, got=f"more than {check.cpu:g} s of CPU time"), ""
+    if check.cpu / 2 < cpu <= most:
         flags.append("the check has taken between half and twice its CPU time")
+    if last is not None and last.waited:
+        flags.append(f"stopped, perhaps because of a busy machine: {last.why}")
     says = "" if result is passed else known.get(mark, "")
-    return Judged(replace(result, says=says, flags=tuple(flags)), mark, number, cpu, failing)
+    result = replace(result, says=says, flags=tuple(flags), waited=waited)
+    return Judged(result, mark, number, cpu, failing, last)
 
 
 def _failed(passed: Result, number: int, case: Case, seen: Seen) -> Result:
-    right, waited = cut(case.shape.show(jsonable(case.right))), seen.none is not None and seen.none.waited
-    failed = replace(passed, outcome=seen.outcome, case=number, waited=waited)
-    return replace(failed, trace=case.trace, right=right, got=cut(seen.text))
+    failed = replace(passed, outcome=seen.outcome, case=number, trace=case.trace, got=cut(seen.text))
+    return replace(failed, right=cut(case.shape.show(jsonable(case.right))))
 
 
 def split(case: str) -> tuple[str, int]:

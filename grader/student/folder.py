@@ -44,8 +44,11 @@ class Lab:
         return f"visible: {passed} of {visible} pass{rest}. {decide} {self.hidden_points:g} of {self.points:g} points."
 
 
-def read(folder: Path) -> Lab:
-    """Read a folder. Raises UsageError if it contains no lab, or only a part of one."""
+def read(folder: Path, solved: bool = True) -> Lab:
+    """Read a folder. Raises UsageError if it contains no lab, or only a part of one.
+
+    ``solved``: whether the solution must be there.
+    """
     place = folder / _ABOUT
     try:
         said = json.loads(place.read_text(encoding="utf-8"))
@@ -54,7 +57,7 @@ def read(folder: Path) -> Lab:
         raise UsageError(f"{folder} contains no lab ({_ABOUT} is missing); {example}") from None
     except ValueError as error:
         raise UsageError(f"{place} is damaged: {error}; take this file from the lab's archive again") from error
-    missing = [name for name in (*said["hand_in"], "checks.py") if not (folder / name).is_file()]
+    missing = [name for name in (*said["hand_in"][: int(solved)], "checks.py") if not (folder / name).is_file()]
     if missing:
         near = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "none"
         raise UsageError(f"{folder} has no {missing[0]} (its .py files: {near}); rename or restore the file")

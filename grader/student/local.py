@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import VoidError
-from ..worker.allowance import IDLE, Allowance
+from ..worker.allowance import IDLE, Allowance, queued
 from ..worker.answers import BAD, CRASH, TIMEOUT, Answer
 from ..worker.protocol import MOST, Asks, ask
 from .cpu import seconds
@@ -43,7 +43,7 @@ class Local:
         self._left = b""
         self._output = tempfile.TemporaryFile()
         self._ended = self._last = 0.0
-        self._allowance = Allowance(self.cpu)
+        self._allowance = Allowance(self.cpu, lambda: queued([self._process.pid] if self._process is not None else []))
 
     def __enter__(self) -> Local:
         return self

@@ -28,7 +28,9 @@ class Answer:
     types: tuple[str, ...] = ()
     """The names of an exception's class and of its bases, such as ("KeyError", "LookupError", "Exception", ...)."""
     waited: bool = False
-    """Whether a timeout could be due to a busy machine: the process did not use up its CPU seconds."""
+    """Whether a timeout could be due to a busy machine."""
+    spent: bool = False
+    """Whether the time for all checks together is used up."""
 
     def same(self, expected: Any) -> bool:
         """Return whether the answer is a value that is equal to ``expected`` and has the same type."""

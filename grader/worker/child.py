@@ -33,6 +33,7 @@ import __future__
 
 import ast
 import importlib
+import io
 import json
 import os
 import re
@@ -273,14 +274,20 @@ def read_notebook() -> None:
         notebook = json.load(file)
     if type(notebook) is not dict or notebook.get("nbformat") != 4 or type(notebook.get("cells")) is not list:
         raise ValueError("not a notebook of format 4; open it in JupyterLab, save it, and hand it in again")
+    texts = []
     for number, cell in enumerate(notebook["cells"], 1):
-        if cell["cell_type"] == "code":
-            source = cell["source"]
-            read_cell(number, source if type(source) is str else "".join(source))
+        code = cell["cell_type"] == "code"
+        source = cell["source"] if code else cell.get("source", "")
+        text = source if type(source) is str else "".join(source)
+        read_cell(number, text) if code else texts.append((number, text))
     cells: dict[str, list[int]] = {}
     for number, _, node in KEPT:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             cells.setdefault(node.name, []).append(number)
+    for number, text in texts:
+        if names := defines(text) - cells.keys():
+            said = f"defines {', '.join(sorted(names))}: make it a code cell"
+            NOTES.append((number, f"cell {number} is text, not code, and {said}"))
     for name, numbers in cells.items():
         if len(numbers) > 1:
             NOTES.append((numbers[-1], f"{name} is defined {len(numbers)} times; cell {numbers[-1]} counts"))
@@ -288,16 +295,19 @@ def read_notebook() -> None:
 
 def read_cell(number: int, text: str) -> None:
     """Add the statements of a cell to KEPT or to NOTES."""
-    lines = text.splitlines()
-    if text.lstrip().startswith("%%"):
-        return note(number, text.lstrip().splitlines()[0])
-    try:
-        tree = ast.parse(text)
-    except Exception:  # perhaps because of lines that are not Python, such as %time and !ls
-        others = [line for line in lines if re.match(r"\s*[%!?]|[^#]*\?\s*$", line)]
-        for line in others:
+    lines = re.split("\r\n?|\n", text)  # as Python counts them
+    for at, line in enumerate(lines):
+        if magic := re.match(r"\s*%%(\w*)", line):
             note(number, line)
-        lines = ["" if line in others else line for line in lines]
+            lines[at] = ""
+            if magic[1] not in ("time", "timeit", "capture"):  # these run their cell
+                return None
+        elif line.strip():
+            break
+    try:
+        tree = ast.parse("\n".join(lines))
+    except Exception:  # perhaps because of lines that are not Python, such as %time and !ls
+        leave_out_magics(number, lines)
         try:
             tree = ast.parse("\n".join(lines))
         except Exception as error:
@@ -307,6 +317,37 @@ def read_cell(number: int, text: str) -> None:
             KEPT.append((number, lines[node.lineno - 1], node))
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             note(number, lines[node.lineno - 1])
+
+
+def leave_out_magics(number: int, lines: list[str]) -> None:
+    """Replace the lines that are not Python by an expression, and note them."""
+    goes_on = False
+    for at, line in enumerate(lines):
+        magic = re.match(r"\s*[%!?]|[^#]*\?\s*$|[\w\s.,]+=\s*[%!]", line) and begins("\n".join(lines[:at]))
+        if goes_on or magic:
+            note(number, line)
+            lines[at] = "" if goes_on else line[: len(line) - len(line.lstrip())] + "..."
+            goes_on = line.endswith("\\")
+
+
+def begins(before: str) -> bool:
+    """Return whether a statement begins after this text: no bracket and no string is open."""
+    import tokenize  # notebooks without magics need not wait for this import
+
+    try:
+        list(tokenize.generate_tokens(io.StringIO(f"{before}\n").readline))
+    except (tokenize.TokenError, SyntaxError) as error:
+        return re.search("EOF|triple-quoted", str(error)) is None  # the words of Python 3.11, and of later ones
+    return True
+
+
+def defines(text: str) -> set[str]:
+    """Return the functions and classes that a text defines, if it is Python."""
+    try:
+        body = ast.parse(text).body
+    except Exception:  # it is no Python
+        return set()
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
 
 
 def note(number: int, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from .allowance import IDLE
 from .answers import VALUE, Answer
 from .protocol import Asks, encode
 
@@ -21,8 +22,8 @@ class Runner(Protocol):
     def restart(self) -> None:
         """End the process. The next question starts a new one."""
 
-    def limit(self, seconds: float) -> None:
-        """From now on, allow this many CPU seconds."""
+    def limit(self, seconds: float, idle: float = IDLE) -> None:
+        """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
 
     def cpu(self) -> float:
         """Return the CPU seconds used so far."""

@@ -29,12 +29,12 @@ class RefusedError(Exception):
 class LateError(Exception):
     """No answer has arrived in time. The message says which limit was reached.
 
-    ``waited``: whether that is a limit other than the CPU seconds.
+    ``waited``: whether a busy machine may be the reason; ``spent``: whether the time for all checks is used up.
     """
 
-    def __init__(self, message: str, waited: bool = False) -> None:
+    def __init__(self, message: str, waited: bool = False, spent: bool = False) -> None:
         super().__init__(message)
-        self.waited = waited
+        self.waited, self.spent = waited, spent
 
 
 class OverError(Exception):
@@ -95,7 +95,7 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
             channel.write(told)
         return Answer(BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
     except LateError as error:
-        return Answer(TIMEOUT, why=str(error), waited=error.waited)
+        return Answer(TIMEOUT, why=str(error), waited=error.waited, spent=error.spent)
     except OverError as error:
         return Answer(CRASH, why=str(error))
     except (EOFError, OSError):

@@ -82,7 +82,7 @@ BAD = {
     "s03-nested": ("graded", "", ""),
     "s04-two": ("ambiguous", "there are 2 different files solution.py: a/solution.py, b/solution.py", "hand in one"),
     "s05-corrupt": ("unreadable", "cannot be unpacked", "use a .zip"),
-    "s06-latin": ("unreadable", "solution.py is not UTF-8: byte 12, in line 2", "save it as UTF-8"),
+    "s06-latin": ("graded", "", ""),
     "s07-bom": ("graded", "", ""),
     "s08-syntax": ("graded", "SyntaxError: invalid syntax", ""),
     "s09-bomb": ("unreadable", "more than 20,000,000 bytes or 500 files", "leave out data files"),
@@ -160,6 +160,8 @@ def test_what_a_submission_can_be(teacher: Teacher, tmp_path: Path) -> None:
     scores = teacher.column("score")
     assert scores["s03-nested"] == scores["s07-bom"] == "100"
     assert scores["s08-syntax"] == "0"
+    (note,) = teacher.result("s06-latin")["notes"]
+    assert note.startswith("solution.py is not UTF-8 (byte 12, in line 2), and was read as Windows-1252")
     assert "line 2" in teacher.result("s08-syntax")["why"]
     assert scores["s01-missing"] == ""
 

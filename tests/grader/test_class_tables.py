@@ -487,11 +487,12 @@ def test_answers_that_differ_are_listed(teacher: Teacher) -> None:
     """problems.csv has both answers, the page, too; a result of an earlier version lacks the new fields."""
     differs = check("double", "answers differ", got="=4", other="5", case=2, trace="t", alone=False)
     alone = check("words", "wrong", got="0", other="", case=1, trace="t", alone=True)
-    late = check("large", "not run", got="not run, because two checks before it have timed out")
+    late = check("large", "not run", got="two checks of task 1 have timed out")
     out_of(teacher.out, s0001=(0, differs, alone, late))
     assert teacher.run("grades", teacher.out) == 0
     assert teacher.column("score") == {"s0001": "0"}
-    (row,) = teacher.table("problems.csv")
+    row, late = teacher.table("problems.csv")
+    assert late["problem"] == "not run: two checks of task 1 have timed out"
     assert row["problem"] == "double:2: answers differ: =4, then 5"
     page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
     assert "<dt>your answer</dt><dd><code>=4</code></dd><dt>asked again</dt><dd><code>5</code></dd>" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,14 +16,18 @@ from grader.worker import Answer, Student
 
 
 class Clock:
-    """A runner whose CPU time is computed: each question takes as much as the runner is told."""
+    """A runner whose time is computed: each question takes as much CPU time, and as much idle time, as it is told.
 
-    def __init__(self, seconds: float, value: int) -> None:
-        self.seconds, self.value, self.used, self.most = seconds, value, 0.0, 0.0
+    After ``total`` seconds, the time for all checks is used up.
+    """
 
-    def limit(self, seconds: float) -> None:
+    def __init__(self, seconds: float, value: int, idle: float = 0.0, total: float = 1000.0) -> None:
+        self.seconds, self.value, self.idle, self.total = seconds, value, idle, total
+        self.used, self.slept, self.most, self.patience = 0.0, 0.0, 0.0, 0.0
+
+    def limit(self, seconds: float, idle: float = 5.0) -> None:
         """From now on, allow this many seconds."""
-        self.most = self.used + seconds
+        self.most, self.patience = self.used + seconds, idle
 
     def cpu(self) -> float:
         """Return the seconds used so far."""
@@ -33,7 +38,12 @@ class Clock:
 
     def run(self, steps: Sequence[Sequence[Any]], asks: Any = None) -> Answer:
         """Use the time, and return the value."""
-        self.used += self.seconds
+        if self.idle > self.patience:
+            self.slept += self.patience
+            return Answer("timeout", why="no answer")
+        self.used = min(self.used + self.seconds, self.most + 0.1)
+        if self.used > self.total:
+            return Answer("timeout", why="more than 60 s", waited=True, spent=True)
         return Answer("value", [self.value]) if self.used <= self.most else Answer("timeout", why="more than 4 s")
 
 
@@ -67,18 +77,48 @@ def test_time(seconds: float, value: int, outcome: str, flagged: bool) -> None:
     (judged,) = judging([three], clock, {})
     stopped = 4 * seconds > 4
     assert (judged.result.outcome, bool(judged.result.flags)) == (outcome, flagged)
-    assert clock.most == 4 and judged.cpu <= 4 + seconds
+    assert clock.most == 4 and judged.cpu <= 4 + seconds and clock.patience == 5
+    assert judged.result.waited == (outcome == "timeout" and not stopped)  # alone, it could be faster
     assert bool(judged.fingerprint) == (outcome != "timeout" and not stopped)
     assert outcome != "timeout" or judged.result.got == "more than 2 s of CPU time"
 
 
-def test_two_timeouts_end_a_submission() -> None:
-    """The other checks are not run, whether the first two were stopped or have ended late."""
+def in_tasks(*tasks: int) -> list[Any]:
+    """The check "three", once for each of these tasks."""
+    return [replace(three, id=f"three-{n}", task=task) for n, task in enumerate(tasks)]
+
+
+def test_two_timeouts_end_a_task() -> None:
+    """The other checks of the task are not run. Checks of other tasks are, and have half the time after the second."""
     for seconds in (0.6, 1.1):
         clock = Clock(seconds, 7)
-        found = [judged.result for judged in judging([three] * 4, clock, {})]
-        assert [one.outcome for one in found] == ["timeout", "timeout", NOT_RUN, NOT_RUN]
-        assert clock.used == pytest.approx(8 * seconds)
+        found = [judged.result for judged in judging(in_tasks(1, 1, 1, 2, 1, 2, 2, 3), clock, {})]
+        late, not_run = "timeout", NOT_RUN
+        assert [one.outcome for one in found] == [late, late, not_run, late, not_run, late, not_run, late]
+        assert {one.got for one in found if one.outcome == NOT_RUN} == {
+            "two checks of task 1 have timed out",
+            "two checks of task 2 have timed out",
+        }
+        assert clock.used == pytest.approx(2 * min(4 * seconds, 4.1) + 3 * 2.1)
+        assert [one.waited for one in found if one.outcome == "timeout"] == [seconds == 0.6] * 2 + [False] * 3
+    clock = Clock(0.0, 7, idle=600)
+    assert [judged.result.outcome for judged in judging(in_tasks(1, 1, 1, 2, 2, 2, 3), clock, {})].count(NOT_RUN) == 2
+    assert clock.slept == 5 + 5 + 2 + 2 + 2
+
+
+def test_a_wrong_answer_before_a_timeout() -> None:
+    """A check that is stopped counts as one of the two timeouts of its task, whatever it has found before."""
+    found = [judged.result.outcome for judged in judging(in_tasks(1, 1, 1, 2), Clock(1.9, 8), {})]
+    assert found == ["wrong", "wrong", NOT_RUN, "wrong"]
+
+
+def test_the_time_of_a_submission() -> None:
+    """When the time for all checks is used up, the rest is not run, and the submission is judged again, alone."""
+    found = [judged.result for judged in judging(in_tasks(1, 2, 3, 4), Clock(0.2, 7, total=1.3), {})]
+    assert [one.outcome for one in found] == ["pass", "timeout", NOT_RUN, NOT_RUN]
+    assert [one.waited for one in found] == [False, True, False, False]
+    assert found[1].flags == ("stopped, perhaps because of a busy machine: more than 60 s",)
+    assert found[2].got == "the time for all checks is used up"
 
 
 class Code:
@@ -91,7 +131,7 @@ class Code:
         self.text, self.second, self.log = text, second, [] if log is None else log
         self.names: dict[str, Any] = {}
 
-    def limit(self, seconds: float) -> None:
+    def limit(self, seconds: float, idle: float = 5.0) -> None:
         """There is no limit."""
 
     def cpu(self) -> float:

@@ -198,7 +198,7 @@ class Scripted:
     def __init__(self, side: Side, seconds: float) -> None:
         self._side, self._seconds, self.answers = side, seconds, list[Answer]()
 
-    def limit(self, seconds: float) -> None:
+    def limit(self, seconds: float, idle: float = 5.0) -> None:
         """There is no limit."""
 
     def cpu(self) -> float:

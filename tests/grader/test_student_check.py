@@ -133,13 +133,17 @@ def test_a_failure_is_a_message(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     ]  # fmt: skip
 
 
-def test_two_timeouts_end_the_checks(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are not run, and the last line counts them as such."""
+def test_two_timeouts_end_the_checks_of_a_task(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others of the task are not run, and the last line counts them as such. Another task is checked."""
     folder = lab(("return 2 * x", "while True: pass"))
-    (folder / "checks.py").write_text(CHECKS.replace("task=1", "task=1, cpu=0.1"))
+    more = CHECKS[CHECKS.index('@check("double.large"') : CHECKS.index('@check("keeps"')].replace("large", "huge")
+    (folder / "checks.py").write_text((CHECKS + more).replace("task=1", "task=1, cpu=0.1"))
+    (folder / "lab.json").write_text(
+        json.dumps({**SAYS, "points": {**SAYS["points"], "double.large": 20, "double.huge": 10}})
+    )
     status, lines = ran(folder, capsys, "--all")
-    assert status == 1 and "  not run keeps" in lines
-    assert lines[-1] == "visible: 0 of 3 pass, 1 not run. 1 hidden check decides 10 of 100 points."
+    assert status == 1 and "  not run double.huge" in lines and "  pass    keeps" in lines
+    assert lines[-1] == "visible: 1 of 4 pass, 1 not run. 1 hidden check decides 10 of 100 points."
 
 
 def test_json_has_the_same_results(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +20,7 @@ from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, uids
 from grader.sandbox.programs import ONLY_THE_GRADERS
 from grader.worker import Worker
 from grader.worker import answers as said
-from grader.worker.allowance import Allowance
+from grader.worker.allowance import Allowance, queued
 from grader.worker.protocol import LateError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,30 +208,74 @@ def test_a_chain_of_forks_ends_with_its_worker(tier: int, make_worker: Make) -> 
     assert worker.call("begin").same("begun")
 
 
-def test_waiting_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten times the CPU seconds of a check is the most that all its questions may wait together."""
-    now, cpu = [100.0], [0.0]
-    monkeypatch.setattr("grader.worker.allowance.time.monotonic", lambda: now[0])
-    allowance = Allowance(lambda: cpu[0])
-    allowance.limit(2)
+class Machine:
+    """A clock, and the times of a process, for an `Allowance`."""
 
-    def question(seconds: float) -> None:
-        allowance.asked()
-        for _ in range(10):
-            now[0] += seconds / 10
-            cpu[0] += 0.001
-            allowance.look()
-        allowance.answered()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, known: bool = True) -> None:
+        """``known``: whether the system tells how long the process has waited for a core."""
+        self.now, self.used, self.queued, self.known = 100.0, 0.0, 0.0, known
+        monkeypatch.setattr("grader.worker.allowance.time.monotonic", lambda: self.now)
+        self.allowance = Allowance(lambda: self.used, lambda: self.queued if self.known else None)
 
+    def question(self, seconds: float, used: float = 0.01, queued: float = 0.0, looks: int = 10) -> None:
+        """Ask something that takes ``seconds``, and ``used`` seconds of CPU time. ``queued``: waiting for a core."""
+        self.allowance.asked()
+        for _ in range(looks):
+            self.now += seconds / looks
+            self.used += used / looks
+            self.queued += queued / looks
+            self.allowance.look()
+        self.allowance.answered()
+
+
+@pytest.mark.parametrize(("known", "queued", "waited"), [(True, 0.0, False), (True, 0.7, True), (False, 0.7, True)])
+def test_waiting_is_limited_too(known: bool, queued: float, waited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the CPU seconds of a check is the most that all its questions may wait together.
+
+    The machine may be the reason only if the process has waited for a core, or if the system does not tell.
+    """
+    machine = Machine(monkeypatch, known)
+    machine.allowance.limit(2)
     for _ in range(19):
-        question(1)
-        now[0] += 100  # between two questions, the grader works
-    with pytest.raises(LateError, match="more than 20 s"):
-        question(1.2)
-    allowance.limit(2)
-    question(1)
-    with pytest.raises(LateError, match="no use of the CPU, for 5 s"):
-        allowance.asked()
-        for _ in range(8):
-            now[0] += 1
-            allowance.look()
+        machine.question(1)
+        machine.now += 100  # between two questions, the grader works
+    with pytest.raises(LateError, match="more than 20 s") as late:
+        machine.question(1.2, queued=queued)
+    assert late.value.waited == waited and not late.value.spent
+    machine.allowance.limit(2)
+    machine.question(1)
+    with pytest.raises(LateError, match="no use of the CPU, for 5 s") as late:
+        machine.question(8, 0, 8 * queued / 5)
+    assert late.value.waited == waited and not late.value.spent
+
+
+def test_the_time_of_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission has 60 s of CPU time, and 30 s without; waiting for a core is not counted."""
+    for seconds, used, why, waited in ((20, 20, "60 s of CPU time", True), (10, 0.01, "30 s without", False)):
+        machine = Machine(monkeypatch)
+        for _ in range(3):
+            machine.allowance.limit(30)
+            machine.question(seconds, used)
+        with pytest.raises(LateError, match=f"more than {why}.* for all checks together") as late:
+            machine.question(1)
+        assert late.value.spent and late.value.waited == waited
+    machine = Machine(monkeypatch)
+    for _ in range(100):
+        machine.allowance.limit(2)
+        machine.question(10, 0.5, 9.3)
+    with pytest.raises(LateError, match="more than 30 s without"):
+        machine.question(12, 0.5)
+
+
+def test_the_system_tells_how_long_threads_wait_for_a_core() -> None:
+    """The time of this process grows; that of a process that has ended is not known."""
+    before = queued([os.getpid()])
+    until = time.process_time() + 0.05
+    while time.process_time() < until:
+        pass
+    after = queued([os.getpid()])
+    assert before is not None and after is not None and 0 <= before <= after
+    with subprocess.Popen(["/bin/true"]) as process:
+        process.wait()
+        assert queued([process.pid]) is None
+    assert queued([]) == 0

@@ -64,6 +64,67 @@ def test_definitions_and_assignments_are_kept(student: Make) -> None:
         one.call("fails")
 
 
+def test_what_a_magic_leaves(student: Make) -> None:
+    """A cell magic that runs Python keeps its cell; another one, such as %%bash, does not."""
+    one = student(
+        notebook(
+            "%%time\ndef f(): return 1",
+            "\n%%capture out\n%%timeit -n 3\n!ls\nclass C:\n    def g(self): return 2\n",
+            "%%bash\ndef f(): return 3",
+            "%%writefile solution.py\ndef f(): return 4",
+            "%%timeit x = 1\ndef h(): return x",
+            "%%time",
+            "%%",
+        )
+    )
+    left_out = [
+        "cell 1: left out: %%time", "cell 2: left out: %%capture out", "cell 2: left out: %%timeit -n 3",
+        "cell 2: left out: !ls", "cell 3: left out: %%bash", "cell 4: left out: %%writefile solution.py",
+        "cell 5: left out: %%timeit x = 1", "cell 6: left out: %%time", "cell 7: left out: %%",
+    ]  # fmt: skip
+    assert one.load() == left_out
+    assert one.call("f") == 1 and one.play("C", "g", [()]) == [2]
+
+
+def test_only_lines_that_are_no_python_are_left_out(student: Make) -> None:
+    """A line within an expression or a text stays, although it looks like a magic; lines keep their numbers."""
+    one = student(
+        notebook(
+            "!ls\ndef f(a, b):\n    return (a\n  % b)\n%time f(3, 2)\n",
+            'text = """\n%time is money\n!\n"""\nwhat?\n?what\nname = "why?"\nhelp??',
+            "if True:\n    %pip install x\n    pass\nx = 1\nfiles = !ls\nvalue = %time f(1)\nprint?",
+            "!ls\x0c\ndef fails():\n    '\x85\u2028'\n    return 1 / 0",
+            "!ls \\\n  -l\ndef g(): return 7",
+        )
+    )
+    notes = one.load()
+    assert [note for note in notes if "whole cell" in note] == []
+    assert one.call("f", 5, 3) == 2 and one.call("g") == 7
+    assert [note.replace("cell ", "").replace(" left out: ", "") for note in notes if "if True" not in note] == [
+        *("1:!ls", "1:%time f(3, 2)", "2:what?", "2:?what", "2:help??"),
+        *("3:%pip install x", "3:files = !ls", "3:value = %time f(1)", "3:print?", "4:!ls", "5:!ls \\", "5:-l"),
+    ]
+    with pytest.raises(NoValueError, match=r"ZeroDivisionError: division by zero \(cell 4, line 4\)"):
+        one.call("fails")
+
+
+def test_code_in_a_text_cell(student: Make) -> None:
+    """A text cell that is Python, and defines what no code cell defines, is named. Other text is not."""
+    text = {"cell_type": "markdown", "source": "def f(): return 1"}
+    raw = {"cell_type": "raw", "source": ["class C:\n", "    pass\n", "def f(): return 2\n"]}
+    prose = [{"cell_type": "markdown", "source": said} for said in ("# Title", "x", "x = 1", "def f()", "a b\nclass C")]
+    code = {"cell_type": "code", "source": "def f(): return 3\nx = 1"}
+    one = student(notebook(cells=[text, code, raw, *prose]))
+    assert one.cells() == ["cell 3 is text, not code, and defines C: make it a code cell"]
+    assert one.call("f") == 3
+    fenced = {"cell_type": "markdown", "source": "```python\ndef g(): return 1\n```\n"}
+    one = student(notebook(cells=[text, raw, fenced]))
+    assert one.cells() == [
+        "cell 1 is text, not code, and defines f: make it a code cell",
+        "cell 2 is text, not code, and defines C, f: make it a code cell",
+    ]
+
+
 def test_the_last_definition_counts(student: Make) -> None:
     """Of several definitions the last one counts, and the notes say which cell it is in."""
     one = student(

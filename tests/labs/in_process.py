@@ -36,7 +36,7 @@ class Here:
         self._code, self._change = compile(text, "solution.py", "exec"), change
         self.restart()
 
-    def limit(self, seconds: float) -> None:
+    def limit(self, seconds: float, idle: float = 5.0) -> None:
         """There is no limit."""
 
     def cpu(self) -> float:
