@@ -208,7 +208,8 @@ def _time(text: str) -> datetime | None:
 def _submission(id: str, entries: list[_Entry], take: str, hand_in: Sequence[str]) -> Submission:
     times = {entry.time for entry in entries if entry.time is not None}
     rests = {entry.rest for entry in entries}
-    if "" not in rests and len(rests) == len(entries):  # the files of one submission
+    one = len({entry.id for entry in entries}) == 1
+    if one and "" not in rests and len(rests) == len(entries):  # the files of one submission
         files = [(entry.rest, entry.path) for entry in entries]
         return Submission(id, entries[0].path.name, files, max(times, default=None))
     if len(entries) > 1 and len({(entry.time, hash_of([("", entry.path)])) for entry in entries}) == 1:

@@ -137,25 +137,25 @@ def _handed_in(files: Files, hand_in: Sequence[str], folder: Path, scratch: Path
     if len(packed) == 1 and not any(name.name in hand_in for name, _ in there):
         there = _all([(packed[0][0].name, packed[0][1])], scratch / "unpacked-again")
     names, module = [name.name for name, _ in there], hand_in[0].removesuffix(".py")
-    notebooks = [path for name, path in there if name.suffix == ".ipynb"]
+    notebooks = [(name.name, path) for name, path in there if name.suffix == ".ipynb"]
     if len(notebooks) == 1 and len(hand_in) == 1 and hand_in[0] not in names:
-        (folder / f"{module}.ipynb").write_bytes(_notebook(notebooks[0]))
+        (folder / f"{module}.ipynb").write_bytes(_notebook(*notebooks[0]))
         return module
     for wanted in hand_in:
         (folder / wanted).write_bytes(_content(wanted, there))
     return module
 
 
-def _notebook(path: Path) -> bytes:
+def _notebook(name: str, path: Path) -> bytes:
     """Return a notebook of format 4. Raises SubmissionError if it is none."""
     content = path.read_bytes()
     try:
         found = json.loads(content.decode("utf-8-sig"))
         cells, version = found.get("cells"), found.get("nbformat")
     except (ValueError, RecursionError, AttributeError) as error:
-        raise SubmissionError(f"{path.name} is not a notebook: {error}; save it again and hand in that") from None
+        raise SubmissionError(f"{name} is not a notebook: {error}; save it again and hand in that") from None
     if version != 4 or type(cells) is not list:
-        raise SubmissionError(f"{path.name} has format {version}; open it in JupyterLab and save it in format 4")
+        raise SubmissionError(f"{name} has format {version}; open it in JupyterLab and save it in format 4")
     return content
 
 

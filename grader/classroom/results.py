@@ -30,7 +30,10 @@ MEASURED, UNREACHED = "measured", "unreached"
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
-_SOURCES = ("lab", "worker", "sandbox", "folders.py", "classroom/one.py", "submission/archive.py")
+_SOURCES = (
+    *("lab", "worker", "sandbox", "errors.py", "folders.py", "classroom/one.py", "processes/bounds.py"),
+    *("processes/logs.py", "submission/archive.py"),
+)
 Found = dict[str, Any]
 """A result as a JSON object."""
 

@@ -95,7 +95,7 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
         else:
             _tar(path, folder, room)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise SubmissionError(f"{path.name} cannot be unpacked: {error}; use a .zip, .tar or .tar.gz") from error
+        raise SubmissionError(f"the archive cannot be unpacked: {error}; use a .zip, .tar or .tar.gz") from error
     inside = [path for path in folder.iterdir() if path.name not in _LITTER]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not (folder / FILE).exists() else folder
 

@@ -180,7 +180,7 @@ def test_the_system_is_found(tmp_path: Path) -> None:
     two = _pack(tmp_path / "d.zip", a__checkout_toml="", b__checkout_toml="")
     with pytest.raises(SubmissionError, match="there are 2 systems with a checkout.toml: a, b; hand in one"):
         system([("", two)], scratch)
-    for given, said in ((_pack(tmp_path / "e.zip", readme_toml=""), "readme.toml"), (tmp_path / "f.py", "f.py")):
+    for given, said in ((_pack(tmp_path / "e.zip", readme_toml=""), "readme.toml"), (tmp_path / "f.py", "a .py file")):
         given.touch()
         with pytest.raises(SubmissionError, match=f"checkout.toml is missing; found: {said}; hand in the folder"):
             system([("", given)], scratch)

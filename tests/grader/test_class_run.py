@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
-from grader.classroom import pool, run
+from grader.classroom import pool, run, teams
+from grader.classroom.results import _SOURCES
 from grader.classroom.run import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -237,6 +238,26 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     assert teacher.grade(subs, "--regrade", "changed") == 0
     assert "earlier version" not in teacher.said
     assert sorted(path.parent.name for path in teacher.out.rglob("result-1.json")) == ["s0001", "s0002"]
+
+
+@pytest.mark.parametrize(
+    ("judges", "sources", "without"),
+    [
+        # How results are stored; what reads a checkout.toml.
+        ("one", _SOURCES, {"classroom/results.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
+        # What judges solutions to labs, of which lab 6 uses names only.
+        ("checkout", teams._SOURCES, {"classroom/one.py", "classroom/results.py", "lab", "worker"}),
+    ],
+)  # fmt: skip
+def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], without: set[str]) -> None:
+    """Every module that the judging one imports is in the hash of its results, or cannot change a result."""
+    found = "(module.__file__ for name, module in sys.modules.items() if name.partition('.')[0] == 'grader')"
+    code = f"import sys, grader.classroom.{judges}; print(*{found})"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    loaded = {Path(path).relative_to(ROOT / "grader").as_posix() for path in said.split()}
+    assert f"classroom/{judges}.py" in loaded
+    known = ("__init__.py", *sources, *without)
+    assert not [path for path in loaded if not path.startswith(known) and not path.endswith("/__init__.py")]
 
 
 def test_one(teacher: Teacher, tmp_path: Path) -> None:
