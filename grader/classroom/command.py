@@ -207,7 +207,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
         if given.fill:
             _fill(given, rows[outs[-1].lab], outs[-1])
         if given.feedback_zip:
-            write(given.feedback_zip, feedback_zip(*outs[-1].feedback()))
+            write(given.feedback_zip, feedback_zip(*outs[-1].feedback()), private=True)
     return max(_told(rows[out.lab], out) for out in outs)
 
 
@@ -221,7 +221,7 @@ def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> None:
         raise UsageError(f"--fill {given.fill}: {error.strerror}") from error
     filled = fill(content, given.column, scores, rows[0].of if rows else Decimal(0), out.run["roster"])
     new = given.fill.with_name(f"{given.fill.stem}-filled{given.fill.suffix}")
-    write(new, filled.content)
+    write(new, filled.content, private=True)
     print(f"{new}: {counted(filled.filled, 'score')} filled in")
     if filled.no_row:
         print(f"  without a row in it: {', '.join(filled.no_row)}")

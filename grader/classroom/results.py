@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +117,18 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def write(path: Path, content: str | bytes) -> None:
-    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible."""
+def write(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible.
+
+    ``private``: whether only its owner may read the file.
+    """
     data = content if isinstance(content, bytes) else encoded(content)
     new = path.with_name(f".{path.name}.new")
     try:
-        if path.is_file() and path.read_bytes() == data:
+        if path.is_file() and path.read_bytes() == data and not private:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "wb") as file:
+        with open(new, "wb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -108,11 +108,11 @@ def _text(folder: Path) -> str:
 def _export(place: Path, stub: str, texts: dict[str, str], others: dict[str, str]) -> None:
     if place.exists():
         raise UsageError(f"--export {place} is there already; give a new folder")
+    place.mkdir(mode=0o700, parents=True)
     files = {f"submissions/{id}": text for id, text in texts.items()}
     files |= {f"submissions/published-{name}": text for name, text in others.items()}
     for name, text in {**files, "base": stub}.items():
         write(place / name / HAND_IN, text)
-    place.chmod(0o700)
 
 
 def _name(one: Source) -> str:

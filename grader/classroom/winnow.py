@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from statistics import median
+from typing import Any
 
 _RUN, _WINDOW = 16, 4
 """The number of tokens in a run, and the number of runs of which winnowing keeps one."""
@@ -61,9 +62,14 @@ class Pair:
 
 def code_of(text: str) -> str:
     """Return the code cells of a notebook as one text, without magics and shell lines."""
-    cells = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    lines = "\n".join(cell if isinstance(cell, str) else "".join(cell) for cell in cells).splitlines()
+    cells = [cell for cell in json.loads(text)["cells"] if type(cell) is dict and cell.get("cell_type") == "code"]
+    lines = "\n".join(map(_source_of, cells)).splitlines()
     return "\n".join("" if line.lstrip().startswith(("%", "!", "?")) else line for line in lines) + "\n"
+
+
+def _source_of(cell: dict[str, Any]) -> str:
+    source = cell.get("source")
+    return "".join(part for part in (source if type(source) is list else [source]) if type(part) is str)
 
 
 def source(id: str, text: str, stub: str = "", published: bool = False) -> Source:

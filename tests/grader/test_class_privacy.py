@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import string
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from classes import RIGHT, SMALL, Teacher
 
 from grader.classroom.teams import LAB
 
+ROOT = Path(__file__).resolve().parents[2]
 KINDS: tuple[Mapping[str, str], ...] = (
     {"solution.py": RIGHT},
     {"x.zip": "PK"},
@@ -174,3 +177,29 @@ def test_teams(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     }
     (report,) = (teacher.out / name for name in names if name.endswith("/report.html"))
     assert "exited with 1" in report.read_text()
+
+
+def test_what_is_written_outside_of_out(teacher: Teacher, tmp_path: Path) -> None:
+    """The filled export and the zip of pages can be read by their owner only, also if an earlier one could be read."""
+    subs = written(tmp_path / "subs", {"s0001/solution.py": RIGHT})
+    assert teacher.grade(subs) == 0
+    export = written(tmp_path, {"export.csv": "ID,Grade\ns0001,\n"}) / "export.csv"
+    words = ("grades", teacher.out, "--fill", export, "--feedback-zip", tmp_path / "back.zip")
+    for made in (tmp_path / "export-filled.csv", tmp_path / "back.zip"):
+        assert teacher.run(*words) == 0
+        assert made.stat().st_mode & 0o777 == 0o600
+        made.chmod(0o644)
+        assert teacher.run(*words) == 0
+        assert made.stat().st_mode & 0o777 == 0o600
+
+
+def test_git_ignores_what_the_page_tells_to_write() -> None:
+    """The files that the commands of docs/teaching.md name are not added by `git add -A` in a clone."""
+    page = (ROOT / "docs" / "teaching.md").read_text()
+    lines = "\n".join(line for line in page.splitlines() if line.startswith("    "))
+    names = sorted({*re.findall(r"(?<![\w/.-])(?:[\w-]+\.(?:csv|zip|txt)|course\.toml|grades/[\w/.-]+)", lines)})
+    assert {"secret.txt", "roster.csv", "course.toml", "export.csv", "grades/lab1"} <= {*names}
+    done = subprocess.run(["git", "check-ignore", *names], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 128:
+        pytest.skip("this is no clone")
+    assert done.stdout.split() == names

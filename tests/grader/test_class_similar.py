@@ -179,13 +179,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     cell = {"cell_type": "code", "source": OTHER.splitlines(True), "metadata": {}, "outputs": []}
     (subs / "s0003").mkdir()
     (subs / "s0003" / "mine.ipynb").write_text(json.dumps({"nbformat": 4, "cells": [cell]}))
+    (subs / "s0005").mkdir()
+    odd = [{"metadata": {}}, {"cell_type": "code"}, {**cell, "source": [1, None]}, 7, {**cell, "source": 3}]
+    (subs / "s0005" / "mine.ipynb").write_text(json.dumps({"nbformat": 4, "cells": odd}))
     assert teacher.grade(subs) == 0, teacher.said
     before = contents(teacher.out)
     assert teacher.run("similar", teacher.out, "--export", tmp_path / "new") == 0, teacher.said
     lines = teacher.said.splitlines()
     assert lines[0] == "100 %  s0003 and solution (published), equal after renaming: lines 2-7 and 2-7"
     assert lines[1].partition("%  ")[2].startswith("s0001 and s0002, equal after renaming: lines ")
-    assert lines[2] == "4 submissions; 2 pairs with 30 % or more"
+    assert lines[2] == "5 submissions; 2 pairs with 30 % or more"
     assert lines[3] == "  half of all pairs of submissions share 0 % or more"
     after = contents(teacher.out)
     page = after.pop("similar.html").decode()
@@ -199,6 +202,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             for id in ("s0001", "s0002", "s0004")
         },
         "submissions/s0003/solution.py": OTHER,
+        "submissions/s0005/solution.py": "\n\n",
         "submissions/published-solution/solution.py": OTHER,
         "base/solution.py": (built / "student" / "solution.py").read_text(),
     }
@@ -223,7 +227,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_code_of_a_notebook() -> None:
-    """The code cells in order, without magics and shell lines."""
+    """The code cells in order, without magics and shell lines. What is no cell, or has no text, is left out."""
     cells = [("code", "%time\nx = 1"), ("markdown", "y = 2"), ("code", ["  !ls\n", "z = 3"])]
-    text = json.dumps({"cells": [{"cell_type": kind, "source": source} for kind, source in cells]})
-    assert code_of(text) == "\nx = 1\n\nz = 3\n"
+    odd: list[object] = [{"source": "a = 4"}, {"cell_type": "code"}, 7]
+    told = [*odd, *({"cell_type": kind, "source": source} for kind, source in cells)]
+    text = json.dumps({"cells": told})
+    assert code_of(text) == "\n\nx = 1\n\nz = 3\n"
