@@ -123,7 +123,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         same_lab(run, bundle, given.regrade or "", given.out)
         if roster is None:  # the one of an earlier run, so that ids stay the same
             known, of = run.get("roster", {}).items(), run.get("teams", {})
-            roster = {id: Student(id, team=of.get(id, ""), lms_id=lms_id) for id, lms_id in known}
+            names = run.get("names", {})
+            roster = {id: Student(id, names.get(id, ""), of.get(id, ""), lms_id) for id, lms_id in known}
         ids = known_ids(roster, teams=systems)
         with scratch_folder(run) as scratch:
             unpacked = scratch / "given"

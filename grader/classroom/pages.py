@@ -103,7 +103,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
-    checks = table("checks", _ALL_OR_NOTHING, head, rows)
+    checks = table("checks", _SHARES if report else _ALL_OR_NOTHING, head, rows)
     body.append(f"<section><h2>{'Phases' if report else 'Visible checks'}</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")

@@ -274,6 +274,8 @@ def test_each_member_gets_the_points_of_the_team(teacher: Teacher, tmp_path: Pat
     assert "oral examination" in pages["feedback-s0002.html"] and "s0001" not in pages["feedback-s0002.html"]
     assert "Money or stock was wrong, which limits the points to 40." in pages["feedback-s0003.html"]
     assert "charged 2 times, should be once" in pages["feedback-s0003.html"]
+    shares = "<caption>A phase that passes has all of its points. What is measured has a share.</caption>"
+    assert all(shares in page and "A check that passes has all" not in page for page in pages.values())
     (link,) = re.findall('href="(.+?)"', pages["feedback-s0003.html"])
     assert (teacher.out / "submissions" / "blue" / link).read_text() == "report of blue"
     assert "1 of 2 (50%)" in (teacher.out / "class.html").read_text()

@@ -327,12 +327,15 @@ def test_a_case_of_any_check_for_the_teacher(teacher: Teacher, tmp_path: Path) -
         assert contents(tmp_path, ()) == before
         return status, [" ".join(line.split()) for line in teacher.said.splitlines()]
 
-    lines = ["trace double(7654321)", "right 15308642", "got 0", "alone fails alone"]
+    rule = "rule Large numbers are doubled, too."
+    lines = [rule, "trace double(7654321)", "right 15308642", "got 0", "alone fails alone"]
     assert case("small", "large:1") == (1, ["wrong large:1", *lines, teacher.said.splitlines()[-1]])
-    lines = ["pass words:1", "rule rule 7", "trace double('ab')", "right 'abab'", "got 'abab'", "alone passes alone"]
+    rule = "rule A text is repeated. (rule 7)"
+    lines = ["pass words:1", rule, "trace double('ab')", "right 'abab'", "got 'abab'", "alone passes alone"]
     assert case("small", "words:1") == (0, [*lines, teacher.said.splitlines()[-1]])
     lines = [
         "wrong double:2",
+        "rule double(x) returns 2 * x.",
         "trace double(1)",
         "right 2",
         "got 0",
@@ -411,11 +414,36 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.Capt
 
 
 def test_progress_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """The count, those without a grade, and the time left, from the speed of this run; a line every few seconds."""
+    """The count, those without a grade, and the time left; a line every few seconds."""
     now = 0.0
-    shown = Progress(200, 160, 3, lambda: now)
+    shown = Progress(200, 160, 3, [], 1, lambda: now)
     for now in range(1, 98):
-        shown.done({"status": "void" if now == 1 else "graded"})
+        shown.done({"status": "void" if now == 1 else "graded"}, 1.0)
     assert shown.text() == "137 of 200 graded, 4 without a grade, about 63 s left"
     assert len(capsys.readouterr().err.splitlines()) == 16
-    assert Progress(200, 160, 3, lambda: now).text() == "40 of 200 graded, 3 without a grade, about 0 s left"
+
+
+def test_the_first_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts what results have taken in this run and in earlier ones, and all processes. It needs five results."""
+    slow, quick = {"status": "graded"}, [2.0] * 38 + [20.0] * 2
+    after_a_kill = Progress(200, 160, 0, quick, 2, lambda: 0.0)
+    after_a_kill.done(slow, 20.0)
+    assert after_a_kill.text() == "41 of 200 graded, 0 without a grade, about 4 min left"
+    new = Progress(60, 60, 0, [], 2, lambda: 0.0)
+    for at in range(4):
+        new.done(slow, 20.0)
+        assert new.text() == f"{at + 1} of 60 graded, 0 without a grade"
+    new.done(slow, 5.0)
+    assert new.text() == "5 of 60 graded, 0 without a grade, about 8 min left"
+
+
+def test_seconds_are_kept_by_a_kill(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result stores how long it took in run.json, so that the next run can estimate."""
+    seen = list[list[str]]()
+
+    def watched(progress: Progress, found: object, seconds: float) -> None:
+        seen.append(sorted(json.loads((teacher.out / "run.json").read_text())["seconds"]))
+
+    monkeypatch.setattr(Progress, "done", watched)
+    assert teacher.grade(handed_in(tmp_path / "subs", s1=RIGHT, s2=RIGHT), "--jobs", 1) == 0
+    assert seen == [["s1"], ["s1", "s2"]]

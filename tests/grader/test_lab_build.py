@@ -57,6 +57,11 @@ def test_what_a_build_writes(built: Path) -> None:
     assert (built / "solution" / "solution.py").read_text() == "".join(
         line for line in SOLUTION.splitlines(keepends=True) if "###" not in line
     )
+    readme = (built / "student" / "README.md").read_text()
+    assert readme.startswith("# Lab 9: Sums\n") and "1. add\n2. The sum\n" in readme
+    assert "run: 2, for 60 of 100 points. Hidden checks: 2, for the other points.\n" in readme
+    assert "\n       python -m grader check\n" in readme
+    assert all((built / "student" / name).exists() for name in re.findall(r"`(\w+\.\w+)`", readme))
     kept = (built / "student" / "checks.py").read_text()
     assert "def sums(" in kept and "def signs(" in kept
     assert not any(word in kept for word in ("SECRET", "drawn", "reduce", "chosen", "restart", "Only hidden"))
