@@ -195,8 +195,12 @@ class Grading:
         if answer is None:
             why = "the process that graded it was killed; run the same command again"
             return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)
-        for name, text in answer["sources"].items():
-            write(self.out / "sources" / ask["id"] / name, text)
+        place, sources = self.out / "sources" / ask["id"], answer["sources"]
+        for name, text in sources.items():
+            write(place / name, text)
+        for old in place.glob("*") if sources else ():
+            if old.name not in sources:
+                old.unlink()  # a notebook instead of a module, or the reverse
         found: Found = answer["found"]
         return found
 

@@ -367,6 +367,12 @@ def test_a_notebook_is_read_and_not_run(teacher: Teacher, tmp_path: Path) -> Non
     assert teacher.grade(tmp_path / "subs") == 0
     assert teacher.column("score") == {"s0001": "100"}
     page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    (tmp_path / "subs" / "s0001" / "solution.py").write_text(SMALL)
+    for stored, score in (("solution.py", "70"), ("solution.ipynb", "100")):
+        assert teacher.grade(tmp_path / "subs") == 0
+        assert [path.name for path in (teacher.out / "sources" / "s0001").iterdir()] == [stored]
+        assert teacher.column("score") == {"s0001": score}
+        (tmp_path / "subs" / "s0001" / "solution.py").unlink(missing_ok=True)
     for said in ("%matplotlib inline", "double is defined 2 times; cell 3 counts", "print(double(2))", "%%bash"):
         assert said in page
 
@@ -382,13 +388,18 @@ def test_a_check_that_fails_is_void(teacher: Teacher, tmp_path: Path) -> None:
 
 def test_forgetting_a_student(teacher: Teacher, tmp_path: Path) -> None:
     """Deleting submissions/ID and running `grades` removes all that is known of a student."""
-    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=RIGHT)) == 0
+    roster = tmp_path / "roster.csv"
+    roster.write_text("id,name\ns0001,Student 1\ns0002,Student 2\n")
+    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=RIGHT), "--roster", roster) == 0
     for path in (teacher.out / "submissions" / "s0001").iterdir():
         path.unlink()
     (teacher.out / "submissions" / "s0001").rmdir()
-    assert teacher.run("grades", teacher.out) == 0
+    roster.write_text("id,name\ns0002,Student 2\n")
+    assert teacher.run("grades", teacher.out, "--roster", roster) == 0
     assert not list(teacher.out.rglob("*s0001*"))
-    assert not [path for path in teacher.out.rglob("*") if path.is_file() and b"s0001" in path.read_bytes()]
+    assert not [
+        path for path in teacher.out.rglob("*") if path.is_file() and re.search(b"s0001|Student 1", path.read_bytes())
+    ]
 
 
 def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
