@@ -49,7 +49,8 @@ MEASURES = ("availability", "convergence", "speed")
 def system(files: Files, scratch: Path) -> Path:
     """Return the folder with the checkout.toml of what was handed in.
 
-    An archive that was handed in is opened, and one archive in it. Raises SubmissionError.
+    An archive that was handed in is opened, and one archive in it. Raises SubmissionError, which has only names that
+    students gave: those of the LMS contain the name of a student.
     """
     tops = [_opened(path, scratch) for _, path in files]
     found = _systems(tops)
@@ -59,10 +60,15 @@ def system(files: Files, scratch: Path) -> Path:
             tops = [_opened(archives[0], scratch)]
             found = _systems(tops)
     if len(found) > 1:
-        said = ", ".join(sorted(path.name for path in found))
+        named = dict(zip(tops, (name for name, _ in files), strict=True))
+        said = ", ".join(sorted(named.get(path, path.name) for path in found))
         raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
     if not found:
-        names = sorted(path.name for top in tops for path in ([top] if top.is_file() else top.iterdir()))
+        names = sorted(
+            name
+            for top in tops
+            for name in ([f"a {top.suffix} file"] if top.is_file() else [path.name for path in top.iterdir()])
+        )
         said = f"{FILE} is missing; found: {', '.join(names[:5]) or 'nothing'}{' and more' * (len(names) > 5)}"
         raise SubmissionError(f"{said}; hand in the folder or archive that contains it")
     return found[0]
@@ -96,7 +102,7 @@ def grade(task: Mapping[str, Any], scratch: Path) -> Found:
         folder = system([(name, Path(path)) for name, path in task["files"]], scratch)
         broken = ""
         try:
-            submission = read_submission(folder)
+            submission = read_submission(folder, task["id"])
         except SubmissionError as error:
             submission, broken = Submission(task["id"], None, {}), str(error)
         command = f"python -m grader checkout {shlex.quote(task['id'])} --{mode}"

@@ -122,7 +122,10 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         same_lab(run, bundle, given.regrade or "", given.out)
         if roster is None:  # the one of an earlier run, so that ids stay the same
             known, of, doubts = run.get("roster", {}).items(), run.get("teams", {}), run.get("doubts", {})
-            roster = {id: Student(id, "", of.get(id, ""), lms_id, doubts.get(id, "")) for id, lms_id in known}
+            names = run.get("names", {})
+            roster = {
+                id: Student(id, names.get(id, ""), of.get(id, ""), lms_id, doubts.get(id, "")) for id, lms_id in known
+            }
         ids = known_ids(roster, teams=systems)
         with scratch_folder(run) as scratch:
             unpacked = scratch / "given"
@@ -208,7 +211,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
         rows = write_all([_noted(out, given) for out in outs], course, rubric, adjust)
         filled = _fill(given, rows[outs[-1].lab], outs[-1]) if given.fill else statuses.OK
         if given.feedback_zip:
-            write(given.feedback_zip, feedback_zip(*outs[-1].feedback()))
+            write(given.feedback_zip, feedback_zip(*outs[-1].feedback()), private=True)
     return max(filled, *(_told(rows[out.lab], out) for out in outs), _adjusted(adjust, rows))
 
 
@@ -230,7 +233,7 @@ def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:
         raise UsageError(f"--fill {given.fill}: {error.strerror}") from error
     filled = fill(content, given.column, scores, rows[0].of if rows else Decimal(0), out.run["roster"])
     new = given.fill.with_name(f"{given.fill.stem}-filled{given.fill.suffix}")
-    write(new, filled.content)
+    write(new, filled.content, private=True)
     print(f"{new}: {counted(filled.filled, 'score')} filled in")
     told = {
         "without a row in it": filled.no_row,

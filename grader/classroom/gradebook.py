@@ -286,8 +286,8 @@ def table(rows: Sequence[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def gradebook(rows: Sequence[Row]) -> str:
-    """Return gradebook.csv."""
+def gradebook(rows: Sequence[Row], names: Mapping[str, str]) -> str:
+    """Return gradebook.csv. ``names``: those of the roster, by id; without any, there is no column for them."""
     lines = [
         (
             *(row.id, row.lab, row.status, number(row.points), number(row.of)),
@@ -298,6 +298,9 @@ def gradebook(rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
+    if names:
+        told = ["name", *(names.get(row.id, "") for row in rows)]
+        return table([(id, name, *rest) for name, (id, *rest) in zip(told, (_COLUMNS, *lines), strict=True)])
     return table([_COLUMNS, *lines])
 
 

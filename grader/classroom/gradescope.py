@@ -66,8 +66,8 @@ def _test(check: Check, name: str, points: Mapping[str, float]) -> dict[str, Any
 
 def message(check: Check) -> Sequence[str]:
     """Return the lines about a check, with the words of `python -m grader check`."""
-    rule = "" if check["number"] is None else f"rule {check['number']}"
-    lines = {"rule": rule, **{name: check[name] for name in ("trace", "right", "got", "other", "says")}}
+    rule = "" if check["number"] is None else f" (rule {check['number']})"
+    lines = {"rule": check["rule"] + rule, **{name: check[name] for name in ("trace", "right", "got", "other", "says")}}
     if check["alone"]:
         lines["alone"] = ALONE
     elif check["case"] and not check["hidden"] and not check["other"]:

@@ -16,7 +16,7 @@ from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row, states
 from .points import NOTHING, TRACE, Rubric, number, share
-from .results import GRADED, MEASURED, UNFINISHED
+from .results import GRADED, MEASURED, UNFINISHED, VOID, Found
 
 _LONG = 2000
 _WORDS = {
@@ -36,6 +36,8 @@ _REPORTED = (
     "<p>Of each phase, this page shows the gravest mistake. The report shows all of them, and for one order every "
     "request, every kill and the balances afterwards.</p>"
 )
+_UNCLEAR = "It is not clear which files are your submission. Your teacher has the details; ask your teacher what to do."
+_FAILED = "The machine has failed, and not your submission. It will be graded again."
 _ALL_OR_NOTHING = "A check that passes has all of its points."
 _SHARES = "A phase that passes has all of its points. What is measured has a share."
 _STYLE = """
@@ -101,7 +103,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     points = rubric.of(out.points)
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
-    checks = table("checks", _ALL_OR_NOTHING, head, rows)
+    checks = table("checks", _SHARES if report else _ALL_OR_NOTHING, head, rows)
     body.append(f"<section><h2>{'Phases' if report else 'Visible checks'}</h2>{checks}</section>")
     if hidden:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
@@ -120,7 +122,7 @@ def _verdict(row: Row, cap: str, again: str) -> str:
         lead.append(f"<h2>A rule was broken: at most {number(row.at_most)} of {number(row.of)} points</h2>")
         lead.append("<p>The machine could not judge the rest. It will be run again.</p>")
     elif row.status != GRADED:
-        lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(row.found['why'], _LONG)}</p>")
+        lead.append(f"<h2>This submission could not be graded: {row.status}</h2><p>{safe(_why(row.found), _LONG)}</p>")
     else:
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
         if row.found["why"]:
@@ -144,6 +146,13 @@ def _verdict(row: Row, cap: str, again: str) -> str:
     stamp = "<b>no grade</b>" if row.score is None else score
     left = f'<div class="stamp {"pass" if row.points == row.of else "void"}">{stamp}</div>'
     return f'<div class="verdict">{left}<div class="lead">{"".join(lead)}</div></div>'
+
+
+def _why(found: Found) -> str:
+    """Return for the student why there is no grade. The teacher's reason can name files of others or of the machine."""
+    if found["status"] == VOID:
+        return _FAILED
+    return str(found["why"]) if found["submission"] else _UNCLEAR
 
 
 def _signed(points: Decimal) -> str:

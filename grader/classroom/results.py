@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
 _SOURCES = (
-    *("lab", "worker", "sandbox", "folders.py"),
-    *("classroom/one.py", "classroom/upload.py", "submission/archive.py"),
+    *("lab", "worker", "sandbox", "errors.py", "folders.py", "classroom/one.py", "classroom/upload.py"),
+    *("processes/bounds.py", "processes/logs.py", "submission/archive.py"),
 )
 Found = dict[str, Any]
 """A result as a JSON object."""
@@ -116,15 +117,18 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def write(path: Path, content: str | bytes) -> None:
-    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible."""
+def write(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible.
+
+    ``private``: whether only its owner may read the file.
+    """
     data = content if isinstance(content, bytes) else encoded(content)
     new = path.with_name(f".{path.name}.new")
     try:
-        if path.is_file() and path.read_bytes() == data:
+        if path.is_file() and path.read_bytes() == data and not private:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "wb") as file:
+        with open(new, "wb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from ..errors import UsageError
@@ -40,6 +41,8 @@ from .results import (
 )
 from .roster import Student
 
+_FEW = 5
+"""With fewer results, there is no estimate, because the first ones can be those that hang."""
 _EVERY = 5.0
 """Seconds between two lines of progress if the output is not a terminal."""
 ALL, CHANGED = "all", "changed"
@@ -98,6 +101,7 @@ def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: 
     """
     run["roster"] = {one.id: one.lms_id for one in roster.values()}
     run["doubts"] = {one.id: one.doubt for one in roster.values() if one.doubt}
+    run["names"] = {one.id: one.name for one in roster.values() if one.name}
     run["teams"] = {one.id: one.team or one.id for one in roster.values() if teams}
     for one in roster.values():
         id = run["teams"].get(one.id, one.id)
@@ -218,7 +222,8 @@ class Grading:
 
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
         without = sum(found["status"] in (UNREADABLE, AMBIGUOUS) for found in read_out(self.out).newest.values())
-        shown = Progress(of, sum(len(ask["ids"]) for ask in (*tasks, *again)), without)
+        took, left = list(self.run["seconds"].values()), sum(len(ask["ids"]) for ask in (*tasks, *again))
+        shown = Progress(of, left, without, took, min(self.jobs, max(1, len(tasks))))
         for some, jobs in ((tasks, self.jobs), (again, 1)):
             some.sort(key=lambda ask: str(ask["id"]))
             with closing(run(some, jobs)) as answers:
@@ -231,7 +236,8 @@ class Grading:
                             write(place / FIRST, as_json(found))
                         else:
                             store(place, found)
-                            shown.done(found)
+                            write(self.out / RUN, as_json(self.run))
+                            shown.done(found, seconds)
                     if some is tasks and (found["status"] == UNFINISHED or waited(found)):
                         again.append(ask)
         shown.end()
@@ -243,9 +249,13 @@ class Grading:
         if answer is None:
             why = "the process that graded it was killed; run the same command again"
             return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)
-        for id in ask["ids"]:
-            for name, text in answer["sources"].items():
-                write(self.out / "sources" / id / name, text)
+        sources = answer["sources"]
+        for place in (self.out / "sources" / id for id in ask["ids"]):
+            for name, text in sources.items():
+                write(place / name, text)
+            for old in place.glob("*") if sources else ():
+                if old.name not in sources:
+                    old.unlink()  # a notebook instead of a module, or the reverse
         found: Found = answer["found"]
         return found
 
@@ -261,15 +271,27 @@ def chosen(words: str, known: Iterable[str], option: str) -> set[str]:
 class Progress:
     """Shows how many submissions are graded: one updating line in a terminal, otherwise a line now and then."""
 
-    def __init__(self, of: int, left: int, without: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """``of``: all submissions; ``left``: those without a result; ``without``: those whose result is no grade."""
-        self._of, self._left, self._without, self._new = of, left, without, 0
-        self._clock, self._began, self._said = clock, clock(), clock()
+    def __init__(
+        self,
+        of: int,
+        left: int,
+        without: int,
+        took: list[float],
+        jobs: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``of``: all submissions; ``left``: those without a result; ``without``: those whose result is no grade.
+
+        ``took``: the seconds of earlier results; ``jobs``: the number of processes.
+        """
+        self._of, self._left, self._without, self._took, self._jobs = of, left, without, took, jobs
+        self._clock, self._said = clock, clock()
         self._live = sys.stderr.isatty()
 
-    def done(self, found: Found) -> None:
-        """Count a result."""
-        self._new, self._left = self._new + 1, self._left - 1
+    def done(self, found: Found, seconds: float) -> None:
+        """Count a result that has taken some seconds."""
+        self._took.append(seconds)
+        self._left -= 1
         self._without += found["status"] != GRADED
         if self._live or self._clock() - self._said > _EVERY:
             self._said = self._clock()
@@ -278,11 +300,14 @@ class Progress:
 
     def text(self) -> str:
         """Return the progress in words."""
-        seconds = (self._clock() - self._began) / max(1, self._new) * self._left
+        said = f"{self._of - self._left} of {self._of} graded, {self._without} without a grade"
+        if len(self._took) < _FEW:
+            return said
+        seconds = mean(self._took) * self._left / self._jobs
         left = f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
-        return f"{self._of - self._left} of {self._of} graded, {self._without} without a grade, {left}"
+        return f"{said}, {left}"
 
     def end(self) -> None:
         """End the line."""
-        if self._live and self._new:
+        if self._live:
             print("\r\x1b[K", end="", file=sys.stderr)

@@ -19,11 +19,11 @@ from ..statuses import OK, Parser, status_of
 from .gradebook import RUN
 from .pages import page, table
 from .results import read, write
-from .winnow import Pair, Source, code_of, pairs, ranges, source, usual
+from .winnow import Link, Pair, Source, code_of, links, pairs, ranges, source, usual
 
 PAGE = "similar.html"
 _LINES, _ROWS, _OPEN = 20, 500, 50
-"""The most pairs in the terminal, in the table of the page, and with their code on the page."""
+"""The most pairs and groups in the terminal, in the table of the page, and with their code on the page."""
 _LEAST = 30
 _STYLE = """
 .code{display:grid;grid-template-columns:1fr 1fr;gap:0 20px}.code pre{font-size:12px;line-height:1.4;margin:6px 0}
@@ -64,13 +64,14 @@ def _run(words: list[str]) -> int:
         _export(given.export, stub, texts, others)
     compared = [source(id, text, stub) for id, text in texts.items()]
     compared += [source(name, text, stub, published=True) for name, text in others.items()]
-    found = pairs(compared, given.least / 100)
+    found = links(pairs(compared, given.least / 100))
     half = usual(compared)
     write(given.out / PAGE, _page(run, compared, found, given.least, half))
-    for pair in found[:_LINES]:
-        print(f"{_percentage(pair):>5}  {_name(pair.one)} and {_name(pair.other)}{_equal(pair)}: lines {_lines(pair)}")
+    for link in found[:_LINES]:
+        lines = "" if _group(link) else f": lines {_lines(link.pairs[0])}"
+        print(f"{_percentage(link):>5}  {_text_of(link)}{lines}")
     rest = f"; {len(found) - _LINES} more on the page" if len(found) > _LINES else ""
-    print(f"{counted(len(texts), 'submission')}; {counted(len(found), 'pair')} with {given.least} % or more{rest}")
+    print(f"{counted(len(texts), 'submission')}; {_counted(found)} with {given.least} % or more{rest}")
     print(f"  half of all pairs of submissions share {100 * half:.0f} % or more")
     print(f"  {given.out / PAGE}")
     return OK
@@ -108,30 +109,58 @@ def _text(folder: Path) -> str:
 def _export(place: Path, stub: str, texts: dict[str, str], others: dict[str, str]) -> None:
     if place.exists():
         raise UsageError(f"--export {place} is there already; give a new folder")
+    place.mkdir(mode=0o700, parents=True)
     files = {f"submissions/{id}": text for id, text in texts.items()}
     files |= {f"submissions/published-{name}": text for name, text in others.items()}
     for name, text in {**files, "base": stub}.items():
         write(place / name / HAND_IN, text)
-    place.chmod(0o700)
 
 
 def _name(one: Source) -> str:
     return f"{one.id} (published)" if one.published else one.id
 
 
-def _percentage(pair: Pair) -> str:
-    return f"{100 * pair.share:.0f} %"
+def _percentage(link: Link) -> str:
+    return f"{100 * link.pairs[0].share:.0f} %"
 
 
-def _equal(pair: Pair) -> str:
-    return ", equal after renaming" if pair.equal else ""
+def _equal(link: Link) -> str:
+    return ", equal after renaming" if all(pair.equal for pair in link.pairs) else ""
+
+
+def _group(link: Link) -> bool:
+    """Return whether a link is a group of three or more copies."""
+    return len(link.sides) == 1 and len(link.sides[0]) > 2
+
+
+def _names(link: Link) -> tuple[str, str]:
+    """Return both sides of a link; of a group, the first solution and the others."""
+    pair = link.pairs[0]
+    if len(link.sides) == 1:
+        one, *others = map(_name, link.sides[0])
+        return one, ", ".join(others)
+    alike = (f" (of {len(side)} alike)" if len(side) > 1 else "" for side in link.sides)
+    one, other = (f"{_name(one)}{more}" for one, more in zip((pair.one, pair.other), alike, strict=True))
+    return one, other
+
+
+def _text_of(link: Link) -> str:
+    names = _names(link)
+    said = f"{len(link.sides[0])} alike: {', '.join(names)}" if _group(link) else " and ".join(names)
+    return f"{said}{_equal(link)}"
+
+
+def _counted(found: Sequence[Link]) -> str:
+    groups = sum(map(_group, found))
+    said = counted(len(found) - groups, "pair")
+    return f"{counted(groups, 'group')} and {said}" if groups else said
 
 
 def _lines(pair: Pair) -> str:
     return " and ".join(map(ranges, pair.lines))
 
 
-def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair], least: int, half: float) -> str:
+def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Link], least: int, half: float) -> str:
     title = f"Lab {run['lab']['number']}: {run['lab']['title']}"
     students = sum(not one.published for one in compared)
     body = [f"<h1>{safe(title)}: similar submissions</h1>"]
@@ -139,12 +168,12 @@ def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Pair]
     body += [f"<p>{line}</p>" for line in _told(least, half)]
     head = [("Submission", ""), ("Other", ""), ("Shared", "num"), ("Lines", "rule")]
     rows = [
-        [safe(_name(pair.one)), safe(_name(pair.other)), f"{_percentage(pair)}{_equal(pair)}", safe(_lines(pair))]
-        for pair in found[:_ROWS]
+        [*map(safe, _names(link)), f"{_percentage(link)}{_equal(link)}", safe(_lines(link.pairs[0]))]
+        for link in found[:_ROWS]
     ]
-    caption = f"the {len(rows)} most similar of {len(found)} pairs"
+    caption = f"the {len(rows)} most similar of {_counted(found)}"
     shown = table("class", caption, head, rows) if rows else "<p>None.</p>"
-    body.append(f"<section><h2>{counted(len(found), 'pair')}</h2>{shown}</section>")
+    body.append(f"<section><h2>{_counted(found).capitalize()}</h2>{shown}</section>")
     if found:
         code = "".join(map(_side_by_side, found[:_OPEN]))
         body.append(f"<section><h2>The code of the first {min(len(found), _OPEN)}</h2>{code}</section>")
@@ -163,11 +192,11 @@ def _told(least: int, half: float) -> Iterator[str]:
     )
 
 
-def _side_by_side(pair: Pair) -> str:
-    sides = []
+def _side_by_side(link: Link) -> str:
+    pair, sides = link.pairs[0], []
     for one, lines in zip((pair.one, pair.other), map(set, pair.lines), strict=True):
         numbered = [(number, f"{number:4} {safe(line)}") for number, line in enumerate(one.text.splitlines(), 1)]
         shown = "\n".join(f"<mark>= {line}</mark>" if number in lines else f"  {line}" for number, line in numbered)
         sides.append(f"<div><b>{safe(_name(one))}</b><pre>{shown}</pre></div>")
-    told = f"{safe(_name(pair.one))} and {safe(_name(pair.other))}: {_percentage(pair)}{_equal(pair)}"
+    told = f"{safe(_text_of(link))}: {_percentage(link)}"
     return f'<details><summary>{told}</summary><div class="code">{"".join(sides)}</div></details>'

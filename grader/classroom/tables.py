@@ -30,7 +30,7 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         if out.run["ungraded"]:
             (out.folder / "gradebook.csv").unlink(missing_ok=True)
         else:
-            write(out.folder / "gradebook.csv", gradebook(rows))
+            write(out.folder / "gradebook.csv", gradebook(rows, out.run.get("names", {})))
         write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
         write(out.folder / "changes.csv", changes(rows, out, course, rubric))
         pages = {out.page(row.id): row for row in rows if out.place(row.id) in out.newest}

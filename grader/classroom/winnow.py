@@ -1,7 +1,7 @@
 """Which solutions share code, by winnowing and by equal trees.
 
-`source` reads a solution, and `pairs` compares solutions in two ways. What the stub has counts in neither. `usual` is
-what a pair of the class usually shares.
+`source` reads a solution, and `pairs` compares solutions in two ways. What the stub has counts in neither. `links` puts
+all copies of a solution into a group. `usual` is what a pair of the class usually shares.
 
 - Fingerprints: hashes of runs of tokens, of which winnowing keeps a few (Schleimer, Wilkerson and Aiken, "Winnowing:
   Local Algorithms for Document Fingerprinting", SIGMOD 2003). Names, comments, docstrings and the order of methods do
@@ -26,11 +26,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from statistics import median
+from typing import Any
 
 _RUN, _WINDOW = 16, 4
 """The number of tokens in a run, and the number of runs of which winnowing keeps one."""
 _MOST = 200_000
 """The number of characters of a solution that are compared."""
+_COPY = 0.9
+"""Solutions that share this part of the longer one are copies of each other."""
 _SKIP = (tokenize.COMMENT, tokenize.NL)
 _LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 _NAME = re.compile(r"(keyword\()?\b(id|arg|attr|name)='(\w+)'")
@@ -58,12 +61,32 @@ class Pair:
     """Whether everything outside the stub is equal after renaming."""
     lines: tuple[list[int], list[int]]
 
+    @property
+    def copy(self) -> bool:
+        """Whether they are equal, or share nearly all of the longer one."""
+        few, many = sorted((len(self.one.prints), len(self.other.prints)))
+        return self.equal or self.share * few >= _COPY * many
+
+
+@dataclass(frozen=True)
+class Link:
+    """Pairs that belong together, the most similar first: those of a group of copies, or between two such groups."""
+
+    pairs: list[Pair]
+    sides: list[list[Source]]
+    """The group, or both groups. A group can be a single solution."""
+
 
 def code_of(text: str) -> str:
     """Return the code cells of a notebook as one text, without magics and shell lines."""
-    cells = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    lines = "\n".join(cell if isinstance(cell, str) else "".join(cell) for cell in cells).splitlines()
+    cells = [cell for cell in json.loads(text)["cells"] if type(cell) is dict and cell.get("cell_type") == "code"]
+    lines = "\n".join(map(_source_of, cells)).splitlines()
     return "\n".join("" if line.lstrip().startswith(("%", "!", "?")) else line for line in lines) + "\n"
+
+
+def _source_of(cell: dict[str, Any]) -> str:
+    source = cell.get("source")
+    return "".join(part for part in (source if type(source) is list else [source]) if type(part) is str)
 
 
 def source(id: str, text: str, stub: str = "", published: bool = False) -> Source:
@@ -164,6 +187,23 @@ def pairs(sources: Iterable[Source], least: float = 0.0) -> list[Pair]:
             ours, theirs = (sorted(set().union(*(each.prints[mark] for mark in both))) for each in (one, other))
             found.append(Pair(one, other, share, equal, (ours, theirs)))
     return sorted(found, key=lambda pair: (not pair.equal, -pair.share, pair.one.id, pair.other.id))
+
+
+def links(found: Iterable[Pair]) -> list[Link]:
+    """Return pairs, the most similar first, as one link for each group of copies and for each two groups."""
+    found = list(found)
+    group = {id(one): [one] for pair in found for one in (pair.one, pair.other)}
+    for pair in found:
+        one, other = group[id(pair.one)], group[id(pair.other)]
+        if pair.copy and one is not other:
+            one += other
+            group.update((id(each), one) for each in other)
+    made: dict[frozenset[int], Link] = {}
+    for pair in found:
+        sides = {id(side): side for side in (group[id(pair.one)], group[id(pair.other)])}
+        ordered = [sorted(side, key=lambda each: (each.published, each.id)) for side in sides.values()]
+        made.setdefault(frozenset(sides), Link([], ordered)).pairs.append(pair)
+    return list(made.values())
 
 
 def usual(sources: Iterable[Source]) -> float:

@@ -1,6 +1,6 @@
 """Build a lab from its master. The same master gives the same bytes.
 
-student/       solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, and grader/, which checks
+student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, grader/ (runs them)
 solution/      solution.py and lab.ipynb, with the cells for teachers
 bundle/        what a class is graded with
 gradescope.zip an autograder for Gradescope, with the bundle
@@ -32,6 +32,28 @@ from .strip import leaks, solved, student_checks, student_notebook
 
 GRADER = Path(__file__).resolve().parents[1]
 PROOF = "proof.json"
+_README = """# Lab {number}: {title}
+
+You need Python 3.11 or later, and no packages. The lab takes about {minutes} minutes.
+
+1. Read `lab.ipynb` up to the first task. If you have no Jupyter, an editor such as VS Code shows it, too.
+2. Write the task in `solution.py`. Each place that you have to fill in raises NotImplementedError.
+3. Open a terminal in this folder, and run the checks. If `python` is older than 3.11 or missing, try `python3` or, on
+   Windows, `py -3`:
+
+       python -m grader check
+
+   The first check that fails prints a small case, the right answer and yours. `--all` runs the checks of all tasks,
+   `--task 2` those of one task, and `--case CHECK:N` one case.
+4. Hand in `solution.py`.
+
+The tasks:
+
+{tasks}
+
+Checks that you can run: {visible}, for {points:g} of {total} points. Hidden checks: {hidden}, for the other points.
+Cells of the notebook that import `sharedstate_lite` need the kit that this lab comes from. They have no points.
+"""
 
 
 def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: None) -> Proof:
@@ -77,6 +99,14 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         "hints": {one.id: covered(one.id, known[one.id]) for one in visible if known and known.get(one.id)},
     }
     return {
+        "README.md": _README.format(
+            **{name: master.lab[name] for name in ("number", "title", "minutes")},
+            tasks="\n".join(f"{number}. {said}" for number, said in master.lab["tasks"].items()),
+            visible=len(visible),
+            hidden=len(hidden),
+            points=master.points(visible),
+            total=TOTAL,
+        ),
         HAND_IN: master.stub,
         "lab.ipynb": _ipynb(student_notebook(master.notebook)),
         "checks.py": student_checks(master.checks_text, master.checks),

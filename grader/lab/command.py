@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -73,4 +74,16 @@ def _secret(path: Path) -> str:
     if len(data) < 16:
         rule = "a secret has at least 16 bytes, so that it cannot be guessed"
         raise UsageError(f"--secret {path}: {rule}\n  example: head -c 32 /dev/urandom | base64 > {path}")
+    if _added(path.absolute()):
+        rule = "`git add` would publish it; a secret is in a place that git ignores"
+        raise UsageError(f"--secret {path}: {rule}; move it out of the repository, or name it in .gitignore")
     return hashlib.sha256(data).hexdigest()
+
+
+def _added(path: Path) -> bool:
+    """Return whether `git add` would take a file: it is in a work tree, and git tracks it or does not ignore it."""
+    try:
+        done = subprocess.run(["git", "-C", path.parent, "check-ignore", "-q", path.name], stderr=subprocess.DEVNULL)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 1  # 128: not in a work tree

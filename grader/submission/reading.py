@@ -98,20 +98,23 @@ def _example(field: str) -> str:
     return f"\n  example: {_EXAMPLES[level[near[0]] if near else 'process']}"
 
 
-def read_submission(folder: Path) -> Submission:
-    """Read the checkout.toml of a submission. Raises SubmissionError if it is missing or invalid."""
+def read_submission(folder: Path, name: str = "") -> Submission:
+    """Read the checkout.toml of a submission. Raises SubmissionError if it is missing or invalid.
+
+    ``name``: that of a submission whose checkout.toml has none; by default, the folder's.
+    """
     path = folder / FILE
     try:
         if not path.is_file():
             raise SubmissionError(f"{folder} has no {FILE}, which lists the processes to start; see docs/assignment.md")
         raw = path.read_bytes()
     except OSError as error:
-        raise SubmissionError(f"{path} cannot be read ({error.strerror}); make it readable") from error
+        raise SubmissionError(f"{FILE} cannot be read ({error.strerror}); make it readable") from error
     if len(raw) > _LONGEST:
         raise SubmissionError(f"{FILE} has {len(raw):,} bytes; at most {_LONGEST:,} are allowed")
     try:
         text = raw.decode("utf-8-sig")  # some editors write a byte order mark
-        return _submission(_Reader(text), tomllib.loads(text), folder.resolve())
+        return _submission(_Reader(text), tomllib.loads(text), folder.resolve(), name or folder.resolve().name)
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:  # also a number of more than 4,300 digits
@@ -119,7 +122,7 @@ def read_submission(folder: Path) -> Submission:
         raise SubmissionError(f"{FILE}: {error}; {rule}{_example('process')}") from error
 
 
-def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submission:
+def _submission(reader: _Reader, content: dict[str, Any], folder: Path, name: str) -> Submission:
     for field in content:
         if field not in _TOP:
             raise reader.wrong(field, f"unknown field; the fields are {', '.join(sorted(_TOP))}")
@@ -149,7 +152,7 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
         _check(reader, field, url, names, -1)
         if not _is_here(url):
             raise reader.wrong(field, f"{url!r} for {service} is not an http:// address on this machine")
-    name = reader.text(content.get("name", folder.name), "name")
+    name = reader.text(content.get("name", name), "name")
     build = content.get("build", [])
     if not isinstance(build, list):
         raise reader.wrong("build", "must be a list of commands")

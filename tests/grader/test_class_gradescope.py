@@ -115,7 +115,7 @@ def test_results_json() -> None:
     ]
     assert told["tests"][1]["output"].splitlines() == [
         "wrong",
-        "rule    rule 8",
+        "rule    Rows go. (rule 8)",
         "trace   +1 | -1",
         "right   []",
         "got     [1]??",

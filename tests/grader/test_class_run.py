@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
-from grader.classroom import pool, run
+from grader.classroom import pool, run, teams
+from grader.classroom.results import _SOURCES
 from grader.classroom.run import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -238,6 +239,26 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     assert sorted(path.parent.name for path in teacher.out.rglob("result-1.json")) == ["s0001", "s0002"]
 
 
+@pytest.mark.parametrize(
+    ("judges", "sources", "without"),
+    [
+        # How results are stored; what reads a checkout.toml.
+        ("one", _SOURCES, {"classroom/results.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
+        # What judges solutions to labs, of which lab 6 uses names only.
+        ("checkout", teams._SOURCES, {"classroom/one.py", "classroom/results.py", "lab", "worker"}),
+    ],
+)  # fmt: skip
+def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], without: set[str]) -> None:
+    """Every module that the judging one imports is in the hash of its results, or cannot change a result."""
+    found = "(module.__file__ for name, module in sys.modules.items() if name.partition('.')[0] == 'grader')"
+    code = f"import sys, grader.classroom.{judges}; print(*{found})"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    loaded = {Path(path).relative_to(ROOT / "grader").as_posix() for path in said.split()}
+    assert f"classroom/{judges}.py" in loaded
+    known = ("__init__.py", *sources, *without)
+    assert not [path for path in loaded if not path.startswith(known) and not path.endswith("/__init__.py")]
+
+
 def test_one(teacher: Teacher, tmp_path: Path) -> None:
     """`one` judges one submission as `class` does: 0 graded, 1 unreadable, 64 for wrong usage."""
     subs = handed_in(tmp_path / "subs", s0001=SMALL, s0002=RIGHT)
@@ -305,12 +326,15 @@ def test_a_case_of_any_check_for_the_teacher(teacher: Teacher, tmp_path: Path) -
         assert contents(tmp_path, ()) == before
         return status, [" ".join(line.split()) for line in teacher.said.splitlines()]
 
-    lines = ["trace double(7654321)", "right 15308642", "got 0", "alone fails alone"]
+    rule = "rule Large numbers are doubled, too."
+    lines = [rule, "trace double(7654321)", "right 15308642", "got 0", "alone fails alone"]
     assert case("small", "large:1") == (1, ["wrong large:1", *lines, teacher.said.splitlines()[-1]])
-    lines = ["pass words:1", "rule rule 7", "trace double('ab')", "right 'abab'", "got 'abab'", "alone passes alone"]
+    rule = "rule A text is repeated. (rule 7)"
+    lines = ["pass words:1", rule, "trace double('ab')", "right 'abab'", "got 'abab'", "alone passes alone"]
     assert case("small", "words:1") == (0, [*lines, teacher.said.splitlines()[-1]])
     lines = [
         "wrong double:2",
+        "rule double(x) returns 2 * x.",
         "trace double(1)",
         "right 2",
         "got 0",
@@ -342,6 +366,12 @@ def test_a_notebook_is_read_and_not_run(teacher: Teacher, tmp_path: Path) -> Non
     assert teacher.grade(tmp_path / "subs") == 0
     assert teacher.column("score") == {"s0001": "100"}
     page = (teacher.out / "submissions" / "s0001" / "feedback.html").read_text()
+    (tmp_path / "subs" / "s0001" / "solution.py").write_text(SMALL)
+    for stored, score in (("solution.py", "70"), ("solution.ipynb", "100")):
+        assert teacher.grade(tmp_path / "subs") == 0
+        assert [path.name for path in (teacher.out / "sources" / "s0001").iterdir()] == [stored]
+        assert teacher.column("score") == {"s0001": score}
+        (tmp_path / "subs" / "s0001" / "solution.py").unlink(missing_ok=True)
     for said in ("%matplotlib inline", "double is defined 2 times; cell 3 counts", "print(double(2))", "%%bash"):
         assert said in page
 
@@ -357,13 +387,18 @@ def test_a_check_that_fails_is_void(teacher: Teacher, tmp_path: Path) -> None:
 
 def test_forgetting_a_student(teacher: Teacher, tmp_path: Path) -> None:
     """Deleting submissions/ID and running `grades` removes all that is known of a student."""
-    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=RIGHT)) == 0
+    roster = tmp_path / "roster.csv"
+    roster.write_text("id,name\ns0001,Student 1\ns0002,Student 2\n")
+    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT, s0002=RIGHT), "--roster", roster) == 0
     for path in (teacher.out / "submissions" / "s0001").iterdir():
         path.unlink()
     (teacher.out / "submissions" / "s0001").rmdir()
-    assert teacher.run("grades", teacher.out) == 0
+    roster.write_text("id,name\ns0002,Student 2\n")
+    assert teacher.run("grades", teacher.out, "--roster", roster) == 0
     assert not list(teacher.out.rglob("*s0001*"))
-    assert not [path for path in teacher.out.rglob("*") if path.is_file() and b"s0001" in path.read_bytes()]
+    assert not [
+        path for path in teacher.out.rglob("*") if path.is_file() and re.search(b"s0001|Student 1", path.read_bytes())
+    ]
 
 
 def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -389,11 +424,36 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.Capt
 
 
 def test_progress_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """The count, those without a grade, and the time left, from the speed of this run; a line every few seconds."""
+    """The count, those without a grade, and the time left; a line every few seconds."""
     now = 0.0
-    shown = Progress(200, 160, 3, lambda: now)
+    shown = Progress(200, 160, 3, [], 1, lambda: now)
     for now in range(1, 98):
-        shown.done({"status": "void" if now == 1 else "graded"})
+        shown.done({"status": "void" if now == 1 else "graded"}, 1.0)
     assert shown.text() == "137 of 200 graded, 4 without a grade, about 63 s left"
     assert len(capsys.readouterr().err.splitlines()) == 16
-    assert Progress(200, 160, 3, lambda: now).text() == "40 of 200 graded, 3 without a grade, about 0 s left"
+
+
+def test_the_first_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts what results have taken in this run and in earlier ones, and all processes. It needs five results."""
+    slow, quick = {"status": "graded"}, [2.0] * 38 + [20.0] * 2
+    after_a_kill = Progress(200, 160, 0, quick, 2, lambda: 0.0)
+    after_a_kill.done(slow, 20.0)
+    assert after_a_kill.text() == "41 of 200 graded, 0 without a grade, about 4 min left"
+    new = Progress(60, 60, 0, [], 2, lambda: 0.0)
+    for at in range(4):
+        new.done(slow, 20.0)
+        assert new.text() == f"{at + 1} of 60 graded, 0 without a grade"
+    new.done(slow, 5.0)
+    assert new.text() == "5 of 60 graded, 0 without a grade, about 8 min left"
+
+
+def test_seconds_are_kept_by_a_kill(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result stores how long it took in run.json, so that the next run can estimate."""
+    seen = list[list[str]]()
+
+    def watched(progress: Progress, found: object, seconds: float) -> None:
+        seen.append(sorted(json.loads((teacher.out / "run.json").read_text())["seconds"]))
+
+    monkeypatch.setattr(Progress, "done", watched)
+    assert teacher.grade(handed_in(tmp_path / "subs", s1=RIGHT, s2=RIGHT), "--jobs", 1) == 0
+    assert seen == [["s1"], ["s1", "s2"]]

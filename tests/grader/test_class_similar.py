@@ -13,7 +13,7 @@ from classes import Teacher, bundle, contents, handed_in
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.classroom.winnow import Source, code_of, pairs, source, usual
+from grader.classroom.winnow import Source, code_of, links, pairs, source, usual
 from grader.lab.regions import regions, stub
 from grader.lab.strip import solved
 
@@ -179,13 +179,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     cell = {"cell_type": "code", "source": OTHER.splitlines(True), "metadata": {}, "outputs": []}
     (subs / "s0003").mkdir()
     (subs / "s0003" / "mine.ipynb").write_text(json.dumps({"nbformat": 4, "cells": [cell]}))
+    (subs / "s0005").mkdir()
+    odd = [{"metadata": {}}, {"cell_type": "code"}, {**cell, "source": [1, None]}, 7, {**cell, "source": 3}]
+    (subs / "s0005" / "mine.ipynb").write_text(json.dumps({"nbformat": 4, "cells": odd}))
     assert teacher.grade(subs) == 0, teacher.said
     before = contents(teacher.out)
     assert teacher.run("similar", teacher.out, "--export", tmp_path / "new") == 0, teacher.said
     lines = teacher.said.splitlines()
     assert lines[0] == "100 %  s0003 and solution (published), equal after renaming: lines 2-7 and 2-7"
     assert lines[1].partition("%  ")[2].startswith("s0001 and s0002, equal after renaming: lines ")
-    assert lines[2] == "4 submissions; 2 pairs with 30 % or more"
+    assert lines[2] == "5 submissions; 2 pairs with 30 % or more"
     assert lines[3] == "  half of all pairs of submissions share 0 % or more"
     after = contents(teacher.out)
     page = after.pop("similar.html").decode()
@@ -199,13 +202,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             for id in ("s0001", "s0002", "s0004")
         },
         "submissions/s0003/solution.py": OTHER,
+        "submissions/s0005/solution.py": "\n\n",
         "submissions/published-solution/solution.py": OTHER,
         "base/solution.py": (built / "student" / "solution.py").read_text(),
     }
     (tmp_path / "also").mkdir()
     (tmp_path / "also" / "last-year.py").write_text("def double(x):\n    return x + x\n" + LONG)
     assert teacher.run("similar", teacher.out, "--also", tmp_path / "also", "--least", "95") == 0
-    assert "s0001 and last-year (published): lines" in teacher.said
+    assert "s0001 (of 2 alike) and last-year (published): lines" in teacher.said
     for words, said in {
         (tmp_path / "subs",): "has no run.json; give the folder that `python -m grader class ... --out` has written",
         (teacher.out, "--export", tmp_path / "new"): "is there already; give a new folder",
@@ -222,8 +226,54 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "is lab 2, and the results are of lab 1" in teacher.said
 
 
+def test_copies_are_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fifteen copies of one file, one of which has a line more, are one group; other pairs are listed beside it."""
+    teacher = Teacher(tmp_path, capsys)
+    built = tmp_path / "lab"
+    built.mkdir()
+    teacher.lab = bundle(built / "bundle")
+    given, master = stub(MASTERS["3-upqueries"]), MASTERS["3-upqueries"]
+    for name, text in (("student", given), ("solution", solved(MASTERS["2-arrangement"]))):
+        (built / name).mkdir()
+        (built / name / "solution.py").write_text(text)
+    texts = {f"s{at:02}": solved(master) for at in range(1, 15)} | {"s15": f"{solved(master)}\nMORE = 1\n"}
+    for number, path in enumerate(sorted((RIGHT / "3-upqueries").glob("*.py")), 21):
+        texts |= {f"s{number}": path.read_text()}
+    texts |= {"s31": LONG, "s32": disguised(LONG)}
+    (teacher.out / "sources").mkdir(parents=True)
+    handed_in(teacher.out / "sources", **texts)
+    lab = {"number": 1, "title": "Doubles"}
+    (teacher.out / "run.json").write_text(json.dumps({"lab": lab, "lab_folder": str(built / "bundle")}))
+    assert teacher.run("similar", teacher.out, "--least", 5) == 0, teacher.said
+    copies = ", ".join(f"s{at:02}" for at in range(1, 16))
+    lines = teacher.said.splitlines()
+    assert lines[0] == f"100 %  15 alike: {copies}"
+    assert lines[1].partition("%  ")[2].startswith("s31 and s32, equal after renaming: lines ")
+    assert sum("s01" in line for line in lines) == 1 + sum("s01 (of 15 alike) and s2" in line for line in lines)
+    assert 2 < len(lines) - 3 < 10 and "s02 and" not in teacher.said
+    page = (teacher.out / "similar.html").read_text()
+    assert f'<td class="">{copies.partition(", ")[2]}</td>' in page and page.count("<details>") == len(lines) - 3
+
+
+def test_a_short_solution_is_no_copy_of_long_ones() -> None:
+    """What contains all of a short solution, and much more, is listed as a pair and joins no group."""
+    text = solved(MASTERS["3-upqueries"])
+    short = source("short", LONG)
+    long = [source(f"s{at}", f"{LONG}\n{other}") for at, other in enumerate((text, OTHER * 9))]
+    found = pairs([short, *long], HALF)
+    assert len(found) == 2 and not any(pair.copy for pair in found)
+    assert [[one.id for one in side] for link in links(found) for side in link.sides] == [
+        ["s0"],
+        ["short"],
+        ["s1"],
+        ["short"],
+    ]
+
+
 def test_code_of_a_notebook() -> None:
-    """The code cells in order, without magics and shell lines."""
+    """The code cells in order, without magics and shell lines. What is no cell, or has no text, is left out."""
     cells = [("code", "%time\nx = 1"), ("markdown", "y = 2"), ("code", ["  !ls\n", "z = 3"])]
-    text = json.dumps({"cells": [{"cell_type": kind, "source": source} for kind, source in cells]})
-    assert code_of(text) == "\nx = 1\n\nz = 3\n"
+    odd: list[object] = [{"source": "a = 4"}, {"cell_type": "code"}, 7]
+    told = [*odd, *({"cell_type": kind, "source": source} for kind, source in cells)]
+    text = json.dumps({"cells": told})
+    assert code_of(text) == "\n\nx = 1\n\nz = 3\n"

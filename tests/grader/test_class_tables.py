@@ -454,6 +454,22 @@ class _Page(html.parser.HTMLParser):
             assert dict(attrs).get("scope") in ("col", "row")
 
 
+def test_names_in_the_gradebook(teacher: Teacher, tmp_path: Path) -> None:
+    """If the roster has names, gradebook.csv has them, now and without the roster; no page has one."""
+    out_of(teacher.out, s0001=(0, *ALL), s0002=(0, *ALL))
+    assert teacher.run("grades", teacher.out) == 0
+    assert list(teacher.table()[0])[:3] == ["id", "lab", "status"]
+    (tmp_path / "roster.csv").write_text("id,name\ns0001,=Student 1\ns0002,\n")
+    assert teacher.run("grades", teacher.out, "--roster", tmp_path / "roster.csv") == 0
+    assert teacher.run("grades", teacher.out) == 0
+    assert list(teacher.table()[0])[:3] == ["id", "name", "lab"]
+    assert teacher.column("name") == {"s0001": "'=Student 1", "s0002": ""}
+    assert not [path for path in teacher.out.rglob("*.html") if "Student 1" in path.read_text()]
+    (tmp_path / "roster.csv").write_text("id\ns0001\ns0002\n")
+    assert teacher.run("grades", teacher.out, "--roster", tmp_path / "roster.csv") == 0
+    assert list(teacher.table()[0])[:3] == ["id", "lab", "status"]
+
+
 def test_pages(teacher: Teacher) -> None:
     """One file each, without script or links out; headings in order; every text from outside is escaped."""
     failed = check("double", "wrong", trace=TEXT, right=TEXT, got=TEXT, says=TEXT, case=2, flags=[TEXT])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ def test_what_a_build_writes(built: Path) -> None:
     assert (built / "solution" / "solution.py").read_text() == "".join(
         line for line in SOLUTION.splitlines(keepends=True) if "###" not in line
     )
+    readme = (built / "student" / "README.md").read_text()
+    assert readme.startswith("# Lab 9: Sums\n") and "1. add\n2. The sum\n" in readme
+    assert "run: 2, for 60 of 100 points. Hidden checks: 2, for the other points.\n" in readme
+    assert "\n       python -m grader check\n" in readme
+    assert all((built / "student" / name).exists() for name in re.findall(r"`(\w+\.\w+)`", readme))
     kept = (built / "student" / "checks.py").read_text()
     assert "def sums(" in kept and "def signs(" in kept
     assert not any(word in kept for word in ("SECRET", "drawn", "reduce", "chosen", "restart", "Only hidden"))
@@ -320,6 +326,26 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     lab_master.write(lab, checks=CHECKS.replace("SECRET", "PUBLIC"))
     assert main(["build", str(lab), "--out", str(tmp_path / "out"), "--secret", str(tmp_path / "secret")]) == 1
     assert "no check depends on the secret; build this lab without --secret" in capsys.readouterr().err
+
+
+def test_a_secret_that_git_would_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A secret in a work tree is refused unless git ignores it; a file that git tracks is not ignored."""
+    lab = lab_master.write(tmp_path / "9-sums", checks=CHECKS.replace("SECRET", "PUBLIC"))
+    clone = tmp_path / "clone"
+    (clone / "mine").mkdir(parents=True)
+    secret = clone / "mine" / "secret.txt"
+    secret.write_text("twelve different words of the teacher")
+    words = ["build", str(lab), "--out", str(tmp_path / "out"), "--secret", str(secret)]
+    assert main(words) == 1 and "no check depends on the secret" in capsys.readouterr().err
+    git = ["git", "-C", str(clone), "-c", "core.hooksPath=/dev/null"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert main(words) == 64
+    said = capsys.readouterr().err
+    assert f"--secret {secret}: `git add` would publish it; a secret is in a place that git ignores" in said
+    (clone / ".gitignore").write_text("/mine/\n")
+    assert main(words) == 1 and "no check depends on the secret" in capsys.readouterr().err
+    subprocess.run([*git, "add", "-f", str(secret)], check=True)
+    assert main(words) == 64 and "`git add` would publish it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("step", ["master", "solution", "notebook"])

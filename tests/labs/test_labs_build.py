@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,8 @@ from without_linux import checked
 
 from grader.__main__ import main
 
-LABS = sorted(path.parent for path in (Path(__file__).resolve().parents[2] / "labs").glob("*/lab.toml"))
+ROOT = Path(__file__).resolve().parents[2]
+LABS = sorted(path.parent for path in (ROOT / "labs").glob("*/lab.toml"))
 BROKEN = ("answer = await connection(q)", "raise RuntimeError(f'{asyncio.current_task()}, {object()}')")
 
 
@@ -27,11 +33,38 @@ def test_a_lab_is_built(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert len(proof["mutants"]) >= 8
     if lab.name.startswith("4-"):
         same_bytes(out, tmp_path)
+    if lab.name.startswith("1-"):
+        as_documented(out, tmp_path)
     shutil.copy(out / "solution" / "solution.py", out / "student")
     done = checked(out / "student")
     visible = len(json.loads((out / "student" / "lab.json").read_text())["points"])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].startswith(f"visible: {visible} of {visible} pass.")
+
+
+def as_documented(built: Path, tmp_path: Path) -> None:
+    """Each command of the section "A student asks why" in docs/teaching.md prints what is below it."""
+    right = (built / "solution" / "solution.py").read_text()
+    assert right.count("[product, category] += diff") == 1
+    lost = "[product, category] = max(0, self.info[product][product, category] + diff)"
+    for id, text in {"s0007": right.replace("[product, category] += diff", lost), "s0008": right}.items():
+        (tmp_path / "subs" / id).mkdir(parents=True)
+        (tmp_path / "subs" / id / "solution.py").write_text(text)
+    (tmp_path / "roster.csv").write_text("id,name\ns0007,Student 7\ns0008,Student 8\n")
+    (tmp_path / "build" / "labs").mkdir(parents=True)
+    (tmp_path / "build" / "labs" / "1-max-and-join").symlink_to(built)
+    words = ("class", tmp_path / "subs", "--lab", built, "--out", tmp_path / "grades" / "lab1")
+    assert main([*map(str, words), "--roster", str(tmp_path / "roster.csv")]) == 0
+    section = (
+        (ROOT / "docs" / "teaching.md").read_text().partition("\n## A student asks why\n")[2].partition("\n## ")[0]
+    )
+    blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^ {7}.*\n)+", section, re.M)]
+    assert len(blocks) == 6
+    for command, said in zip(blocks[::2], blocks[1::2], strict=True):
+        line = re.sub("^python ", f"{sys.executable} ", command)
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+        assert textwrap.dedent(done.stdout) == said
 
 
 def same_bytes(built: Path, tmp_path: Path) -> None:
