@@ -21,12 +21,12 @@ from ..session import Wish, run
 from ..submission import Submission, read_submission
 from ..submission.archive import unpack
 from ..submission.reading import FILE
+from ..submission.upload import AmbiguousError, Files, packed
 from ..terms import JUDGED, PHASES, SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
 from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
-from .upload import AmbiguousError, Files, packed
 
 FAIL = "fail"
 """The outcome of a phase with a violation."""

@@ -21,9 +21,9 @@ import yaml
 from ..errors import SubmissionError, UsageError
 from ..folders import shown
 from ..submission.archive import leads_out, names_in, parts_of, unpack_groups
+from ..submission.upload import Files, as_handed, is_submission
 from .results import AMBIGUOUS, UNREADABLE, hash_of
 from .roster import folded, wrong_id
-from .upload import Files, as_handed, is_submission
 
 _MOST_BYTES, _MOST_FILES = 4_000_000_000, 400_000
 """The maximum size and number of files of an LMS's zip."""

@@ -14,9 +14,9 @@ from ..lab.checks import Check, load
 from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
 from ..lab.source import look, put
 from ..sandbox import LAB, Tier, make
+from ..submission.upload import AmbiguousError, Chosen, Files, choose
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
-from .upload import AmbiguousError, Chosen, Files, choose
 
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
 _TEXT = " is text, not code, and defines "

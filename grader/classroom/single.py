@@ -21,10 +21,10 @@ from ..lab.bundle import read_bundle
 from ..lab.judge import PASS, Result
 from ..sandbox import LAB, Tier, choose, no_grades
 from ..statuses import Parser, status_of
+from ..submission.upload import as_handed
 from . import gradescope
 from .one import one, one_case, waited
 from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
-from .upload import as_handed
 
 _SCRATCH = "grader-class-"
 

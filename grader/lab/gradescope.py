@@ -19,7 +19,7 @@ _ROOMS = ("lab", "sandbox", "worker")
 _MODULES = (
     *("__init__", "__main__", "errors", "folders", "statuses"),
     *("classroom/__init__", "classroom/gradescope", "classroom/one", "classroom/results", "classroom/single"),
-    "classroom/upload",
+    "submission/upload",
     *("processes/__init__", "processes/bounds", "processes/logs"),
     *("submission/__init__", "submission/archive", "submission/model", "submission/places", "submission/reading"),
 )

@@ -127,7 +127,7 @@ def _taken(upload: Path, wanted: str, made: Path) -> tuple[str, Path, str]:
         if not upload.is_file() or upload.suffix.lower() not in (".py", ".ipynb"):
             raise UsageError(f"--file {upload}: on Windows, give the .py or .ipynb file itself")
         return wanted if upload.suffix.lower() == ".py" else upload.name, upload, ""
-    from ..classroom.upload import as_handed, choose
+    from ..submission.upload import as_handed, choose
 
     chosen = choose(as_handed(upload.resolve(), [wanted]), wanted, made / "unpacked")
     return chosen.name, chosen.path, chosen.note

@@ -25,7 +25,7 @@ KINDS: tuple[Mapping[str, str], ...] = (
     {"mine.ipynb": "{}"},
     {"notes.py": SMALL},
 )
-"""What students hand in: one that is right, and four that cannot be graded."""
+"""What students hand in: one that is right, three that cannot be graded, and a file with another name."""
 COMMANDS = ("--take", "--names", "run the same command", "problems.csv")
 """Words of texts for the teacher."""
 ENDS = """build = [["python3", "-c", "import os; print(os.getcwd(), os.environ, os.listdir()); exit(1)"]]
@@ -111,7 +111,7 @@ def test_pages_and_sources(teacher: Teacher, tmp_path: Path, layout: str) -> Non
         written(tmp_path / "subs", {f"{top}{name}": text for name, text in files.items()})
     assert teacher.grade(tmp_path / "subs", "--roster", enrolled(tmp_path / "roster.csv", some)) == 1, teacher.said
     pages = {f"submissions/{one.id}/feedback.html" for one in some}
-    assert searched(teacher.out, some) == {*pages, f"sources/{some[0].id}/solution.py"}
+    assert searched(teacher.out, some) == {*pages, *(f"sources/{some[at].id}/solution.py" for at in (0, 4))}
 
 
 def test_submissions_that_cannot_be_told_apart(teacher: Teacher, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from grader.classroom.checkout import system
 from grader.classroom.roster import read_roster, read_table
-from grader.classroom.upload import AmbiguousError, as_handed, choose
 from grader.errors import SubmissionError
+from grader.submission.upload import AmbiguousError, as_handed, choose
 
 Tree = dict[str, "bytes | str | Tree"]
 """A folder or, if the name ends so, an archive: contents by name."""

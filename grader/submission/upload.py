@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from ..errors import SubmissionError
 from ..folders import ignore, shown, walk
-from ..submission.archive import ENVIRONMENT, Room, counts, too_long, unpack
+from .archive import ENVIRONMENT, Room, counts, too_long, unpack
 
 MOST_BYTES, MOST_FILES = 20_000_000, 500
 """The maximum size and number of files of a submission."""
