@@ -182,7 +182,6 @@ LATER = {
     "class Max[T]:\n    pass": "SyntaxError: invalid syntax",
     'd = {}\nx = f"{d.get("k")}"': "SyntaxError: f-string: unmatched '('",
     "x = f'{chr(10) + \"\\n\"}'": "SyntaxError: f-string expression part cannot include a backslash",
-    'x = f"{f\'a"b\'}"': "SyntaxError: f-string: expecting '}'",
     "x = f'{f\"\\n\"}'": "SyntaxError: f-string expression part cannot include a backslash",
     "from itertools import batched": "ImportError: cannot import name 'batched' from 'itertools'",
     "import math\nx = math.sumprod([1], [2])": "AttributeError: module 'math' has no attribute 'sumprod'",
