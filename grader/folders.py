@@ -67,7 +67,9 @@ def shown(path: str) -> str:
 
 
 def ignore(error: OSError) -> None:
-    """Leave out a folder that cannot be listed."""
+    """Leave out a folder that cannot be listed, unless the reason is that this process has too many files open."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        raise error
 
 
 def _raised(error: OSError) -> NoReturn:

@@ -114,9 +114,10 @@ def opened() -> int:
 
 @contextmanager
 def few_descriptors() -> Iterator[None]:
-    """Allow as many open files as a small system does."""
+    """Allow as many open files as a small system does, or 150 more than other tests have left open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    most = max(256, 150 + max(map(int, os.listdir("/proc/self/fd"))))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, most), hard))
     try:
         yield
     finally:
@@ -135,6 +136,23 @@ def test_any_nesting_is_measured_and_removed(top: Path, depth: int, name: str) -
         assert len(list(folders.paths(inner))) == depth
         folders.remove(inner)
     assert os.listdir(top) == [] and opened() == before
+
+
+def test_a_walk_says_that_too_many_files_are_open(top: Path) -> None:
+    """It does not leave out folders, which would hide what they contain from a limit."""
+    nest(top, 50, "d")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (10 + max(map(int, os.listdir("/proc/self/fd"))), hard))
+    spare = [
+        os.open("/dev/null", os.O_RDONLY) for _ in range(10 + max(map(int, os.listdir("/proc/self/fd"))) - opened())
+    ]
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            folders.measure(top)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in spare:
+            os.close(one)
 
 
 def test_folders_without_permissions(top: Path) -> None:
