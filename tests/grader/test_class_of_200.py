@@ -188,7 +188,7 @@ def test_a_class_of_200(tmp_path: Path) -> None:
             "exploit": score == "0",
             "crash": "crash" in outcomes.values(),
             "hang": "timeout" in outcomes.values(),
-        }.get(kind, first == kind and outcomes.get(first) == "wrong" and found["checks"] != [])
+        }.get(kind, first == kind and outcomes.get(first) in ("wrong", "error") and found["checks"] != [])
         if not good:
             wrong[id] = (kind, rows[id]["status"], score, outcomes, found["why"])
     assert wrong == {}
