@@ -1,4 +1,4 @@
-"""What the LMSs give: whose each folder and file is, what does not fit, and rows that are nobody's any more."""
+"""The layouts of LMS downloads: the id of each folder and file, names that fit no rule, and rows that are removed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def states(collection: Collection) -> dict[str, str]:
 
 
 def left(collection: Collection) -> list[str]:
-    """The names that belong to nobody, but could be submissions."""
+    """The names that fit no student, but could be submissions."""
     return sorted(one.name for one in collection.left_out if not one.harmless)
 
 
@@ -288,7 +288,7 @@ def test_a_name_with_two_ids_is_nobodys(teacher: Teacher, tmp_path: Path) -> Non
 
 
 def test_one_bad_entry_concerns_one_student(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name twice, a long name, too many bytes: that student is unreadable. What leads out is nobody's."""
+    """A repeated name, a long name or too many bytes make one student unreadable. Paths out of the archive are left out."""
     monkeypatch.setattr(archive, "MOST_BYTES", 10_000)
 
     def entry(n: int, name: str) -> str:

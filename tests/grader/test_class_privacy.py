@@ -1,4 +1,4 @@
-"""What a student gets holds nobody's name, and nothing of another student; what is for the teacher is not on it."""
+"""Pages and reports for students contain no name, nothing about other students, and no text for the teacher."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from grader.worker import Answer, Student
 
 
 class Clock:
-    """A runner whose time is computed: each question takes as much CPU time, and as much idle time, as it is told.
+    """A runner with simulated time: the test sets the CPU time and the idle time of each question.
 
     After ``total`` seconds, the time for all checks is used up.
     """

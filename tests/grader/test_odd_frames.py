@@ -193,7 +193,7 @@ class Pipe:
 
 
 class Scripted:
-    """A runner whose process does as it is told after each question."""
+    """A runner for which the test sets what the process does after each question."""
 
     def __init__(self, side: Side, seconds: float) -> None:
         self._side, self._seconds, self.answers = side, seconds, list[Answer]()

@@ -42,7 +42,7 @@ time.sleep(600)
 def test_the_time_of_a_service_that_ended_is_not_foreign(
     tier: int, what: str, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While nobody else works, no sample has foreign time, whether a service is killed or crashes again and again.
+    """On an idle machine, no sample has foreign time, whether a service is killed or crashes repeatedly.
 
     The service, a child that it waited for and, if it is killed, a child that lives use the CPU. Each counts once.
     """
