@@ -288,7 +288,7 @@ def test_a_name_with_two_ids_is_nobodys(teacher: Teacher, tmp_path: Path) -> Non
 
 
 def test_one_bad_entry_concerns_one_student(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeated name, a long name or too many bytes make one student unreadable. Paths out of the archive are left out."""
+    """A repeated name, a long name or too many bytes make one student unreadable. Paths that lead out are left out."""
     monkeypatch.setattr(archive, "MOST_BYTES", 10_000)
 
     def entry(n: int, name: str) -> str:
