@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import codecs
-import io
 import json
 import re
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from classes import CHECKS, RIGHT, WRONG, Teacher
+from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher
+from uploads import BOOK, REFUSED, TAKEN, Tree, packed, written
 
 from grader.lab.source import CODECS, look, read, runs_later
 from grader.student.command import main
@@ -21,6 +20,12 @@ from grader.student.command import main
 UMLAUT = f'"""Größe, naïve, 5 €."""\n{RIGHT}'
 PLAIN = f'"""Größe, naïve."""\n{RIGHT}'
 GUESS = "and was read as Windows-1252: save it as UTF-8"
+
+
+def real(tree: Tree) -> Tree:
+    """Return a tree in which the file that is to be taken, and a notebook, is right, and any other text is wrong."""
+    code: dict[object, str | bytes] = {"yes": RIGHT, BOOK: notebook(RIGHT), "1": WRONG, "2": SMALL, "no": WRONG}
+    return {name: real(one) if isinstance(one, dict) else code.get(one, one) for name, one in tree.items()}
 
 
 def cookie(name: str, text: str = PLAIN, line: str = "# -*- coding: {} -*-\n") -> str:
@@ -32,15 +37,6 @@ def notebook(*sources: str, kind: str = "code") -> bytes:
     """A notebook of these cells."""
     cells = [{"cell_type": kind, "source": source} for source in sources]
     return json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}, ensure_ascii=False).encode()
-
-
-def zipped(**files: bytes) -> bytes:
-    """An archive."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as packed:
-        for name, content in files.items():
-            packed.writestr(name.replace("__", "/").replace("_py", ".py"), content)
-    return made.getvalue()
 
 
 UPLOADS: dict[str, tuple[str, bytes]] = {
@@ -66,9 +62,9 @@ UPLOADS: dict[str, tuple[str, bytes]] = {
     "notebook": ("lab.ipynb", notebook("%matplotlib inline\n", UMLAUT)),
     "notebook-utf-16": ("lab.ipynb", notebook(UMLAUT).decode().encode("utf-16")),
     "no-notebook": ("lab.ipynb", b"{"),
-    "zip": ("mine.zip", zipped(lab__solution_py=PLAIN.encode("latin-1"))),
-    "zip-of-nothing": ("mine.zip", zipped(notes=b"x")),
-    "two": ("mine.zip", zipped(a__solution_py=RIGHT.encode(), b__solution_py=WRONG.encode())),
+    "zip": ("mine.zip", packed("mine.zip", {"lab/solution.py": PLAIN.encode("latin-1")})),
+    "zip-of-nothing": ("mine.zip", packed("mine.zip", {"notes": "x"})),
+    "two": ("mine.zip", packed("mine.zip", {"a/solution.py": RIGHT, "b/solution.py": WRONG})),
     "no-zip": ("mine.zip", b"PK\3\4"),
 }
 FINE = {
@@ -76,6 +72,8 @@ FINE = {
     *("latin-1-second-line", "latin-1-emacs", "cp1252", "unknown-cookie", "wrong-cookie", "undefined-byte"),
     *("notebook", "notebook-utf-16", "zip"),
 }
+FOLDERS = {f"folder: {case}": (tree, case in TAKEN) for case, (tree, *_) in {**TAKEN, **REFUSED}.items()}
+"""What is in a folder, and whether a file of it is taken."""
 GUESSED = {"latin-1", "cp1252", "wrong-cookie", "undefined-byte", "zip"}
 
 
@@ -94,12 +92,15 @@ def copy(tmp_path: Path) -> Path:
 def test_check_and_class_agree(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each upload has the same outcomes, notes and words in both. What is graded is stored as UTF-8, line by line."""
     teacher, subs = Teacher(tmp_path, capsys), tmp_path / "subs"
+    subs.mkdir()
     for id, (name, content) in UPLOADS.items():
-        (subs / id).mkdir(parents=True)
-        (subs / id / name).write_bytes(content)
+        written(subs / id, {name: content})
+    for id, (tree, _) in FOLDERS.items():
+        written(subs / id, real(tree))
     assert teacher.grade(subs, "--names", "folder") == 1
-    wrong = {}
-    for id, (name, content) in UPLOADS.items():
+    fine, wrong = FINE | {id for id, (_, taken) in FOLDERS.items() if taken}, {}
+    for id in [*UPLOADS, *FOLDERS]:
+        name, content = UPLOADS.get(id, ("", b""))
         found = teacher.result(id)
         status = main([str(copy), "--file", str(subs / id / name), "--json", "--all"])
         said = capsys.readouterr()
@@ -111,7 +112,7 @@ def test_check_and_class_agree(copy: Path, tmp_path: Path, capsys: pytest.Captur
             if found["why"]:
                 visible = {"solution.py": next(iter(visible.values()))}
             same = {one["check"]: (one["outcome"], one["got"]) for one in checked["checks"]} == visible
-            same = same and checked["notes"] == found["notes"] and (status == 0) == (id in FINE)
+            same = same and checked["notes"] == found["notes"] and (status == 0) == (id in fine)
         if not same or (id in GUESSED) != any(GUESS in note for note in found["notes"]):
             wrong[id] = (found, said.out, said.err)
         source = teacher.out / "sources" / id / "solution.py"
@@ -119,7 +120,8 @@ def test_check_and_class_agree(copy: Path, tmp_path: Path, capsys: pytest.Captur
             lines, before = source.read_bytes().decode().splitlines(), len(re.findall(b"\n", content))
             assert len(lines) == before and ("Größe" in source.read_text() or id == "undefined-byte"), id
     assert not wrong
-    assert {id for id in UPLOADS if teacher.column("score")[id] == "100"} == FINE
+    assert {id for id, score in teacher.column("score").items() if score == "100"} == fine
+    assert len(UPLOADS) + len(FOLDERS) >= 60
     page = (teacher.out / "submissions" / "latin-1" / "feedback.html").read_text()
     assert "solution.py is not UTF-8 (byte 6, in line 1), and was read as Windows-1252" in page
 
