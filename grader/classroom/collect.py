@@ -24,6 +24,7 @@ from ..submission.archive import leads_out, names_in, parts_of, unpack_groups
 from ..submission.upload import Files, as_handed, is_submission
 from .results import AMBIGUOUS, UNREADABLE, hash_of
 from .roster import folded, wrong_id
+from .times import parsed
 
 _MOST_BYTES, _MOST_FILES = 4_000_000_000, 400_000
 """The maximum size and number of files of an LMS's zip."""
@@ -36,7 +37,6 @@ _CANVAS = re.compile(r"(?:.*?_)?(?:LATE_)?(?P<id>\d+|anon_[^_]+)_\d+_(?P<rest>.+
 """After the student's name come the student's ID and the number of the upload."""
 _BRIGHTSPACE = re.compile(r"(?P<id>\d+)-\d+ - .+ - (?P<time>[^-]*\d{4}[^-]*)", re.S)
 """The number of the student and that of the folder, the name, and the time."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _STAMP, _METADATA, _SUBMITTED = "timestamp.txt", "submission_metadata.yml", "submitted"
 _NOTHING = ("__macosx", _METADATA, "index.html", "thumbs.db", "desktop.ini")
 """What systems and LMSs put beside the submissions, in small letters."""
@@ -270,19 +270,7 @@ def _canvas(path: Path) -> list[_Entry]:
 
 def _brightspace(path: Path) -> list[_Entry]:
     match = _BRIGHTSPACE.fullmatch(path.name)
-    return [_Entry(path, match["id"], time=_english(match["time"]))] if match else []
-
-
-def _english(text: str) -> datetime | None:
-    """Return a time such as "Nov 3, 2026 1159 PM", which has no time zone; None if the text is something else."""
-    match = re.fullmatch(r"([A-Za-z]{3})[a-z]* (\d+), (\d{4}) (\d{1,2}):?(\d\d) ([AP])M", text)
-    if match is None or match[1].lower() not in _MONTHS:
-        return None
-    hour = int(match[4]) % 12 + 12 * (match[6] == "P")
-    try:
-        return datetime(int(match[3]), _MONTHS.index(match[1].lower()) + 1, int(match[2]), hour, int(match[5]))
-    except ValueError:
-        return None
+    return [_Entry(path, match["id"], time=parsed(match["time"]))] if match else []
 
 
 def _gradescope(path: Path) -> list[_Entry]:
@@ -352,11 +340,8 @@ def _rule(rule: str) -> _Rule:
 
 def _time(text: str) -> datetime | None:
     """Return a time with its zone; None if the text is something else."""
-    try:
-        time = datetime.fromisoformat(re.sub(r" ?(UTC|Z)$", "+00:00", text))
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else None
+    time = parsed(text)
+    return time if time is not None and time.tzinfo is not None else None
 
 
 def _submission(

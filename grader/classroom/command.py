@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
 from .single import best_tier, how, only_on_linux, scratch_folder
 from .tables import left_out, write_all
 from .teams import FULL, LAB, QUICK, Checkouts, checkout, seed_of, tier_for_systems
+from .times import Times, read_times
 
 
 def _parser() -> Parser:
@@ -58,6 +60,7 @@ def _parser() -> Parser:
         each.add_argument("--course", type=Path, help="course.toml: due dates, penalties, extensions")
         each.add_argument("--rubric", type=Path, help="rubric.toml: other points, policies")
         each.add_argument("--adjust", type=Path, help="adjust.csv: id, lab, points, reason, over")
+        each.add_argument("--times", type=Path, help="times.csv: id, lab, time; or the grading worksheet of Moodle")
         each.add_argument("--allow-lower", action="store_true", help="let a regrade give fewer points than before")
     return parser
 
@@ -111,7 +114,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError(f"--jobs {given.jobs}: {said}; leave it out")
     bundle = checkout(seed_of(given.out)) if systems else read_bundle(given.lab.absolute())
     course, adjust = read_course(given.course), read_adjust(given.adjust)
-    rubric = read_rubric(given.rubric, bundle.points)
+    times, rubric = read_times(given.times, bundle.number), read_rubric(given.rubric, bundle.points)
     roster = read_roster(given.roster) if given.roster else None
     course.check([bundle.number])
     if given.submissions.resolve() in given.out.resolve().parents:
@@ -154,9 +157,10 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
             else:
                 grading = Grading(given.out, bundle, tier, given.jobs or os.cpu_count() or 1, about, scratch)
             grading.grade(found, only, given.regrade or "")
-        out = _noted(read_out(given.out), given)
-        rows = write_all([out], course, rubric, adjust)
-    status = max(_told(rows[bundle.number], out), _adjusted(adjust, rows))
+        outs = _timed([_noted(read_out(given.out), given)], times)
+        rows = write_all(outs, course, rubric, adjust)
+    out = outs[0]
+    status = max(_told(rows[bundle.number], out), _adjusted(adjust, rows), _wrong_times(times, outs))
     now = {"bundle": bundle.hash, "grader": grading.grader()}
     if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
         said = f"results from an earlier version of the grader or the lab: {old}"
@@ -169,7 +173,7 @@ def _noted(out: Out, given: argparse.Namespace) -> Out:
 
     With --allow-lower, the newest results count, now and later.
     """
-    now = [name for name in ("course", "rubric", "adjust") if getattr(given, name)]
+    now = [name for name in ("course", "rubric", "adjust", "times") if getattr(given, name)]
     for name in out.run.get("with", []):
         if name not in now:
             print(f"note: the last gradebook in {out.folder} was computed with --{name}, and this one is not")
@@ -208,11 +212,14 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
                 write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
-        rows = write_all([_noted(out, given) for out in outs], course, rubric, adjust)
+        times = read_times(given.times, outs[-1].lab)
+        outs = _timed([_noted(out, given) for out in outs], times)
+        rows = write_all(outs, course, rubric, adjust)
         filled = _fill(given, rows[outs[-1].lab], outs[-1]) if given.fill else statuses.OK
         if given.feedback_zip:
             write(given.feedback_zip, feedback_zip(*outs[-1].feedback()), private=True)
-    return max(filled, *(_told(rows[out.lab], out) for out in outs), _adjusted(adjust, rows))
+    told = [_told(rows[out.lab], out) for out in outs]
+    return max(filled, *told, _adjusted(adjust, rows), _wrong_times(times, outs))
 
 
 def _adjusted(adjust: Adjust, rows: Mapping[int, Sequence[Row]]) -> int:
@@ -221,6 +228,19 @@ def _adjusted(adjust: Adjust, rows: Mapping[int, Sequence[Row]]) -> int:
     for said in (*adjust.repeated, *wrong):
         print(said)
     return statuses.FAILED if wrong else statuses.OK
+
+
+def _timed(outs: Sequence[Out], times: Times) -> list[Out]:
+    """Return the folders with the times of the teacher's table."""
+    return [replace(out, times=times.of(out.lab, out.ids, out.run["roster"])) for out in outs]
+
+
+def _wrong_times(times: Times, outs: Sequence[Out]) -> int:
+    """Print what is left out of the table of times, and return the exit status."""
+    unknown = [said for out in outs for said in times.unknown(out.lab, out.ids, out.run["roster"])]
+    for said in (*times.wrong, *unknown):
+        print(said)
+    return statuses.FAILED if times.wrong or unknown else statuses.OK
 
 
 def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:

@@ -7,7 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -48,6 +48,8 @@ class Out:
     """run.json: the lab, its points, the submissions' times, the ids of the roster."""
     newest: dict[str, Found]
     earlier: dict[str, list[Found]]
+    times: Mapping[str, datetime] = field(default_factory=dict)
+    """When the newest submissions were handed in, by the student, if a table says so."""
 
     @property
     def lab(self) -> int:
@@ -58,6 +60,11 @@ class Out:
     def points(self) -> dict[str, Decimal]:
         """The points of the bundle."""
         return {check: Decimal(points) for check, points in self.run["points"].items()}
+
+    @property
+    def ids(self) -> list[str]:
+        """The students, sorted: those of the roster, and others who have handed in."""
+        return sorted({*self.newest} - {*self.run.get("teams", {}).values()} | {*self.run["roster"]})
 
     def place(self, id: str) -> str:
         """Return the name of the folder in submissions/ that has a student's result: the id or, in lab 6, the team."""
@@ -188,8 +195,7 @@ def rows_of(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjust)
     rows = {}
     for lab in sorted(labs, key=lambda lab: (course.due[lab].timestamp() if lab in course.due else 0, lab)):
         out = labs[lab]
-        ids = sorted({*out.newest} - {*out.run.get("teams", {}).values()} | {*out.run["roster"]})
-        rows[lab] = [_row(id, out, course, rubric, adjust, left) for id in ids]
+        rows[lab] = [_row(id, out, course, rubric, adjust, left) for id in out.ids]
     return rows
 
 
@@ -199,8 +205,8 @@ def _row(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
     past, now, before = out.earlier.get(place, []), out.newest.get(place), []
     for at, found in enumerate(past):
         same = now is not None and found["submission"] == now["submission"]
-        run = out.run if same else {**out.run, "submissions": {}}  # their times are those of the newest
-        then = replace(out, run=run, newest={place: found}, earlier={place: past[:at]})
+        known = out if same else replace(out, run={**out.run, "submissions": {}}, times={})  # those of the newest
+        then = replace(known, newest={place: found}, earlier={place: past[:at]})
         before.append(_now(id, then, course, rubric, adjust, dict(left)))
     return replace(_now(id, out, course, rubric, adjust, left), before=before)
 
@@ -260,6 +266,8 @@ def _counted(id: str, out: Out, rubric: Rubric) -> tuple[Found, bool]:
 def time_of(out: Out, id: str, submission: str) -> datetime | None:
     """Return when a submission, by its hash, was handed in; None if that is not known."""
     place = out.place(id)
+    if id in out.times:
+        return out.times[id]
     time = out.handed(place)["times"].get(submission) or out.run["submissions"].get(place, {}).get("time")
     return None if time is None else datetime.fromisoformat(time)
 
@@ -359,7 +367,12 @@ def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
     time = time_of(out, row.id, row.found["submission"])
     if row.status in (GRADED, UNREADABLE) and row.lab in course.due and course.known(time) is None:
         why = "the time is not known" if time is None else "the time has no zone"
-        said.append((f"{why}: not late", "look at the LMS" if time is None else "name a zone in course.toml"))
+        said.append(
+            (
+                f"{why}: not late",
+                "look at the LMS, or give its table with --times" if time is None else "name a zone in course.toml",
+            )
+        )
     if row.beyond:
         many = f"{row.late_days} late days are more than most_days = {course.most_days}"
         said.append((f"{many}, so free days do not help", "give an extension, or points in adjust.csv"))

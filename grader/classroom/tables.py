@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..folders import remove
 from .gradebook import MEND_OVER, RUN, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
-from .points import Adjust, Rubric
+from .points import Adjust, Rubric, number
 from .results import as_json, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
@@ -30,7 +33,11 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         if out.run["ungraded"]:
             (out.folder / "gradebook.csv").unlink(missing_ok=True)
         else:
-            write(out.folder / "gradebook.csv", gradebook(rows, out.run.get("names", {})))
+            book = out.folder / "gradebook.csv"
+            if differ := _differ(book, rows):
+                said = "an earlier version of the grader has written the last gradebook, and these scores differ"
+                print(f"note: {said} ({book}): {', '.join(differ)}")
+            write(book, gradebook(rows, out.run.get("names", {})))
         write(out.folder / "problems.csv", table([_PROBLEMS, *wrong]))
         write(out.folder / "changes.csv", changes(rows, out, course, rubric))
         pages = {out.page(row.id): row for row in rows if out.place(row.id) in out.newest}
@@ -53,6 +60,21 @@ def left_out(adjust: Adjust, found: Mapping[int, Sequence[Row]]) -> list[str]:
     ]
     refused = [f"{said}; {MEND_OVER}" for rows in found.values() for row in rows for said in row.refused]
     return [*adjust.wrong, *unknown, *refused]
+
+
+def _differ(book: Path, rows: Sequence[Row]) -> list[str]:
+    """Return the scores that differ from those of a gradebook in which points by hand have no column.
+
+    Later rules count such points without a grade, keep to the maximum and to most_days, and know time zones.
+    """
+    try:
+        old = {line["id"]: line for line in csv.DictReader(io.StringIO(book.read_text("utf-8")))}
+    except (OSError, ValueError, LookupError):
+        return []  # there is none, or the teacher has changed it
+    mine = {row.id: (old[row.id].get("score") or "", number(row.score)) for row in rows if row.id in old}
+    if any("by_hand" in line for line in old.values()):
+        return []
+    return [f"{id} {was or 'none'} -> {now or 'none'}" for id, (was, now) in mine.items() if was != now]
 
 
 def _forget(out: Out) -> None:

@@ -354,3 +354,18 @@ def test_points_by_hand_after_an_unfinished_run(teacher: Teacher) -> None:
     assert adjusted(teacher, "id,lab,points,reason\ns1,1,30,oral\n") == 0
     (row,) = teacher.table()
     assert (row["points"], row["score"], row["by_hand"]) == ("50", "80", "30")
+
+
+def test_scores_that_differ_from_an_earlier_version(teacher: Teacher) -> None:
+    """A gradebook of a version without the column by_hand: scores that differ now are named, once."""
+    out_of(teacher.out, s1=(0, *ALL), s2=(0,), s3=(0, *ALL), s4=(0, *HALF))
+    old = "id,lab,status,points,of,late_days,penalty,score,tier,submission,bundle\n"
+    scores = (("s1", "105"), ("s2", ""), ("s3", "100"), ("s4", "50"), ("gone", "1"))
+    (teacher.out / "gradebook.csv").write_text(old + "".join(f"{id},1,graded,,,,,{now},,,\n" for id, now in scores))
+    assert adjusted(teacher, "id,lab,points,reason\ns1,1,5,oral\ns2,1,90,by hand\n") == 1
+    assert f"scores differ ({teacher.out}/gradebook.csv): s1 105 -> 100, s2 none -> 90\n" in teacher.said
+    adjusted(teacher, "id,lab,points,reason\n")
+    assert "scores differ" not in teacher.said
+    (teacher.out / "gradebook.csv").write_text("\0")
+    adjusted(teacher, "id,lab,points,reason\n")
+    assert teacher.column("score")["s1"] == "100"
