@@ -7,7 +7,7 @@ import fcntl
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -22,7 +22,7 @@ from .collect import RULES, collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, is_checkout, read_out, states
 from .late import read_course
-from .points import Adjust, read_adjust, read_rubric
+from .points import read_adjust, read_rubric
 from .results import UNFINISHED, VOID, as_json, read, write
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
@@ -115,7 +115,7 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
     bundle = checkout(seed_of(given.out)) if systems else read_bundle(given.lab.absolute())
     course, adjust = read_course(given.course), read_adjust(given.adjust)
     times, rubric = read_times(given.times, bundle.number), read_rubric(given.rubric, bundle.points)
-    roster = read_roster(given.roster) if given.roster else None
+    roster, unlisted = read_roster(given.roster) if given.roster else (None, [])
     course.check([bundle.number])
     if given.submissions.resolve() in given.out.resolve().parents:
         said = f"--out {given.out} is inside {given.submissions}, so it would be a submission"
@@ -160,7 +160,8 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
         outs = _timed([_noted(read_out(given.out), given)], times)
         rows = write_all(outs, course, rubric, adjust)
     out = outs[0]
-    status = max(_told(rows[bundle.number], out), _adjusted(adjust, rows), _wrong_times(times, outs))
+    wrong = [*unlisted, *left_out(adjust, rows), *_wrong_times(times, outs)]
+    status = max(_told(rows[bundle.number], out), _wrong(adjust.repeated, wrong))
     now = {"bundle": bundle.hash, "grader": grading.grader()}
     if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
         said = f"results from an earlier version of the grader or the lab: {old}"
@@ -201,14 +202,15 @@ def _told(rows: Sequence[Row], out: Out) -> int:
 
 def _grades(given: argparse.Namespace, words: list[str]) -> int:
     course, adjust = read_course(given.course), read_adjust(given.adjust)
+    roster, unlisted = read_roster(given.roster) if given.roster else (None, [])
     with ExitStack() as stack:
         for folder in given.out:
             if not (folder / RUN).exists():
                 read_out(folder)
             stack.enter_context(_locked(folder))
-            if given.roster:
+            if roster is not None:
                 run = read(folder / RUN) or {}
-                enrol(folder, run, read_roster(given.roster), is_checkout(run["lab"]))
+                enrol(folder, run, roster, is_checkout(run["lab"]))
                 write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
@@ -219,13 +221,13 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
         if given.feedback_zip:
             write(given.feedback_zip, feedback_zip(*outs[-1].feedback()), private=True)
     told = [_told(rows[out.lab], out) for out in outs]
-    return max(filled, *told, _adjusted(adjust, rows), _wrong_times(times, outs))
+    wrong = [*unlisted, *left_out(adjust, rows), *_wrong_times(times, outs)]
+    return max(filled, *told, _wrong(adjust.repeated, wrong))
 
 
-def _adjusted(adjust: Adjust, rows: Mapping[int, Sequence[Row]]) -> int:
-    """Print what is left out of adjust.csv, and return the exit status."""
-    wrong = left_out(adjust, rows)
-    for said in (*adjust.repeated, *wrong):
+def _wrong(notes: Sequence[str], wrong: Sequence[str]) -> int:
+    """Print what is wrong with the teacher's tables, and return the exit status."""
+    for said in (*notes, *wrong):
         print(said)
     return statuses.FAILED if wrong else statuses.OK
 
@@ -235,12 +237,8 @@ def _timed(outs: Sequence[Out], times: Times) -> list[Out]:
     return [replace(out, times=times.of(out.lab, out.ids, out.run["roster"])) for out in outs]
 
 
-def _wrong_times(times: Times, outs: Sequence[Out]) -> int:
-    """Print what is left out of the table of times, and return the exit status."""
-    unknown = [said for out in outs for said in times.unknown(out.lab, out.ids, out.run["roster"])]
-    for said in (*times.wrong, *unknown):
-        print(said)
-    return statuses.FAILED if times.wrong or unknown else statuses.OK
+def _wrong_times(times: Times, outs: Sequence[Out]) -> list[str]:
+    return [*times.wrong, *(said for out in outs for said in times.unknown(out.lab, out.ids, out.run["roster"]))]
 
 
 def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:

@@ -83,24 +83,37 @@ def _decoded(content: bytes) -> str:
         return content.decode("cp1252")
 
 
-def read_roster(path: Path) -> dict[str, Student]:
-    """Return the students by id, and print which ids a spreadsheet may have changed.
+def read_roster(path: Path) -> tuple[dict[str, Student], list[str]]:
+    """Return the students by id, and what is wrong with the roster. Print which ids a spreadsheet may have changed.
 
-    Raises UsageError, with both lines, if two ids are equal or look equal.
+    A line with an id that cannot be one, or that an earlier line has, is left out. A number of the LMS that is two
+    students' is nobody's. Ids are equal if they look equal. Raises UsageError if no student is left.
     """
     lines: dict[str, int] = {}
-    students = {}
+    students: dict[str, Student] = {}
+    wrong = []
     for line, row in read_table(path, ("id",), _EXAMPLE):
         one = Student(*(row.get(name, "") for name in ("id", "name", "team", "lms_id")))
-        for what, id in (("id", one.id), ("team", one.team or one.id)):
-            if why := wrong_id(id):
-                raise UsageError(f"{path}, line {line}: the {what} {id!r} {why}; {_EXAMPLE}")
-        for word in {folded(one.id), folded(one.lms_id)} - {""}:
-            if word in lines:
-                said = f"{path}, lines {lines[word]} and {line}: the id {word!r} stands twice"
-                raise UsageError(f"{said}; ids must differ by more than upper and lower case")
-            lines[word] = line
-        students[one.id] = one
+        said = [
+            f"the {what} {id!r} {why}"
+            for what, id in (("id", one.id), ("team", one.team or one.id))
+            if (why := wrong_id(id))
+        ]
+        if folded(one.id) in lines:
+            said.append(f"the id {one.id!r} stands in line {lines[folded(one.id)]}, too")
+        if said:
+            wrong.append(f"{path}, line {line}: {said[0]}; the line is left out")
+        else:
+            lines[folded(one.id)] = line
+            students[one.id] = one
+    if not students:
+        raise UsageError(f"{wrong[0] if wrong else f'{path} has no students'}; {_EXAMPLE}")
+    numbers = Counter(word for one in students.values() for word in {folded(one.id), folded(one.lms_id)})
+    for one in students.values():
+        if one.lms_id and numbers[folded(one.lms_id)] > 1:
+            place = f"{path}, line {lines[folded(one.id)]}"
+            wrong.append(f"{place}: another student has the lms_id {one.lms_id!r}, too, so it is nobody's")
+            students[one.id] = replace(one, lms_id="")
     lengths = Counter(map(len, students))
     usual = max(lengths, key=lengths.__getitem__, default=0)
     shorter = max(lengths, default=0) == usual and 2 * lengths[usual] > len(students)
@@ -109,7 +122,7 @@ def read_roster(path: Path) -> dict[str, Student]:
         if doubt := "; ".join(filter(None, doubts)):
             print(f"note: {path}, line {lines[folded(one.id)]}: {doubt}", file=sys.stderr)
             students[one.id] = replace(one, doubt=doubt)
-    return students
+    return students, wrong
 
 
 def _doubt(column: str, id: str, usual: int) -> str:

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from classes import RIGHT, Teacher, bundle, handed_in
+from classes import RIGHT, WRONG, Teacher, bundle, handed_in
 
 from grader.classroom import single
 from grader.classroom.collect import collect
@@ -180,23 +180,36 @@ def test_two_submissions_of_one_id(teacher: Teacher, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("more", "said"),
     [
-        ("s0001\ns0002\ns0001", "lines 2 and 4: the id 's0001' stands twice"),
-        ("s0001\nS0001", "lines 2 and 3: the id 's0001' stands twice"),
-        ("caf\u00e9\ncafe\u0301", "lines 2 and 3: the id 'caf\u00e9' stands twice"),
-        ("a/b", "line 2: the id 'a/b' contains"),
+        ("s0001", "line 4: the id 's0001' stands in line 2, too; the line is left out"),
+        ("S0001", "line 4: the id 'S0001' stands in line 2, too"),
+        ("caf\u00e9\ncafe\u0301", "line 5: the id 'cafe\u0301' stands in line 4, too"),
+        ("a/b", "line 4: the id 'a/b' contains"),
         ("=1+1", "starts with one of"),
-        ("@x", "starts with one of"),
         ('""', "is empty"),
-        ("x" * 101, "has 101 characters; the limit is 100"),
+        ("x" * 101, "has 101 characters; the limit is 100; the line is left out"),
+        ("s0003,X,7\ns0004,X,7", "line 5: another student has the lms_id '7', too, so it is nobody's"),
+        ("s0003,X,s0002", "line 4: another student has the lms_id 's0002', too, so it is nobody's"),
     ],
 )
-def test_roster(teacher: Teacher, tmp_path: Path, lines: str, said: str) -> None:
-    """An id twice, or differing by case or normalization, or unusable: 64, with the lines."""
-    (tmp_path / "roster.csv").write_text("\n".join(["id,name", *(f"{id},Student 1" for id in lines.split("\n"))]))
-    assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT), "--roster", tmp_path / "roster.csv") == 64
+def test_a_wrong_line_of_the_roster(teacher: Teacher, tmp_path: Path, more: str, said: str) -> None:
+    """It is named, with the exit status 1, and all other students are graded. A number of two students is nobody's."""
+    lines = [line if "," in line else f"{line},Student 1," for line in ("s0001", "s0002", *more.split("\n"))]
+    (tmp_path / "roster.csv").write_text("\n".join(["id,name,lms_id", *lines]))
+    subs = handed_in(tmp_path / "subs", s0001=RIGHT, s0002=WRONG, **({"7": RIGHT} if ",7" in more else {}))
+    assert teacher.grade(subs, "--roster", tmp_path / "roster.csv") == 1
     assert said in teacher.said
+    scores = teacher.column("score")
+    assert (scores["s0001"], scores["s0002"], scores.get("s0003", "")) == ("100", "0", "")
+
+
+def test_a_roster_without_a_student(teacher: Teacher, tmp_path: Path) -> None:
+    """64, with an example."""
+    for text, said in (("id\na/b\n", "line 2: the id 'a/b' contains"), ("id\n", "roster.csv has no students")):
+        (tmp_path / "roster.csv").write_text(text)
+        assert teacher.grade(handed_in(tmp_path / said, s1=RIGHT), "--roster", tmp_path / "roster.csv") == 64
+        assert said in teacher.said and "for example:" in teacher.said
 
 
 def test_an_id_that_cannot_be_one(teacher: Teacher, tmp_path: Path) -> None:

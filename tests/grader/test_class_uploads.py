@@ -73,7 +73,8 @@ def test_rosters_and_adjustments_of_spreadsheets(tmp_path: Path, setting: str) -
         return "".join(f"{delimiter.join(row)}\r\n" for row in cells).encode(encoding)
 
     (tmp_path / "roster.csv").write_bytes(csv(header, *STUDENTS, ("", "", "", "")))
-    got = read_roster(tmp_path / "roster.csv")
+    got, wrong = read_roster(tmp_path / "roster.csv")
+    assert wrong == []
     assert [(one.id, one.name, one.team, one.lms_id) for one in got.values()] == STUDENTS
     names = ("id", "lab", "points", "reason")
     (tmp_path / "adjust.csv").write_bytes(
@@ -101,7 +102,8 @@ def test_ids_that_a_spreadsheet_has_damaged(
 ) -> None:
     """They are named with file and line, and the roster is used; others are not named."""
     (tmp_path / "roster.csv").write_text("id;name\n" + "".join(f"{id};Student\n" for id in ids))
-    got = read_roster(tmp_path / "roster.csv")
+    got, wrong = read_roster(tmp_path / "roster.csv")
+    assert wrong == []
     assert list(got) == ids
     told = capsys.readouterr().err
     assert [bool(one.doubt) for one in got.values()] == [bool(doubt), *[False] * (len(ids) - 1)]
