@@ -86,8 +86,8 @@ def _decoded(content: bytes) -> str:
 def read_roster(path: Path) -> tuple[dict[str, Student], list[str]]:
     """Return the students by id, and what is wrong with the roster. Print which ids a spreadsheet may have changed.
 
-    A line with an id that cannot be one, or that an earlier line has, is left out. A number of the LMS that is two
-    students' is nobody's. Ids are equal if they look equal. Raises UsageError if no student is left.
+    A line with an id that cannot be one, or that an earlier line has, is left out. A number of the LMS that two
+    students have is not used. Ids are equal if they look equal. Raises UsageError if no student is left.
     """
     lines: dict[str, int] = {}
     students: dict[str, Student] = {}
@@ -112,7 +112,7 @@ def read_roster(path: Path) -> tuple[dict[str, Student], list[str]]:
     for one in students.values():
         if one.lms_id and numbers[folded(one.lms_id)] > 1:
             place = f"{path}, line {lines[folded(one.id)]}"
-            wrong.append(f"{place}: another student has the lms_id {one.lms_id!r}, too, so it is nobody's")
+            wrong.append(f"{place}: another student has the lms_id {one.lms_id!r}, too; it is not used")
             students[one.id] = replace(one, lms_id="")
     lengths = Counter(map(len, students))
     usual = max(lengths, key=lengths.__getitem__, default=0)

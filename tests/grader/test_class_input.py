@@ -189,12 +189,12 @@ def test_two_submissions_of_one_id(teacher: Teacher, tmp_path: Path) -> None:
         ("=1+1", "starts with one of"),
         ('""', "is empty"),
         ("x" * 101, "has 101 characters; the limit is 100; the line is left out"),
-        ("s0003,X,7\ns0004,X,7", "line 5: another student has the lms_id '7', too, so it is nobody's"),
-        ("s0003,X,s0002", "line 4: another student has the lms_id 's0002', too, so it is nobody's"),
+        ("s0003,X,7\ns0004,X,7", "line 5: another student has the lms_id '7', too; it is not used"),
+        ("s0003,X,s0002", "line 4: another student has the lms_id 's0002', too; it is not used"),
     ],
 )
 def test_a_wrong_line_of_the_roster(teacher: Teacher, tmp_path: Path, more: str, said: str) -> None:
-    """It is named, with the exit status 1, and all other students are graded. A number of two students is nobody's."""
+    """It is named, with the exit status 1, and all other students are graded. A number of two students is not used."""
     lines = [line if "," in line else f"{line},Student 1," for line in ("s0001", "s0002", *more.split("\n"))]
     (tmp_path / "roster.csv").write_text("\n".join(["id,name,lms_id", *lines]))
     subs = handed_in(tmp_path / "subs", s0001=RIGHT, s0002=WRONG, **({"7": RIGHT} if ",7" in more else {}))
