@@ -94,16 +94,18 @@ def _judged(
         except NoValueError as failed:
             why = f"The module cannot be imported: {failed.answer.why}"
             return [_failed(check, failed.answer) for check in checks], why, []
-        return judge(checks, worker, bundle.known, lambda: started(scratch / "again")), "", notes
+        return judge(checks, worker, bundle.known, lambda: started(scratch / "again", worker)), "", notes
 
 
 @contextmanager
-def _worker(module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path) -> Iterator[Worker]:
+def _worker(
+    module: str, folder: Path, bundle: Bundle, tier: Tier, scratch: Path, after: Worker | None = None
+) -> Iterator[Worker]:
     """Make a worker in a sandbox of its own. ``scratch``: a folder for both that no other worker has."""
     scratch.mkdir(exist_ok=True)
     box = make(tier.number, scratch, folder, LAB)
     try:
-        with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20) as worker:
+        with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20, after) as worker:
             yield worker
     finally:
         box.close()

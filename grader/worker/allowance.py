@@ -32,14 +32,15 @@ def queued(pids: Iterable[int]) -> float | None:
 class Allowance:
     """What is left of the time of a check, and of all. Only the time between a question and its answer counts."""
 
-    def __init__(self, cpu: Callable[[], float], queued: Callable[[], float | None]) -> None:
+    def __init__(self, cpu: Callable[[], float], queued: Callable[[], float | None], idled: float = 0.0) -> None:
         """``cpu``: returns the CPU seconds of the process so far.
 
         ``queued``: returns the seconds that it has waited for a core; None if the system does not tell.
+        ``idled``: the seconds of an earlier process that count towards MOST_IDLE.
         """
         self._cpu, self._queued = cpu, queued
         self._most, self._idle = float("inf"), IDLE
-        self._before = 0.0
+        self._before = idled
         """The seconds of earlier checks that count towards MOST_IDLE."""
         self._from, self._queued_from, self._waited = 0.0, queued(), 0.0
         self._asked = self._looked = self._moved = self._used = 0.0
@@ -48,8 +49,7 @@ class Allowance:
 
     def limit(self, seconds: float, idle: float = IDLE) -> None:
         """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
-        used, queued = self._cpu(), self._queued()
-        self._before += self._idled(self._waited, used, queued)
+        self._before, used, queued = self.idled(), self._cpu(), self._queued()
         self._from, self._queued_from, self._waited = used, queued, 0.0
         self._most, self._idle = seconds, idle
 
@@ -87,6 +87,10 @@ class Allowance:
             busy = _busy(self._queued_then, queued)
             raise LateError(f"no answer, and no use of the CPU, for {self._idle:g} s", waited=busy)
         return True
+
+    def idled(self) -> float:
+        """Return the seconds that count towards MOST_IDLE so far."""
+        return self._before + self._idled(self._waited, self._cpu(), self._queued())
 
     def _idled(self, waited: float, used: float, queued: float | None) -> float:
         """Return the seconds of a check that count towards MOST_IDLE."""

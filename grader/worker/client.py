@@ -47,11 +47,18 @@ class Worker:
     """
 
     def __init__(
-        self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path, memory: int = MEMORY
+        self,
+        sandbox: Sandbox,
+        tier: Tier,
+        folder: Path,
+        module: str,
+        scratch: Path,
+        memory: int = MEMORY,
+        after: Worker | None = None,
     ) -> None:
         """``folder``: the folder with the module, which the process can read; ``scratch``: where it can write.
 
-        ``memory``: the most bytes that all its processes may use together.
+        ``memory``: the most bytes that all its processes may use together. ``after``: a worker whose time counts, too.
         """
         adopt_orphans()
         self._sandbox, self.tier, self._folder, self._module = sandbox, tier, folder, module
@@ -64,7 +71,8 @@ class Worker:
         self._tree: Tree | None = None
         self._line: socket.socket | None = None
         self._ended = self._ended_queued = 0.0
-        self._allowance = Allowance(self.cpu, self._queued)
+        before, idled = (0.0, 0.0) if after is None else (after.cpu(), after._allowance.idled())
+        self._allowance: Allowance = Allowance(lambda: before + self.cpu(), self._queued, idled)
 
     def __enter__(self) -> Worker:
         return self

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def make_worker() -> Iterator[Make]:
     """A worker for a module's text, in the best tier of this machine or in the given one."""
     with ExitStack() as stack:
 
-        def one(text: str, tier: int = 0, programs: Programs = LAB, **more: int) -> Worker:
+        def one(text: str, tier: int = 0, programs: Programs = LAB, **more: Any) -> Worker:
             tmp = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-")))
             tmp.chmod(0o711)
             folder, scratch = tmp / "solution", tmp / "scratch"
@@ -265,6 +266,31 @@ def test_the_time_of_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         machine.question(10, 0.5, 9.3)
     with pytest.raises(LateError, match="more than 30 s without"):
         machine.question(12, 0.5)
+
+
+def test_a_second_worker_has_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seconds of an earlier one count, with the CPU and without."""
+    machine = Machine(monkeypatch)
+    machine.allowance.limit(30)
+    machine.question(25, 1)
+    assert machine.allowance.idled() == pytest.approx(24)
+    second = Allowance(lambda: machine.used, lambda: 0.0, machine.allowance.idled())
+    second.limit(30)
+    machine.allowance = second
+    machine.question(5, 0.5)
+    with pytest.raises(LateError, match="more than 30 s without"):
+        machine.question(2)
+
+
+def test_both_workers_together(monkeypatch: pytest.MonkeyPatch, make_worker: Make) -> None:
+    """What the first worker has used is not allowed to the second one."""
+    monkeypatch.setattr("grader.worker.allowance.MOST_CPU", 1)
+    busy = "import time\ndef busy(until):\n    while time.process_time() < until: pass\n"
+    first = make_worker(busy)
+    assert first.call("busy", 0.7).same(None)
+    assert make_worker(busy).call("busy", 0.7).same(None)
+    late = make_worker(busy, after=first).call("busy", 2)
+    assert late.kind == "timeout" and late.why.endswith("for all checks together")
 
 
 def test_the_system_tells_how_long_threads_wait_for_a_core() -> None:
