@@ -359,7 +359,7 @@ def _submission(
         entries = entries[:1]  # each member of a team has handed in the same
     if len(entries) > 1 and (not take or len(times) < len(entries)):
         names = ", ".join(entry.path.name for entry in entries)
-        mend = ", because not all times are known" if take else ", or use --take newest if the times are known"
+        mend = ", because not all names have times" if take else ", or use --take newest if the names have times"
         why = f"{len(entries)} submissions of one id: {names}; remove all but one{mend}"
         return Submission(id, entries[0].path.name, [], None, why)
     newest = max(entries, key=lambda entry: entry.time.timestamp() if entry.time is not None else 0)

@@ -257,6 +257,7 @@ def _fill(given: argparse.Namespace, rows: Sequence[Row], out: Out) -> int:
         "without a row in it": filled.no_row,
         "overwritten values": filled.overwritten,
         "no grade, so the old value stays": filled.kept,
+        "above the maximum, which the LMS may refuse": filled.above,
         "in two rows or more, which stay as they are": filled.twice,
         "rows of unknown students": filled.unknown,
     }

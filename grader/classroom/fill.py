@@ -57,6 +57,8 @@ class Filled:
     """Students with two rows, which stay as they are."""
     unknown: list[str]
     """Rows of students who are not in the gradebook."""
+    above: list[str]
+    """Students with more than the maximum, which an LMS may refuse."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ def fill(
     end = "\r\n" if first.endswith("\r") else "\n"
     csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(row.cells for row in rows)
     no_row = sorted(id for id, score in scores.items() if score is not None and id not in mine)
-    return Filled(out.getvalue().encode(encoding), filled, no_row, overwritten, kept, twice, unknown)
+    above = [f"{id} ({number(scores[id])})" for id in mine if (scores[id] or 0) > of]
+    return Filled(out.getvalue().encode(encoding), filled, no_row, overwritten, kept, twice, unknown, above)
 
 
 def _decoded(content: bytes) -> tuple[str, str]:

@@ -35,6 +35,8 @@ _MEND = {
 MEND_OVER = "correct the line, or write yes into a column 'over'"
 _KEY = ("submission", "bundle", "grader", "status", "mode")
 """Results that are equal in these should be equal."""
+_MANY = 10
+"""If the times of more submissions are not known, one line says so."""
 _FORMULA = re.compile(r"[=+@]|-(?!\d+(\.\d+)?\Z)", re.A)
 _EARLIER = {"quick": "The quick run", "full": "The full run"}
 
@@ -136,6 +138,8 @@ class Row:
     """The most points that unfinished results leave."""
     kept: bool = False
     """Whether an earlier result counts, because the newest one has fewer points, or is no grade."""
+    most_days: int = 0
+    """After how many late days a submission has no points."""
     beyond: bool = False
     """Whether free days are left that would have helped, but the submission is later than most_days."""
     before: Sequence[Row] = ()
@@ -150,6 +154,11 @@ class Row:
     def net(self) -> Decimal | None:
         """The points less the penalty; None if there are no points."""
         return None if self.points is None else self.points - self.penalty
+
+    @property
+    def too_late(self) -> bool:
+        """Whether the submission is later than most_days."""
+        return (self.late_days or 0) > self.most_days
 
     @property
     def by_hand(self) -> Decimal:
@@ -227,7 +236,9 @@ def _now(id: str, out: Out, course: Course, rubric: Rubric, adjust: Adjust, left
         free = 0
     left[id] -= free
     penalty = course.penalty(got, late, free)
-    return _adjusted(replace(row, late_days=days, free_days=free, penalty=penalty, beyond=beyond), adjust)
+    return _adjusted(
+        replace(row, late_days=days, free_days=free, penalty=penalty, most_days=course.most_days, beyond=beyond), adjust
+    )
 
 
 def _adjusted(row: Row, adjust: Adjust) -> Row:
@@ -337,15 +348,17 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
         found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
         differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
-        said += sorted({flag for check in row.found["checks"] for flag in check["flags"]})
-        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
-            said.append(f"{NOT_RUN}: {'; '.join(not_run)}")
+        said += [f"{check['check']}: {flag}" for check in row.found["checks"] for flag in check["flags"]]
         if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
             said.append(f"graded twice by the same grader: {' and '.join(points)}")
         if row.at_most is not None and row.status == GRADED:
             said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
         for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
+        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
+            found.append((row.id, row.lab, row.status, f"{NOT_RUN}: {'; '.join(not_run)}", "look at the code"))
+        if row.status == GRADED and (why := row.found["why"]):
+            found.append((row.id, row.lab, row.status, why, "look at the file, and ask the student"))
         for lost in row.found.get("left_out", []):
             found.append((row.id, row.lab, row.status, lost, "ask the student for one file"))
         if doubt := out.run.get("doubts", {}).get(row.id):
@@ -355,24 +368,31 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
         if out.run["roster"] and row.id not in out.run["roster"]:
             found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
         found += [(row.id, row.lab, row.status, text, mend) for text, mend in _by_time(row, out, course)]
+    timeless = [(row, why) for row in rows if (why := _no_time(row, out, course))]
+    if len(timeless) > _MANY:
+        for (text, mend), many in Counter(why for _, why in timeless).items():
+            found.append(("", out.lab, "", f"{many} submissions: {text}", mend))
+    else:
+        found += [(row.id, row.lab, row.status, text, mend) for row, (text, mend) in timeless]
     for one in out.run.get("left_out", []):
         for id in one["ids"] or [""]:
             found.append((id, out.lab, "left out", f"{one['name']}: {one['why']}", "rename or remove it"))
     return found
 
 
+def _no_time(row: Row, out: Out, course: Course) -> tuple[str, str] | None:
+    """Return why it is not known whether a submission is late, and what to do; None if it is, or has no due date."""
+    time = time_of(out, row.id, row.found["submission"])
+    if row.status not in (GRADED, UNREADABLE) or row.lab not in course.due or course.known(time) is not None:
+        return None
+    if time is None:
+        return "the time is not known: not late", "look at the LMS, or give --times"
+    return "the time has no zone: not late", "name a zone in course.toml"
+
+
 def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
     """Return what needs a look because of times, or because of other submissions of the student, and what to do."""
     said = []
-    time = time_of(out, row.id, row.found["submission"])
-    if row.status in (GRADED, UNREADABLE) and row.lab in course.due and course.known(time) is None:
-        why = "the time is not known" if time is None else "the time has no zone"
-        said.append(
-            (
-                f"{why}: not late",
-                "look at the LMS, or give its table with --times" if time is None else "name a zone in course.toml",
-            )
-        )
     if row.beyond:
         many = f"{row.late_days} late days are more than most_days = {course.most_days}"
         said.append((f"{many}, so free days do not help", "give an extension, or points in adjust.csv"))
@@ -380,7 +400,7 @@ def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
     others = [one.net for one in row.before if one.net is not None and one.found["submission"] != mine]
     if others and max(others) > (Decimal(-1) if row.net is None else row.net):
         said.append((f"an earlier submission had {number(max(others))} points", "decide which of them counts"))
-    besides = out.handed(out.place(row.id))["others"]
+    besides, time = out.handed(out.place(row.id))["others"], time_of(out, row.id, mine)
     command = "checkout" if is_checkout(out.run["lab"]) else "one"
     for entry, when in besides:
         old, new = (f"{day:%-d %b %H:%M}" if day else "" for day in (datetime.fromisoformat(when), time))

@@ -95,8 +95,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
         body.append(f'<section><h2>The run</h2><p><a href="{safe(report)}">The report of the {said}</a></p></section>')
     visible = [check for check in row.found["checks"] if not check["hidden"]]
     hidden = [check for check in row.found["checks"] if check["hidden"]]
-    if row.found["notes"]:
-        notes = "".join(f"<li>{safe(note)}</li>" for note in row.found["notes"])
+    if read := list(dict.fromkeys([*row.found["notes"], *row.found.get("look", [])])):
+        notes = "".join(f"<li>{safe(note)}</li>" for note in read)
         body.append(f"<section><h2>How the file was read</h2><ul>{notes}</ul></section>")
     if row.status not in (GRADED, UNFINISHED):
         return page(title, body)
@@ -136,7 +136,8 @@ def _verdict(row: Row, cap: str, again: str) -> str:
         if row.late_days:
             free = f", {row.free_days} of them free" if row.free_days else ""
             late = f"{counted(row.late_days, 'late day')}{free}"
-            lead.append(f"<p>{late}: a penalty of {number(row.penalty)} points.</p>")
+            most = f", because more than {row.most_days} late days leave no points" if row.too_late else ""
+            lead.append(f"<p>{late}: a penalty of {number(row.penalty)} points{most}.</p>")
         if row.kept:
             lead.append(f"<p>The same submission was graded again {again}; the earlier result counts.</p>")
     if row.graded_by_hand:
@@ -205,6 +206,7 @@ def _case(check: Check) -> str:
     elif check.get("alone"):  # results of earlier versions have no such field
         parts.append(("the case", safe(ALONE)))
     elif check["case"] and not check["hidden"]:
+        parts += [("note", safe(flag)) for flag in check["flags"]]
         parts.append(("run it", code(f"python -m grader check --case {check['check']}:{check['case']}")))
     told = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in parts)
     return f'<div class="case"><h3>{code(check["check"])}: {_outcome(check["outcome"])}</h3><dl>{told}</dl></div>'

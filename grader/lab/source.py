@@ -143,6 +143,8 @@ def look(text: str, said: Sequence[str], stub: str) -> list[str]:
         found.append("is empty")
     elif text.startswith("{\\rtf"):
         found.append("is RTF: a word processor has saved it")
+    elif "\0" in text:
+        found.append("is UTF-16 without a byte order mark, or no text: save it as UTF-8")
     elif stub and text.split() == stub.split():
         found.append("is the stub")
     elif names and not any(re.search(rf"(?:def|class)\s+{name}\b|\b{name}\s*=", text) for name in names):

@@ -139,7 +139,8 @@ def unpack(
         for member in _members(path):
             _put(member, folder, room, around if tidy else None)
     except (*_DAMAGED, tarfile.TarError, OSError) as error:
-        raise SubmissionError(f"the archive cannot be unpacked: {error}; use a .zip, .tar or .tar.gz") from error
+        kinds = ".zip, .tar or .tar.gz"
+        raise SubmissionError(f"the archive cannot be unpacked: {error}; pack it again, as a {kinds}") from error
     inside = [path for path in folder.iterdir() if path.name not in _LITTER]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not (folder / FILE).exists() else folder
 

@@ -122,7 +122,7 @@ def _chosen(there: _Named, wanted: str) -> tuple[tuple[PurePosixPath, Path], str
         return python[0], f"The only Python file was taken as {wanted}."
     if len(notebooks) == 1:
         return notebooks[0], ""
-    near = difflib.get_close_matches(wanted, [name.name for name, _ in python], 1, 0.5)
+    near = difflib.get_close_matches(wanted, [name.name for name, _ in python], 1, 0.8)
     mend = f"rename {near[0]} to {wanted}" if near else f"hand in {wanted}"
     raise SubmissionError(f"{wanted} is missing; found: {_listed(there) or 'nothing'}; {mend}")
 

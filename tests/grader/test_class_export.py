@@ -356,6 +356,15 @@ def test_points_by_hand_after_an_unfinished_run(teacher: Teacher) -> None:
     assert (row["points"], row["score"], row["by_hand"]) == ("50", "80", "30")
 
 
+def test_a_score_above_the_maximum_is_told(teacher: Teacher, tmp_path: Path) -> None:
+    """An LMS may refuse it: Moodle does so for a grade above the maximum."""
+    out_of(teacher.out, s1=(0, *ALL), s2=(0, *ALL))
+    (tmp_path / "export.csv").write_text("Identifier,Grade\ns1,\ns2,\n")
+    text = "id,lab,points,reason,over\ns1,1,5,idea,yes\n"
+    assert adjusted(teacher, text, "--fill", tmp_path / "export.csv") == 0
+    assert "  above the maximum, which the LMS may refuse: s1 (105)\n" in teacher.said
+
+
 def test_scores_that_differ_from_an_earlier_version(teacher: Teacher) -> None:
     """A gradebook of a version without the column by_hand: scores that differ now are named, once."""
     out_of(teacher.out, s1=(0, *ALL), s2=(0,), s3=(0, *ALL), s4=(0, *HALF))

@@ -127,6 +127,17 @@ def test_points_and_late_days(teacher: Teacher, tmp_path: Path) -> None:
     assert ("s0010", "no submission") in problems
 
 
+def test_later_than_most_days_is_said(teacher: Teacher, tmp_path: Path) -> None:
+    """The page says why the penalty is all of the points, and shows what the teacher should look at."""
+    out_of(teacher.out, s1=(24 * 4, *ALL), s2=(24, *ALL))
+    stored = json.loads((path := teacher.out / "submissions" / "s2" / "result.json").read_text())
+    path.write_text(as_json({**stored, "look": ["solution.py is RTF: a word processor has saved it"]}))
+    teacher.run("grades", teacher.out, "--course", tmp_path / "course.toml")
+    pages = [(teacher.out / "submissions" / id / "feedback.html").read_text() for id in ("s1", "s2")]
+    assert "4 late days: a penalty of 100 points, because more than 3 late days leave no points." in pages[0]
+    assert "a penalty of 10 points.</p>" in pages[1] and "<li>solution.py is RTF: a word processor" in pages[1]
+
+
 def test_free_days_are_spent_in_the_order_of_the_due_dates(teacher: Teacher, tmp_path: Path) -> None:
     """Over all folders, in any order of the command line; a missing lab is refused; days that do not help are kept."""
     (tmp_path / "course.toml").write_text(COURSE.replace("most_days = 3", "most_days = 3\nfree_days = 4"))

@@ -55,6 +55,16 @@ def test_forms_of_a_time(text: str, time: str) -> None:
     assert parsed(text) == (datetime.fromisoformat(time) if time else None)
 
 
+def test_many_times_that_are_not_known_are_one_line(teacher: Teacher) -> None:
+    """More than ten are counted in problems.csv. Fewer are named."""
+    for many, lines in ((10, 10), (11, 1)):
+        out = out_of(teacher.tmp / str(many), **{f"s{number:02}": (None, *ALL) for number in range(many)})
+        assert teacher.run("grades", out, "--course", teacher.tmp / "course.toml") == 0
+        problems = (out / "problems.csv").read_text().splitlines()[1:]
+        assert len(problems) == lines
+    assert problems == [',1,,11 submissions: the time is not known: not late,"look at the LMS, or give --times"']
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_times_of_a_table(teacher: Teacher, encoding: str) -> None:
     """They are in the zone of the course, count before those of names, and are found by the id or that of the LMS."""

@@ -194,6 +194,7 @@ LATER = {
     ("text", "said", "found"),
     [
         ("\ufeff \r\n", "", ["is empty"]),
+        ("d\0e\0f\0", "", ["is UTF-16 without a byte order mark, or no text: save it as UTF-8"]),
         ("{\\rtf1 def double(x)}", "SyntaxError: invalid syntax", ["is RTF: a word processor has saved it"]),
         (STUB.replace("\n", "\r\n"), "", ["is the stub"]),
         (STUB.replace("raise", "return"), "", []),

@@ -81,6 +81,7 @@ REFUSED: dict[str, tuple[Tree, type[SubmissionError], str]] = {
     "two variants": ({"solution (1).py": "1", "solution (2).py": "2"}, AmbiguousError, "2 different files that can be"),
     "python and notebook": ({"a.py": "1", "lab.ipynb": BOOK}, AmbiguousError, "a.py, lab.ipynb; hand in solution.py"),
     "two Python files": ({"a.py": "1", "b.py": "2"}, SubmissionError, "missing; found: a.py, b.py; hand in"),
+    "far": ({"deltajoin.py": "1", "b.py": "2"}, SubmissionError, "found: b.py, deltajoin.py; hand in solution.py"),
     "nearly": ({"solutoin.py": "1", "b.py": "2"}, SubmissionError, "rename solutoin.py to solution.py"),
     "two notebooks": ({"a.ipynb": "1", "b.ipynb": "2"}, SubmissionError, "missing; found: a.ipynb, b.ipynb"),
     "nothing": ({}, SubmissionError, "missing; found: nothing; hand in solution.py"),
