@@ -143,6 +143,7 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
     scope: dict[str, Any] = dict(known)
     exec(compile(ast.fix_missing_locations(module), declared.file, "exec"), scope)
     functions = vars(scope[declared.name])
+    scope[declared.name] = known[declared.name]  # the class statement has bound this name to a class
     compiled = {}
     for at, block in enumerate(writer.heads):
         handlers = tuple(

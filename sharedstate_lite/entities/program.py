@@ -140,6 +140,7 @@ class Program:
             exec(code, scope)
             made[name] = scope[name]
             made[name].__entity__ = self.declared[name]
+            scope[name] = handles[name]  # the class statement has bound its name to the class
         return made
 
     def error(self, name: str, text: str) -> Exception:

@@ -267,6 +267,27 @@ copies:
     return ys, k
 constant:
     return LIMIT + len(NAMES) + x.put(LIMIT)
+own_class_is_created:
+    other = Account('bob', e, x)
+    self.n -= 1
+    return other.bump(2) + Account('cat', 1, x).n + self.n
+own_class_is_indexed:
+    Account('bob', e, x)
+    return Account['bob'].bump(1) + Account['ann'].bump(2) + self.n
+own_class_exists:
+    try:
+        Account(self.name, 0, x)
+    except Refused as w:
+        return str(w)
+own_class_in_data:
+    found = [Account['ann'], Account('bob', e, x)]
+    self.seen = [(found[1], e)]
+    return found[0] == Account[self.name], found[1].key
+own_class_in_whole_statements:
+    made = [Account[name] for name in ('ann', 'bob')]
+    return len(made), made[0].key, self.mine('bob') == made[1]
+own_class_through_another:
+    return x.back(Account('bob', e, x), 2) + Account['bob'].n
 mangled:
     self.__hidden = e
     x.put(1)
@@ -282,6 +303,7 @@ def written(name: str, parameters: str, body: str) -> str:
 
 
 SOURCE = HEAD + written("own", "x: Item, e: int", "    return x.put(e) + 1\n")
+SOURCE += written("mine", "name: str", "    return Account[name]\n")
 SOURCE += "".join(written(name, "x: Item, items: list[Item], e: int", body) for name, body in FORMS.items()) + TAIL
 CONSTANTS = {"LIMIT": 3, "NAMES": ("a", "b")}
 
