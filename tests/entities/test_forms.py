@@ -8,12 +8,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from carriers import Split, cell
+from carriers import Bins, Plain, Split, cell
 from generated import HEAD, TAIL, World
 from test_generated import ANN, same
 
-from sharedstate_lite.entities import PlainStore, Program, Reference
-from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
+from sharedstate_lite.entities import Program, Reference
 
 TEXT = r"""
 while_question:
@@ -315,38 +314,18 @@ def program() -> Program:
     return Program(scope["Account"], scope["Item"])
 
 
-class Bins:
-    """Eight bins, with requests undone as transactions are."""
-
-    def __init__(self) -> None:
-        self.bins = [EntityBin(program(), number, 8) for number in range(8)]
-
-    @property
-    def state(self) -> dict[tuple[str, str], Any]:
-        """All states."""
-        return {name: state for bin in self.bins for name, state in bin.state.items()}
-
-    def request(self, who: Reference, method: str, *args: Any) -> Any:
-        """Run a request to its end."""
-        return rounds(self.bins, [AskMessage(0, who, method, args, None)])[0][0]
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form(form: str) -> None:
     """Answers and states are equal: as plain Python, on the plain carrier, in blocks, and over eight bins."""
     for e in (0, 1, 2):
-        world, plain, split, eight = World(SOURCE, CONSTANTS), PlainStore(program()), Split(program()), Bins()
+        world = World(SOURCE, CONSTANTS)
+        carriers = {kind.__name__: kind(program()) for kind in (Plain, Split, Bins)}
         for cls, args in (("Item", ("i0", 3)), ("Item", ("i1", 2)), ("Account", ("ann", 1, Reference("Item", "i1")))):
-            plain.create(cls, *args)
-            for carrier in (world, split, eight):
+            for carrier in (world, *carriers.values()):
                 carrier.request(Reference(cls, args[0]), "__init__", *args)
         given = Reference("Item", "i0"), [Reference("Item", "i1"), Reference("Item", "i0")], e
         expected = world.request(ANN, form, *given)
-        reply = plain.call(ANN, form, *given)
-        answers = {"plain": reply.error or reply.value}
-        answers |= {"split": split.request(ANN, form, *given), "bins": eight.request(ANN, form, *given)}
-        for name, answer in answers.items():
+        for name, carrier in carriers.items():
+            answer = carrier.request(ANN, form, *given)
             assert same(answer, expected), (name, e, answer, expected)
-        assert split.state == world.state() == {name: plain.state(Reference(*name)) for name in split.state}, e
-        if reply.status == 200:
-            assert eight.state == world.state(), e
+            assert carrier.state == world.state, (name, e)
