@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any
 
 import sharedstate_lite.entities as entities
-from sharedstate_lite.entities import Ask, AskMessage, EntityBin, PlainStore, Program, Reference, Refused, Return, rounds
+from sharedstate_lite.entities import Ask, PlainStore, Program, Reference, Refused, Return
+from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
 from sharedstate_lite.entities.blocks import copied_frame
 from sharedstate_lite.entities.declare import copied, text_of
 from sharedstate_lite.entities.errors import MOST_DEPTH

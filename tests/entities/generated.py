@@ -92,7 +92,8 @@ class Writer:
                 f"{item}.total(xs)", f"len(xs + [{x}])", f"sum(a for a in xs) + int((lambda b: b + {name})(a))",
                 f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)",
                 "Account['bob'].n", f"Account['ann'].bump({x})", f"{item}.back(Account['bob'], {x})",
-                f"Account('c' + str({x}), {y}, {item}).n", f"int(Account['bob'] == self.kin({x}))", f"{item}.twin({x}).n",
+                f"Account('c' + str({x}), {y}, {item}).n", f"int(Account['bob'] == self.kin({x}))",
+                f"{item}.twin({x}).n",
             ]
         )  # fmt: skip
 
@@ -172,7 +173,7 @@ def _inside(lines: list[str]) -> list[str]:
 
 
 def source(rng: Random) -> str:
-    """A program with two generated methods: ``own`` does not call itself, ``run`` calls it, and ``go`` calls ``run``."""
+    """A program with two generated methods: ``own`` does not call itself, ``run`` calls it. ``go`` calls ``run``."""
     text = HEAD + GO
     for name, parameters, depth in (("own", "x: Item, e: int", 1), ("run", "x: Item, items: list[Item], e: int", 3)):
         writer = Writer(rng)

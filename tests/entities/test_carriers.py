@@ -66,7 +66,8 @@ def differences(seed: int, folder: Path) -> list[str]:
     program: Program = cell(text + ROUTES)["program"]
     world, http = World(text, {"transactional": lambda method: method}), Http(program, folder / "http")
     bins = rng.choice([1, 3])
-    carriers: dict[str, Any] = {"http": http, "epochs": Front(Epochs(program, bins)), "locks": Front(Locks(program, bins))}
+    carriers: dict[str, Any] = {"http": http}
+    carriers |= {"epochs": Front(Epochs(program, bins)), "locks": Front(Locks(program, bins))}
     with pytest.MonkeyPatch.context() as patch:
         machine = on_a_machine(rng, patch)
         with start(folder / "spark", bins, program) as spark:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from functools import cache
-from typing import Any
 
 import pytest
 from carriers import Bins, Plain, Split, cell
