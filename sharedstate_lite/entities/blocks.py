@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
 from .rules import shared
-from .split import ASK, CREATE, Block, Suspend, is_me, takes_all
+from .split import ASK, CREATE, MEMORY, Block, Suspend, is_me, takes_all
 
 S = TypeVar("S", bound=ast.stmt)
 Frame = dict[str, Any]
@@ -395,7 +395,7 @@ class _Writer:
         ]
         code = self._code(block)
         if block.handlers:
-            clauses = [ast.ExceptHandler(_name("MemoryError"), None, [ast.Raise()])]
+            clauses = [ast.ExceptHandler(_name(MEMORY), None, [ast.Raise()])]
             for c in block.handlers:
                 clauses.append(ast.ExceptHandler(c.types, "@error", [self._go(c.to, {c.name: "@error"})]))
             code = [ast.Try(code, clauses, [], [])]

@@ -275,6 +275,8 @@ class Rules:
                         raise self._refuse("NotPlain", node, text)
 
 
+_CLASSES = {"int", "str", "bool", "float", "list", "dict", "tuple", "self"}
+"""Names that mean something else in every method."""
 _ANNOTATIONS = {"int", "str", "bool", "float", "list", "dict", "tuple", "Any", "Optional", "Union"}
 
 
@@ -286,8 +288,13 @@ def check_class(shape: Shape, shapes: Mapping[str, Shape]) -> None:
     for part in declared.node.body:
         if isinstance(part, ast.AnnAssign):
             rules.annotation(part.annotation)
-    if taken := {"cls"} & {*shape.attributes, *shape.methods} | {"key"} & {*shape.methods}:
-        text = f"{shape.name}.{taken.pop()} has the name of a reference's own part; choose another"
+    if shape.name in _CLASSES:
+        raise declared.refuse("Form", declared.node, f"{shape.name} is the name of a part of Python; rename the class")
+    taken = {"cls", "key"} & {*shape.attributes, *shape.methods}
+    if ast.unparse(declared.methods["__key__"].body[-1]) == "return self.key":
+        taken -= {*shape.attributes} & {"key"}
+    if taken:
+        text = f"{shape.name}.{min(taken)} has the name of a reference's own part; choose another"
         raise declared.refuse("Form", declared.node, text)
     key = {n.attr for n in ast.walk(declared.methods["__key__"]) if isinstance(n, ast.Attribute)}
     for name, method in declared.methods.items():
