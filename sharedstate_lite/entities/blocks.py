@@ -266,7 +266,8 @@ def _flow(s: ast.stmt) -> Flow:
             return _loads(test) | uses - given, None if sets is None else sets | given
         case ast.For(target=target, iter=over, body=body, orelse=orelse):
             given = {name for n in ast.walk(target) for name in binds(n)}
-            return _loads(over) | (_loads(target) | _body(body)[0] - given) | _body(orelse)[0], set()
+            uses = _loads(target) | _body(body)[0] - given | _body(orelse)[0]
+            return _loads(over) | uses - _walrus(over), _walrus(over)
         case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
             ways = [_body([*body, *orelse])]
             for handler in handlers:
@@ -283,10 +284,11 @@ def _flow(s: ast.stmt) -> Flow:
             ways = [] if takes_all(cases[-1]) else [(set(), set())]
             for case in cases:
                 given = {name for n in ast.walk(case.pattern) for name in binds(n)}
-                uses, sets = _body(case.body)
-                ways.append((_loads(case.pattern) | uses - given | (_loads(case.guard) if case.guard else set()), sets))
+                uses, sets = _body([ast.Expr(case.guard), *case.body] if case.guard else case.body)
+                ways.append((_loads(case.pattern) | uses - given, None if sets is None else sets | given))
             uses, sets = _either(*ways)
-            return _loads(subject) | uses, sets
+            given = _walrus(subject)
+            return _loads(subject) | uses - given, None if sets is None else sets | given
         case ast.FunctionDef(name=name):
             inner = {given for n in ast.walk(s) for given in binds(n)}
             return _loads(s) - inner, {name}

@@ -193,6 +193,20 @@ whole_match:
         case _:
             n = 'else'
     return f'{n}{x.put(1)}'
+whole_match_guard:
+    match [e, self.n]:
+        case [p, q] if p > q:
+            n = p
+        case [p, q] if (r := p + q) > 3:
+            n = r
+        case _:
+            n = 0
+    match (k := n + 1):
+        case m:
+            n += k
+    for i in (ks := [k, m]):
+        n += i
+    return n + m + k + sum(ks) + x.put(1)
 raise_text:
     raise Refused(f'{x.put(1)} and {x.put(2)}')
 assert_question:
