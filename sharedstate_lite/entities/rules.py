@@ -228,7 +228,12 @@ class Rules:
             return
         members = {m for shape in self.names.shapes.values() for m in [*shape.methods, *shape.attributes]}
         if not loads or name not in _DATA or kind is None and name in members:
-            text = f"uses {ast.unparse(node)}, and {ast.unparse(node.value)} has no declared class"
+            text = f"uses {ast.unparse(node)}, and {ast.unparse(node.value)}"
+            inner = [n for n in ast.walk(self.method) if isinstance(n, ast.FunctionDef | ast.Lambda)][1:]
+            if isinstance(node.value, ast.Name) and node.value.id in {a.arg for n in inner for a in n.args.args}:
+                text += " is a parameter of a lambda or of a function in a method, which asks no entity"
+                raise self._refuse("Inside", node, f"{text}; ask in a for loop")
+            text += " has no declared class"
             raise self._refuse("Untyped", node, f"{text}; declare it, as in 'item: Item' or 'lines: list[Item]'")
 
     def _reached(self, body: Any) -> None:

@@ -206,6 +206,21 @@ CASES = [
         "def sees(self, item: Item):\n    def f(n):\n        return n + 1\n    return f(self.total)",
     ),
     Case(
+        "Inside",
+        "def sees(self, items: list[Item]):\n    return sorted(items, key=lambda i: i.price)  # here",
+        "User.sees uses i.price, and i is a parameter of a lambda or of a function in a method, which asks no entity; "
+        "ask in a for loop",
+        "def sees(self, items: list[Item]):\n    found = []\n    for i in items:\n        found.append((i.price, i.key))\n"
+        "    return sorted(found, key=lambda pair: pair[0])",
+    ),
+    Case(
+        "Inside",
+        "def sees(self, items: list[Item]):\n    def f(i: Item):\n        return i.left(1)  # here\n"
+        "    return list(map(f, items))",
+        "User.sees uses i.left, and i is a parameter of a lambda or of a function in a method, which asks no entity",
+        "def sees(self, items: list[Item]):\n    def f(i: str):\n        return i.upper()\n    return list(map(f, ['a']))",
+    ),
+    Case(
         "Chain",
         "def sees(self, item: Item):\n    return 0 < item.price < 9  # here",
         "a chain of comparisons asks no entity; write a < b and b < c",
