@@ -70,13 +70,14 @@ class Rules:
         self._cut = cut
         if self.method.name in ("__init__", "__key__") and self.method.name in cut:
             raise self._refuse("Form", self.method, "asks an entity or loops with while; do it in another method")
-        annotations = [a.annotation for a in self.method.args.args] + [self.method.returns]
-        annotations += [node.annotation for node in ast.walk(self.method) if isinstance(node, ast.AnnAssign)]
+        nodes = list(ast.walk(self.method))
+        annotations = [node.annotation for node in nodes if isinstance(node, ast.arg | ast.AnnAssign)]
+        annotations += [node.returns for node in nodes if isinstance(node, ast.FunctionDef)]
         inside = {id(inner) for a in [*annotations, *self.method.decorator_list] if a for inner in ast.walk(a)}
         for annotation in annotations:
             if annotation:
                 self.annotation(annotation)
-        for node in ast.walk(self.method):
+        for node in nodes:
             if id(node) not in inside:
                 self._node(node)
             for part in ("body", "orelse", "finalbody"):
