@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
-from .rules import shared
+from .rules import changes, holding, shared, together
 from .split import ASK, CREATE, MEMORY, Block, Suspend, is_me, takes_all
 
 S = TypeVar("S", bound=ast.stmt)
@@ -166,24 +166,62 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
 
 def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
     """Raise EntityError if a frame would hold what is no data, or a list or dict that is held elsewhere too."""
-    groups = shared(names, (statement for block in blocks for statement in block.body))
-    where = f"{names.shape.name}.{names.method.name}"
+    shape, where = names.shape, f"{names.shape.name}.{names.method.name}"
+    own = [block.asks for block in blocks if block.asks and block.asks.who and is_me(block.asks.who)]
+    answers = {a.name for a in own if "self" in shape.held[a.what] and not immutable(names.names.get(a.name))}
+    groups = shared(names, (statement for block in blocks for statement in block.body), answers)
     for block in blocks:
+        _check_copies(names, block, groups, answers)
         if not block.asks:
             continue
         travels = writer.travels(block)
         at = _at(ast.Pass(), block.asks.then.line)
+        if block.asks in own:
+            _check_arguments(names, block.asks, groups, {"self", *travels}, at)
         for name in travels:
             if (kind := names.names.get(name)) and kind.form == "lazy":
                 text = f"{where} still needs {name} after this question, and {name} is no data; write list(...)"
-                raise names.shape.declared.refuse("NotPlain", at, text)
+                raise shape.declared.refuse("NotPlain", at, text)
             others = sorted(groups.get(name, set()) & {"self", *travels} - {name})
             if others and not immutable(kind):
                 text = (
                     f"{where} still needs {name} after this question, and {name} can hold a list or dict of {others[0]}"
                 )
                 text += ", of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
-                raise names.shape.declared.refuse("Alias", at, text)
+                raise shape.declared.refuse("Alias", at, text)
+
+
+def _check_arguments(
+    names: Names, asks: Suspend, groups: Mapping[str, set[str]], needed: set[str], at: ast.AST
+) -> None:
+    """Raise EntityError if an own method that asks would change, keep or return a list or dict that is needed."""
+    changed, held = names.shape.changed[asks.what], names.shape.held[asks.what]
+    args = asks.args or []
+    given = [together(groups, holding(names, arg)) for arg in args]
+    for i, parameter in enumerate(names.shape.declared.methods[asks.what].args.args[1 : len(given) + 1]):
+        others = given[i] & needed.union(*given[:i], *given[i + 1 :])
+        if others and (parameter.arg in changed | held or "self" in given[i] & changed):
+            text = (
+                f"self.{asks.what} gets a copy of {ast.unparse(args[i])}, as it asks, loops with while or calls itself"
+            )
+            text += (
+                f"; the list or dict is also held by {min(others - given[i] or others)}, which would not see a change"
+            )
+            raise names.shape.declared.refuse("Alias", at, f"{text}; return it and assign it, or pass list(...)")
+
+
+def _check_copies(names: Names, block: Block, groups: Mapping[str, set[str]], answers: set[str]) -> None:
+    """Raise EntityError if a copy of a list or dict of ``self`` is changed, or is needed after ``self`` has changed."""
+    copies = together(groups, answers) - {"self"} if answers else set()
+    for i, statement in enumerate(block.body if copies else ()):
+        changed = changes(names, [statement])
+        before = {*block.live}.union(name for s in block.body[:i] for node in ast.walk(s) for name in binds(node))
+        after = set().union(*map(_loads, [*block.body[i + 1 :], *block.reads]), *(to.live for to in block.next))
+        if wrong := sorted(changed & copies or ("self" in changed and copies & before & after) or ()):
+            text = f"{wrong[0]} is a copy of what {names.shape.name} holds, as an own method that asks has returned it"
+            raise names.shape.declared.refuse(
+                "Alias", statement, f"{text}, and one of the two changes here; write list(...)"
+            )
 
 
 def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:

@@ -38,7 +38,7 @@ from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
-from .rules import Rules, check_class, constant, value_of
+from .rules import Rules, check_class, constant, follow, value_of
 from .split import ASK, CREATE, LIST, MEMORY, REFERENCE, RETURN, Splitter, asks, no_memory_error
 
 Target = Callable[..., Any] | New | Many
@@ -90,6 +90,8 @@ class Program:
             check_class(shape, self.shapes)
         for (name, _), each in names.items():
             Rules(each, strict).check(self.cut[name])
+        while any(follow(each) for each in names.values()):
+            pass
         self.exceptions: dict[str, type[BaseException]] = {"Refused": Refused, "NotPlain": NotPlain}
         """The program's own exception classes, by name."""
         self._code = {name: _class_code(declared, names, self.cut[name]) for name, declared in self.declared.items()}

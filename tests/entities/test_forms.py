@@ -277,6 +277,16 @@ copies:
     ys.append(e)
     k = x.total(ys)
     return ys, k
+lists_of_own_methods:
+    out = [e]
+    n = self.length(out, x) + self.length(self.xs, x)
+    out = self.filled(out, x)
+    self.filled(list(self.mine_too(x)), x)
+    for y in self.mine_too(x):
+        n += y
+    self.xs.append(n)
+    n += self.length(self.mine_too(x), x)
+    return n, out, self.mine_too(x)
 constant:
     return LIMIT + len(NAMES) + x.put(LIMIT)
 own_class_is_created:
@@ -315,6 +325,9 @@ def written(name: str, parameters: str, body: str) -> str:
 
 
 SOURCE = HEAD + written("own", "x: Item, e: int", "    return x.put(e) + 1\n")
+SOURCE += written("length", "xs: list[int], x: Item", "    return len(xs) + x.n\n")
+SOURCE += written("filled", "xs: list[int], x: Item", "    xs.append(x.put(1))\n    return xs\n")
+SOURCE += written("mine_too", "x: Item", "    x.put(1)\n    return self.xs\n")
 SOURCE += written("mine", "name: str", "    return Account[name]\n")
 SOURCE += "".join(written(name, "x: Item, items: list[Item], e: int", body) for name, body in FORMS.items()) + TAIL
 CONSTANTS = {"LIMIT": 3, "NAMES": ("a", "b")}
