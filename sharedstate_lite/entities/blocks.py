@@ -204,9 +204,7 @@ def _check_arguments(
             text = (
                 f"self.{asks.what} gets a copy of {ast.unparse(args[i])}, as it asks, loops with while or calls itself"
             )
-            text += (
-                f"; the list or dict is also held by {min(others - given[i] or others)}, which would not see a change"
-            )
+            text += f", so {min(others - given[i] or others)} would not see what it changes"
             raise names.shape.declared.refuse("Alias", at, f"{text}; return it and assign it, or pass list(...)")
 
 

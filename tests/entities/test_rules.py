@@ -422,7 +422,7 @@ CASES = [
         "Alias",
         "def sees(self, item: Item):\n    out = []\n    self.fill(out, item)  # here\n    return out\n"
         "def fill(self, out: list[int], item: Item):\n    out.append(item.price)",
-        "self.fill gets a copy of out, as it asks, loops with while or calls itself; the list or dict is also held by",
+        "self.fill gets a copy of out, as it asks, loops with while or calls itself, so out would not see what",
         "def sees(self, item: Item):\n    out = self.fill([], item)\n    out = self.fill(out, item)\n    return out\n"
         "def fill(self, out: list[int], item: Item) -> list[int]:\n    out.append(item.price)\n    return out",
     ),
