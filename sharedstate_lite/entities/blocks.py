@@ -184,10 +184,8 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
                 raise shape.declared.refuse("NotPlain", at, text)
             others = sorted(groups.get(name, set()) & {"self", *travels} - {name})
             if others and not immutable(kind):
-                text = (
-                    f"{where} still needs {name} after this question, and {name} can hold a list or dict of {others[0]}"
-                )
-                text += ", of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
+                text = f"{where} still needs {name} after this question, and {name} can hold a list or dict of"
+                text += f" {others[0]}, of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
                 raise shape.declared.refuse("Alias", at, text)
 
 
@@ -201,10 +199,11 @@ def _check_arguments(
     for i, parameter in enumerate(names.shape.declared.methods[asks.what].args.args[1 : len(given) + 1]):
         others = given[i] & needed.union(*given[:i], *given[i + 1 :])
         if others and (parameter.arg in changed | held or "self" in given[i] & changed):
-            text = (
-                f"self.{asks.what} gets a copy of {ast.unparse(args[i])}, as it asks, loops with while or calls itself"
+            other, given_to = (
+                min(others - given[i] or others),
+                f"self.{asks.what} gets a copy of {ast.unparse(args[i])}",
             )
-            text += f", so {min(others - given[i] or others)} would not see what it changes"
+            text = f"{given_to}, as it asks, loops with while or calls itself, so {other} would not see what it changes"
             raise names.shape.declared.refuse("Alias", at, f"{text}; return it and assign it, or pass list(...)")
 
 

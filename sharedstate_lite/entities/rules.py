@@ -390,11 +390,9 @@ def changes(names: Names, statements: Iterable[ast.stmt]) -> set[str]:
                 continue
             case ast.Call(func=ast.Attribute(value=place, attr=name)) if name in MUTATORS:
                 pass
-            case ast.Subscript(value=place, ctx=ast.Store() | ast.Del()):
-                pass
-            case ast.AugAssign(op=ast.Add(), value=ast.Constant(value=int() | float())):
+            case ast.AugAssign(value=ast.Constant(value=int() | float())):
                 continue
-            case ast.AugAssign(target=place, op=ast.Add() | ast.Mult() | ast.BitOr()):
+            case ast.Subscript(value=place, ctx=ast.Store() | ast.Del()) | ast.AugAssign(target=place):
                 pass
             case _:
                 continue
