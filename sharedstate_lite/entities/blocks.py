@@ -184,9 +184,9 @@ def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
                 raise shape.declared.refuse("NotPlain", at, text)
             others = sorted(groups.get(name, set()) & {"self", *travels} - {name})
             if others and not immutable(kind):
-                text = f"{where} still needs {name} after this question, and {name} can hold a list or dict of"
-                text += f" {others[0]}, of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
-                raise shape.declared.refuse("Alias", at, text)
+                text = f"{where} still needs {name} after this question, and {name} can hold a list or dict of "
+                text += f"{others[0]}, of which a frame has a copy; copy it before, as in list(x), or declare what "
+                raise shape.declared.refuse("Alias", at, text + "it holds")
 
 
 def _check_arguments(
