@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
-from .rules import shared
-from .split import ASK, CREATE, Block, Suspend, is_me, takes_all
+from .rules import changes, holding, shared, together
+from .split import ASK, CREATE, MEMORY, Block, Suspend, is_me, takes_all
 
 S = TypeVar("S", bound=ast.stmt)
 Frame = dict[str, Any]
@@ -143,6 +143,7 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
     scope: dict[str, Any] = dict(known)
     exec(compile(ast.fix_missing_locations(module), declared.file, "exec"), scope)
     functions = vars(scope[declared.name])
+    scope[declared.name] = known[declared.name]  # the class statement has bound this name to a class
     compiled = {}
     for at, block in enumerate(writer.heads):
         handlers = tuple(
@@ -165,24 +166,59 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
 
 def _check_frames(names: Names, blocks: list[Block], writer: _Writer) -> None:
     """Raise EntityError if a frame would hold what is no data, or a list or dict that is held elsewhere too."""
-    groups = shared(names, (statement for block in blocks for statement in block.body))
-    where = f"{names.shape.name}.{names.method.name}"
+    shape, where = names.shape, f"{names.shape.name}.{names.method.name}"
+    own = [block.asks for block in blocks if block.asks and block.asks.who and is_me(block.asks.who)]
+    answers = {a.name for a in own if "self" in shape.held[a.what] and not immutable(names.names.get(a.name))}
+    groups = shared(names, (statement for block in blocks for statement in block.body), answers)
     for block in blocks:
+        _check_copies(names, block, groups, answers)
         if not block.asks:
             continue
         travels = writer.travels(block)
         at = _at(ast.Pass(), block.asks.then.line)
+        if block.asks in own:
+            _check_arguments(names, block.asks, groups, {"self", *travels}, at)
         for name in travels:
             if (kind := names.names.get(name)) and kind.form == "lazy":
                 text = f"{where} still needs {name} after this question, and {name} is no data; write list(...)"
-                raise names.shape.declared.refuse("NotPlain", at, text)
+                raise shape.declared.refuse("NotPlain", at, text)
             others = sorted(groups.get(name, set()) & {"self", *travels} - {name})
             if others and not immutable(kind):
-                text = (
-                    f"{where} still needs {name} after this question, and {name} can hold a list or dict of {others[0]}"
-                )
-                text += ", of which a frame has a copy; copy it before, as in list(x), or declare what it holds"
-                raise names.shape.declared.refuse("Alias", at, text)
+                text = f"{where} still needs {name} after this question, and {name} can hold a list or dict of "
+                text += f"{others[0]}, of which a frame has a copy; copy it before, as in list(x), or declare what "
+                raise shape.declared.refuse("Alias", at, text + "it holds")
+
+
+def _check_arguments(
+    names: Names, asks: Suspend, groups: Mapping[str, set[str]], needed: set[str], at: ast.AST
+) -> None:
+    """Raise EntityError if an own method that asks would change, keep or return a list or dict that is needed."""
+    changed, held = names.shape.changed[asks.what], names.shape.held[asks.what]
+    args = asks.args or []
+    given = [together(groups, holding(names, arg)) for arg in args]
+    for i, parameter in enumerate(names.shape.declared.methods[asks.what].args.args[1 : len(given) + 1]):
+        others = given[i] & needed.union(*given[:i], *given[i + 1 :])
+        if others and (parameter.arg in changed | held or "self" in given[i] & changed):
+            other, given_to = (
+                min(others - given[i] or others),
+                f"self.{asks.what} gets a copy of {ast.unparse(args[i])}",
+            )
+            text = f"{given_to}, as it asks, loops with while or calls itself, so {other} would not see what it changes"
+            raise names.shape.declared.refuse("Alias", at, f"{text}; return it and assign it, or pass list(...)")
+
+
+def _check_copies(names: Names, block: Block, groups: Mapping[str, set[str]], answers: set[str]) -> None:
+    """Raise EntityError if a copy of a list or dict of ``self`` is changed, or is needed after ``self`` has changed."""
+    copies = together(groups, answers) - {"self"} if answers else set()
+    for i, statement in enumerate(block.body if copies else ()):
+        changed = changes(names, [statement])
+        before = {*block.live}.union(name for s in block.body[:i] for node in ast.walk(s) for name in binds(node))
+        after = set().union(*map(_loads, [*block.body[i + 1 :], *block.reads]), *(to.live for to in block.next))
+        if wrong := sorted(changed & copies or ("self" in changed and copies & before & after) or ()):
+            text = f"{wrong[0]} is a copy of what {names.shape.name} holds, as an own method that asks has returned it"
+            raise names.shape.declared.refuse(
+                "Alias", statement, f"{text}, and one of the two changes here; write list(...)"
+            )
 
 
 def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
@@ -265,7 +301,8 @@ def _flow(s: ast.stmt) -> Flow:
             return _loads(test) | uses - given, None if sets is None else sets | given
         case ast.For(target=target, iter=over, body=body, orelse=orelse):
             given = {name for n in ast.walk(target) for name in binds(n)}
-            return _loads(over) | (_loads(target) | _body(body)[0] - given) | _body(orelse)[0], set()
+            uses = _loads(target) | _body(body)[0] - given | _body(orelse)[0]
+            return _loads(over) | uses - _walrus(over), _walrus(over)
         case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
             ways = [_body([*body, *orelse])]
             for handler in handlers:
@@ -282,10 +319,11 @@ def _flow(s: ast.stmt) -> Flow:
             ways = [] if takes_all(cases[-1]) else [(set(), set())]
             for case in cases:
                 given = {name for n in ast.walk(case.pattern) for name in binds(n)}
-                uses, sets = _body(case.body)
-                ways.append((_loads(case.pattern) | uses - given | (_loads(case.guard) if case.guard else set()), sets))
+                uses, sets = _body([ast.Expr(case.guard), *case.body] if case.guard else case.body)
+                ways.append((_loads(case.pattern) | uses - given, None if sets is None else sets | given))
             uses, sets = _either(*ways)
-            return _loads(subject) | uses, sets
+            given = _walrus(subject)
+            return _loads(subject) | uses - given, None if sets is None else sets | given
         case ast.FunctionDef(name=name):
             inner = {given for n in ast.walk(s) for given in binds(n)}
             return _loads(s) - inner, {name}
@@ -394,7 +432,7 @@ class _Writer:
         ]
         code = self._code(block)
         if block.handlers:
-            clauses = [ast.ExceptHandler(_name("MemoryError"), None, [ast.Raise()])]
+            clauses = [ast.ExceptHandler(_name(MEMORY), None, [ast.Raise()])]
             for c in block.handlers:
                 clauses.append(ast.ExceptHandler(c.types, "@error", [self._go(c.to, {c.name: "@error"})]))
             code = [ast.Try(code, clauses, [], [])]

@@ -201,10 +201,12 @@ def _check_shape(declared: Declaration) -> None:
                 if not isinstance(function, types.FunctionType):
                     text = f"{name}.{method} is not a plain method; the only decorator is @transactional"
                     raise declared.refuse("Form", part, text)
-                if method.startswith("__") and method.endswith("__") and method not in ("__init__", "__key__"):
+                if _special(method) and method not in ("__init__", "__key__"):
                     text = f"{name}.{method}: an entity has no special methods but __init__ and __key__; rename it"
                     raise declared.refuse("Form", part, text)
                 _check_parameters(declared, part)
+            case ast.AnnAssign(target=ast.Name(id=x)) | ast.Assign(targets=[ast.Name(id=x), *_]) if _special(x):
+                raise declared.refuse("Form", part, f"{name}.{x}: special names are the runtime's; choose another")
             case ast.AnnAssign(value=None) | ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case ast.Assign(value=ast.Constant()) | ast.AnnAssign(value=ast.Constant()):
@@ -216,6 +218,10 @@ def _check_shape(declared: Declaration) -> None:
                 raise declared.refuse("Form", part, text)
     if "__init__" not in methods:
         raise declared.refuse("NoKey", declared.node, f"{name} has no __init__; it sets what __key__ returns")
+
+
+def _special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _check_parameters(declared: Declaration, method: ast.FunctionDef) -> None:

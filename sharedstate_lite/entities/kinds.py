@@ -17,6 +17,7 @@ LAZY = ("map", "filter", "zip", "enumerate", "reversed", "range", "set", "frozen
 MUTATORS = frozenset("append extend insert remove pop clear sort reverse update setdefault popitem".split())
 ROUNDS = 9
 """How often kinds are followed through assignments: each round one step further."""
+_ATOMIC = "len int str float bool abs round any all ord chr repr sum".split()
 _SPLITS = ("split", "rsplit", "splitlines")
 
 
@@ -121,6 +122,10 @@ class Shape:
             )
             for name, m in declared.methods.items()
         }
+        self.changed: dict[str, set[str]] = {name: set() for name in self.methods}
+        """For each method the parameters that it changes in place or keeps; ``self`` if it changes a list of it."""
+        self.held: dict[str, set[str]] = {name: set() for name in self.methods}
+        """For each method the parameters, and ``self``, whose lists and dicts its result can hold."""
         for part in declared.node.body:
             match part:
                 case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
@@ -297,22 +302,7 @@ class Names:
             case ast.Call(func=ast.Name(id=name)):
                 if name in LAZY:
                     return Kind("lazy")
-                sizes = (
-                    "len",
-                    "int",
-                    "str",
-                    "float",
-                    "bool",
-                    "abs",
-                    "round",
-                    "any",
-                    "all",
-                    "ord",
-                    "chr",
-                    "repr",
-                    "sum",
-                )
-                return DATA if name in sizes else None
+                return DATA if name in _ATOMIC else None
             case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
                 found = self.shape.methods.get(name)
                 return found.returns if found else None

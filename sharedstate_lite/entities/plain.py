@@ -185,21 +185,18 @@ class PlainStore:
         return self._refer(cls, key)
 
 
-class _Creates(type):
-    """The class of references: ``Item("x", 3)`` creates an entity, ``Item["x"]`` makes a reference."""
-
-    store: PlainStore
-    of: str
-
-    def __call__(cls, *args: Any) -> Any:
-        return cls.store._create(cls.of, args)
-
-    def __getitem__(cls, key: str) -> Any:
-        return cls.store._refer(cls.of, key)
-
-
 def _reference(store: PlainStore, name: str) -> Any:
-    """Make the class of references to one class of entities: its methods and attributes ask."""
+    """Make the class of references to one class of entities: its methods and attributes ask.
+
+    ``Item("x", 3)`` creates an entity, ``Item["x"]`` makes a reference.
+    """
+
+    class Creates(type):
+        def __call__(cls, *args: Any) -> Any:
+            return store._create(name, args)
+
+        def __getitem__(cls, key: str) -> Any:
+            return store._refer(name, key)
 
     def asking(method: str) -> Any:
         return lambda self, *args: store._ask(name, self.key, method, args)
@@ -210,9 +207,7 @@ def _reference(store: PlainStore, name: str) -> Any:
     shape = store.program.shapes[name]
     body: dict[str, Any] = {attribute: looking(attribute) for attribute in shape.attributes if attribute != "key"}
     body |= {method: asking(method) for method in shape.methods if not method.startswith("__")}
-    made = _Creates(name, (Reference,), {"__slots__": (), **body})
-    made.store, made.of = store, name
-    return made
+    return Creates(name, (Reference,), {"__slots__": (), **body})
 
 
 def _own(store: PlainStore, name: str, method: str) -> Any:

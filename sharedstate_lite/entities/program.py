@@ -38,10 +38,13 @@ from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
-from .rules import Rules, check_class, constant, value_of
-from .split import ASK, CREATE, LIST, REFERENCE, RETURN, Splitter, asks, no_memory_error
+from .rules import Rules, check_class, constant, follow, value_of
+from .split import ASK, CREATE, LIST, MEMORY, REFERENCE, RETURN, Splitter, asks, no_memory_error
 
 Target = Callable[..., Any] | New | Many
+
+
+_RUNTIME = {ASK: Ask, RETURN: Return, REFERENCE: Reference, CREATE: create, LIST: list, MEMORY: MemoryError}
 
 
 class CallEdge(NamedTuple):
@@ -87,6 +90,8 @@ class Program:
             check_class(shape, self.shapes)
         for (name, _), each in names.items():
             Rules(each, strict).check(self.cut[name])
+        while any(follow(each) for each in names.values()):
+            pass
         self.exceptions: dict[str, type[BaseException]] = {"Refused": Refused, "NotPlain": NotPlain}
         """The program's own exception classes, by name."""
         self._code = {name: _class_code(declared, names, self.cut[name]) for name, declared in self.declared.items()}
@@ -102,8 +107,7 @@ class Program:
         self._machines: dict[tuple[str, str], Machine] = {}
         for name, declared in self.declared.items():
             lines = linecache.getlines(declared.file)
-            known = self._known[name] | handles
-            known |= {ASK: Ask, RETURN: Return, REFERENCE: Reference, CREATE: create, LIST: list}
+            known = self._known[name] | handles | _RUNTIME
             known |= {f"{CREATE} {other}": cls for other, cls in self.instances.items()}
             for method in declared.methods:
                 splitter = Splitter(names[name, method], self.cut[name])
@@ -136,10 +140,11 @@ class Program:
         """
         made = {}
         for name, code in self._code.items():
-            scope = {**self._known[name], **handles, LIST: list, "__name__": __name__}
+            scope = {**self._known[name], **handles, **_RUNTIME, "__name__": __name__}
             exec(code, scope)
             made[name] = scope[name]
             made[name].__entity__ = self.declared[name]
+            scope[name] = handles[name]  # the class statement has bound its name to the class
         return made
 
     def error(self, name: str, text: str) -> Exception:

@@ -70,13 +70,14 @@ class Rules:
         self._cut = cut
         if self.method.name in ("__init__", "__key__") and self.method.name in cut:
             raise self._refuse("Form", self.method, "asks an entity or loops with while; do it in another method")
-        annotations = [a.annotation for a in self.method.args.args] + [self.method.returns]
-        annotations += [node.annotation for node in ast.walk(self.method) if isinstance(node, ast.AnnAssign)]
+        nodes = list(ast.walk(self.method))
+        annotations = [node.annotation for node in nodes if isinstance(node, ast.arg | ast.AnnAssign)]
+        annotations += [node.returns for node in nodes if isinstance(node, ast.FunctionDef)]
         inside = {id(inner) for a in [*annotations, *self.method.decorator_list] if a for inner in ast.walk(a)}
         for annotation in annotations:
             if annotation:
                 self.annotation(annotation)
-        for node in ast.walk(self.method):
+        for node in nodes:
             if id(node) not in inside:
                 self._node(node)
             for part in ("body", "orelse", "finalbody"):
@@ -228,7 +229,12 @@ class Rules:
             return
         members = {m for shape in self.names.shapes.values() for m in [*shape.methods, *shape.attributes]}
         if not loads or name not in _DATA or kind is None and name in members:
-            text = f"uses {ast.unparse(node)}, and {ast.unparse(node.value)} has no declared class"
+            text = f"uses {ast.unparse(node)}, and {ast.unparse(node.value)}"
+            inner = [n for n in ast.walk(self.method) if isinstance(n, ast.FunctionDef | ast.Lambda)][1:]
+            if isinstance(node.value, ast.Name) and node.value.id in {a.arg for n in inner for a in n.args.args}:
+                text += " is a parameter of a lambda or of a function in a method, which asks no entity"
+                raise self._refuse("Inside", node, f"{text}; ask in a for loop")
+            text += " has no declared class"
             raise self._refuse("Untyped", node, f"{text}; declare it, as in 'item: Item' or 'lines: list[Item]'")
 
     def _reached(self, body: Any) -> None:
@@ -275,6 +281,8 @@ class Rules:
                         raise self._refuse("NotPlain", node, text)
 
 
+_CLASSES = {"int", "str", "bool", "float", "list", "dict", "tuple", "self"}
+"""Names that mean something else in every method."""
 _ANNOTATIONS = {"int", "str", "bool", "float", "list", "dict", "tuple", "Any", "Optional", "Union"}
 
 
@@ -286,8 +294,13 @@ def check_class(shape: Shape, shapes: Mapping[str, Shape]) -> None:
     for part in declared.node.body:
         if isinstance(part, ast.AnnAssign):
             rules.annotation(part.annotation)
-    if taken := {"cls"} & {*shape.attributes, *shape.methods} | {"key"} & {*shape.methods}:
-        text = f"{shape.name}.{taken.pop()} has the name of a reference's own part; choose another"
+    if shape.name in _CLASSES:
+        raise declared.refuse("Form", declared.node, f"{shape.name} is the name of a part of Python; rename the class")
+    taken = {"cls", "key"} & {*shape.attributes, *shape.methods}
+    if ast.unparse(declared.methods["__key__"].body[-1]) == "return self.key":
+        taken -= {*shape.attributes} & {"key"}
+    if taken:
+        text = f"{shape.name}.{min(taken)} has the name of a reference's own part; choose another"
         raise declared.refuse("Form", declared.node, text)
     key = {n.attr for n in ast.walk(declared.methods["__key__"]) if isinstance(n, ast.Attribute)}
     for name, method in declared.methods.items():
@@ -305,12 +318,13 @@ def _lazy(kind: Kind | None) -> bool:
     return kind is not None and (kind.form == "lazy" or any(map(_lazy, kind.parts)))
 
 
-def shared(names: Names, statements: Iterable[ast.stmt]) -> dict[str, set[str]]:
+def shared(names: Names, statements: Iterable[ast.stmt], answers: Collection[str] = ()) -> dict[str, set[str]]:
     """For each name those that can hold the same list or dict; ``self`` stands for the state.
 
-    A frame is copied at every question, so a list that two names hold would become two lists.
+    A frame is copied at every question, so a list that two names hold would become two lists. ``answers`` are names
+    of copies of lists of ``self``.
     """
-    groups: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {name: {"self", *answers} for name in ("self", *answers) if answers}
 
     def meet(found: set[str]) -> None:
         group = found.union(*(groups.get(name, set()) for name in found))
@@ -323,7 +337,8 @@ def shared(names: Names, statements: Iterable[ast.stmt]) -> dict[str, set[str]]:
                 for part in parts:
                     store(part, holds)
             case _ if not (isinstance(target, ast.Name) and immutable(names.kind(target))):
-                if holds and not isinstance(target, ast.Name) and _root(target) == "self" and "self" in holds:
+                twice = "self" in holds or not together(groups, holds).isdisjoint(answers)
+                if twice and not isinstance(target, ast.Name) and _root(target) == "self":
                     text = f"{names.shape.name}.{names.method.name} puts a list or dict of self into self a second time"
                     raise names.shape.declared.refuse("Alias", target, f"{text}; copy it, as in list(self.x)")
                 if holds:
@@ -339,14 +354,65 @@ def shared(names: Names, statements: Iterable[ast.stmt]) -> dict[str, set[str]]:
                     store(target, holding(names, value))
                 case ast.For(target=target, iter=over) if not immutable(names.element(over)):
                     store(target, holding(names, over))
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                    for parameter, argument in passed(names, node):
+                        if parameter in names.shape.changed[name] and (holds := holding(names, argument) - {"self"}):
+                            meet(holds | {"self"})
                 case ast.Call(func=ast.Attribute(value=value, attr=name), args=args) if name in MUTATORS:
                     for argument in args:
                         store(value, holding(names, argument))
-                case ast.Call(func=ast.Attribute(value=ast.Name(id="self")), args=args):
-                    for argument in args:
-                        if holds := holding(names, argument) - {"self"}:
-                            meet(holds | {"self"})
     return groups
+
+
+def together(groups: Mapping[str, set[str]], names: set[str]) -> set[str]:
+    """Return names, and those that can hold the same list or dict as one of them."""
+    return names.union(*(groups.get(name, set()) for name in names))
+
+
+def passed(names: Names, call: ast.Call) -> list[tuple[str, ast.expr]]:
+    """The parameters of an own method with the arguments of a call."""
+    method = names.shape.declared.methods[call.func.attr]  # type: ignore[attr-defined]
+    given = [(parameter.arg, argument) for parameter, argument in zip(method.args.args[1:], call.args, strict=False)]
+    return given + [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+
+
+def changes(names: Names, statements: Iterable[ast.stmt]) -> set[str]:
+    """The names whose lists or dicts are changed in place; ``self`` stands for the state."""
+    found: set[str] = set()
+    for node in (inner for statement in statements for inner in ast.walk(statement)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                changed = names.shape.changed[name]
+                found |= changed & {"self"}
+                found = found.union(
+                    *(holding(names, part) for parameter, part in passed(names, node) if parameter in changed)
+                )
+                continue
+            case ast.Call(func=ast.Attribute(value=place, attr=name)) if name in MUTATORS:
+                pass
+            case ast.AugAssign(value=ast.Constant(value=int() | float())):
+                continue
+            case ast.Subscript(value=place, ctx=ast.Store() | ast.Del()) | ast.AugAssign(target=place):
+                pass
+            case _:
+                continue
+        if not immutable(names.kind(place)):
+            found.add(_root(place))
+    return found
+
+
+def follow(names: Names) -> bool:
+    """Note which lists and dicts a method changes, keeps and returns. Return whether more are known now."""
+    shape, method = names.shape, names.method
+    before = shape.changed[method.name], shape.held[method.name]
+    groups = shared(names, method.body)
+    parameters = {a.arg for a in method.args.args[1:] if not immutable(names.names.get(a.arg))}
+    changed = together(groups, changes(names, method.body)) & {"self", *parameters}
+    returned = [node.value for node in ast.walk(method) if isinstance(node, ast.Return) and node.value]
+    held = together(groups, set().union(*(holding(names, value) for value in returned))) & {"self", *parameters}
+    shape.changed[method.name] = changed | groups.get("self", set()) & parameters
+    shape.held[method.name] = held
+    return before != (shape.changed[method.name], held)
 
 
 def _root(node: ast.expr) -> str:
@@ -373,8 +439,9 @@ def holding(names: Names, node: ast.expr) -> set[str]:
             return set()
         case ast.Call(func=ast.Name(id="list" | "@list" | "sorted" | "tuple" | "dict") | ast.Attribute(attr="copy")):
             fresh = True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"))):
-            return {"self"}.union(*(holding(names, argument) for argument in node.args))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+            held = names.shape.held[name]
+            return (held & {"self"}).union(*(holding(names, part) for p, part in passed(names, node) if p in held))
     if fresh and (immutable(kind.part) if kind else isinstance(node, ast.BinOp)):
         return set()
     return set().union(*(holding(names, child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)))

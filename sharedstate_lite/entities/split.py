@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .kinds import MUTATORS, Kind, Names, immutable
 
-REFERENCE, ASK, CREATE, RETURN, LIST = "@reference", "@ask", "@create", "@return", "@list"
+REFERENCE, ASK, CREATE, RETURN, LIST, MEMORY = "@reference", "@ask", "@create", "@return", "@list", "@memory"
 """Names of the runtime in the code of a block. No name of a program can be one of these."""
 
 
@@ -408,7 +408,7 @@ class Splitter:
 def no_memory_error(node: ast.Try) -> ast.Try:
     """Let no handler of a try catch MemoryError: a replay with more memory would go another way."""
     if node.handlers:
-        handler = ast.ExceptHandler(_load("MemoryError"), None, [ast.copy_location(ast.Raise(), node)])
+        handler = ast.ExceptHandler(_load(MEMORY), None, [ast.copy_location(ast.Raise(), node)])
         node.handlers.insert(0, ast.copy_location(handler, node))
     return node
 

@@ -1,4 +1,7 @@
-"""Two ways to run a program in tests: split, by a stack of frames; and its classes as plain Python."""
+"""The carriers of a program in tests: each runs one request after the other, and shows all states.
+
+`Split` runs the blocks by a stack of frames, and is the simplest of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from itertools import count
 from typing import Any
 
 import sharedstate_lite.entities as entities
-from sharedstate_lite.entities import Ask, Program, Reference, Refused, Return
+from sharedstate_lite.entities import Ask, PlainStore, Program, Reference, Refused, Return
+from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
 from sharedstate_lite.entities.blocks import copied_frame
 from sharedstate_lite.entities.declare import copied, text_of
 from sharedstate_lite.entities.errors import MOST_DEPTH
@@ -81,3 +85,62 @@ class Split:
                 if found is None:
                     raise
                 at, frame = found
+
+
+class Plain:
+    """The plain carrier."""
+
+    def __init__(self, program: Program) -> None:
+        self.store = PlainStore(program)
+
+    @property
+    def state(self) -> State:
+        """All states."""
+        found = [Reference(cls, key) for cls, table in self.store.tables.items() for key in table]
+        return {(who.cls, who.key): self.store.state(who) for who in found}
+
+    def request(self, who: Reference, method: str, *args: Any) -> Any:
+        """Run a request: its result, or the exception that undid it."""
+        reply = self.store.create(who.cls, *args) if method == "__init__" else self.store.call(who, method, *args)
+        return reply.error or reply.value
+
+
+class Bins:
+    """Eight bins. Nothing is undone that a method catches, and all of a request that fails, as in a transaction."""
+
+    def __init__(self, program: Program) -> None:
+        self.bins = [EntityBin(program, number, 8) for number in range(8)]
+        for bin in self.bins:
+            bin.keeps = True
+
+    @property
+    def state(self) -> State:
+        """All states."""
+        return {name: state for bin in self.bins for name, state in bin.state.items()}
+
+    def request(self, who: Reference, method: str, *args: Any) -> Any:
+        """Run a request to its end."""
+        before = [{name: copied(state) for name, state in bin.state.items()} for bin in self.bins]
+        answer = rounds(self.bins, [AskMessage(0, who, method, args, None)])[0][0]
+        if isinstance(answer, Exception):
+            for bin, state in zip(self.bins, before, strict=True):
+                bin.state = state
+        return answer
+
+
+class Front:
+    """Epochs, locks or Spark: the n-th request has the number n."""
+
+    def __init__(self, front: Any) -> None:
+        self.front, self.numbers = front, count()
+
+    @property
+    def state(self) -> State:
+        """All states."""
+        found: State = self.front.state()
+        return found
+
+    def request(self, who: Reference, method: str, *args: Any) -> Any:
+        """Run a request to its end."""
+        number = next(self.numbers)
+        return self.front.run([AskMessage(number, who, method, args, None)])[number]

@@ -7,7 +7,9 @@ import textwrap
 from random import Random
 from typing import Any
 
-from sharedstate_lite.entities import Reference, Refused
+from carriers import cell
+
+from sharedstate_lite.entities import EntityError, Program, Reference, Refused
 
 HEAD = """
 from __future__ import annotations
@@ -25,8 +27,20 @@ class Account:
         return self.n
     def pure(self, e: int) -> int:
         return e + self.n
+    def fill(self, xs: list[int], x: Item) -> list[int]:
+        xs.append(x.n)
+        return xs
+    def mine(self, x: Item) -> list[int]:
+        self.n += x.n
+        return self.xs
+    def kin(self, e: int) -> Account:
+        return Account["ann" if e % 3 else "bob"]
     def down(self, e: int) -> int:
         return self.down(e - 1) + 1 if e > 0 else self.peer.n
+"""
+GO = """
+    def go(self, x: Item, y: Item, e: int) -> int:
+        return self.run(x, [y, x], e)
 """
 TAIL = """
 @entity
@@ -49,6 +63,8 @@ class Item:
         self.n -= e
     def many(self, e: int) -> list[int]:
         return [self.n] * min(e, 3)
+    def twin(self, e: int) -> Item:
+        return Item(f"{self.name}-{e}", self.n) if e % 2 else Item[self.name]
     def back(self, account: Account, e: int) -> int:
         self.n += 1
         return account.bump(e) + self.n
@@ -83,6 +99,9 @@ class Writer:
                 f"{item}.key.count('i')", f"int({item} == {other})", f"Item('m' + str({x}), {y}).n",
                 f"{item}.total(xs)", f"len(xs + [{x}])", f"sum(a for a in xs) + int((lambda b: b + {name})(a))",
                 f"self.pure({x})", f"self.own({item}, {x})", f"self.down({x} % 4)",
+                "Account['bob'].n", f"Account['ann'].bump({x})", f"{item}.back(Account['bob'], {x})",
+                f"Account('c' + str({x}), {y}, {item}).n", f"int(Account['bob'] == self.kin({x}))",
+                f"{item}.twin({x}).n",
             ]
         )  # fmt: skip
 
@@ -100,41 +119,44 @@ class Writer:
         """One statement."""
         e, f = self.number(), self.number(1)
         item = self.rng.choice(self.items)
-        kind = self.rng.randrange(10, 30) if depth else self.rng.randrange(20)
+        kind = self.rng.randrange(10, 34) if depth else self.rng.randrange(24)
         simple = [
             f"a = {e}", f"b = {e}", f"a += {e}", f"self.n = {e}", f"self.n -= {e}", f"self.xs.append({e})",
             f"self.xs[{f}] = {e}", f"self.tags['k'] = {e}", f"self.tags['k'] += {e}", f"a, b = {e}, {f}",
             f"self.xs += [{e}]", f"{item}.take({e})", f"Item('new' + str({f}), {e})",
             f"self.seen.append(({item}, {e}))", f"xs = [{e}, {f}]", f"xs.append({e})", "xs = list(self.xs)",
             "self.xs[:] = list(xs)", "xs += self.xs[:2]", f"xs = {item}.many({e})",
+            f"Account('d' + str({f}), {e}, {item})", f"self.kin({f}).bump({e})",
+            self.rng.choice(["self.fill(xs, x)", "xs = self.fill(xs, x)", "xs = self.mine(x)"]),
+            self.rng.choice([f"a = len(self.mine({item}))", "for q in self.mine(x): a += q", "ys = self.mine(x)"]),
         ]  # fmt: skip
-        if kind < 20:
+        if kind < 24:
             return [simple[kind]], True
-        if kind == 20:
+        if kind == 24:
             return [f"return {e}"], False
-        if kind == 21:
+        if kind == 25:
             return [f"raise {self.rng.choice(['Refused', 'ValueError'])}(str({e}))"], False
-        if kind == 22 and self.loops:
+        if kind == 26 and self.loops:
             return [self.rng.choice(["break", "continue"])], False
-        if kind == 23 and self.caught:
+        if kind == 27 and self.caught:
             return ["raise"], False
-        if kind in (22, 23, 24):
+        if kind in (26, 27, 28):
             one, falls = self.body(depth - 1)
             other, falls_too = self.body(depth - 1)
             if self.rng.random() < 0.5:
                 return [f"if {e}:", *_inside(one)], True
             return [f"if {e}:", *_inside(one), "else:", *_inside(other)], falls or falls_too
-        if kind in (25, 26, 27):
+        if kind in (29, 30, 31):
             self.counters += 1
             c = f"c{self.counters}"
             self.loops += 1
             caught, self.caught = self.caught, 0
-            if kind == 25:
+            if kind == 29:
                 self.items.append(c)
                 head = [f"for {c} in {self.rng.choice(['items', '[x, self.peer]'])}:"]
                 body, _ = self.body(depth - 1)
                 self.items.pop()
-            elif kind == 26:
+            elif kind == 30:
                 over = self.rng.choice([f"a, {c} in [({e}, {f}), (1, 2)]", f"{c} in xs[:3]", "b in list(xs)"])
                 head = [f"for {over}:"]
                 body, _ = self.body(depth - 1)
@@ -161,8 +183,22 @@ def _inside(lines: list[str]) -> list[str]:
 
 
 def source(rng: Random) -> str:
-    """A program with two generated methods: ``own`` does not call itself, ``run`` calls it."""
-    text = HEAD
+    """A program that is accepted. Rule Alias refuses many that give lists to own methods that ask."""
+    while True:
+        text = drawn(rng)
+        if "self.fill(" not in text.partition(GO)[2] and "self.mine(" not in text.partition(GO)[2]:
+            return text
+        scope = cell(text)
+        try:
+            Program(scope["Account"], scope["Item"])
+            return text
+        except EntityError as error:
+            assert error.rule == "Alias", error
+
+
+def drawn(rng: Random) -> str:
+    """A program with two generated methods: ``own`` does not call itself, ``run`` calls it. ``go`` calls ``run``."""
+    text = HEAD + GO
     for name, parameters, depth in (("own", "x: Item, e: int", 1), ("run", "x: Item, items: list[Item], e: int", 3)):
         writer = Writer(rng)
         if name == "own":
@@ -173,6 +209,13 @@ def source(rng: Random) -> str:
         body = ["a, b, xs = 0, 1, [3]", *lines] + (["return a + b"] if falls else [])
         text += textwrap.indent(f"def {name}(self, {parameters}):\n" + "\n".join(_inside(body)) + "\n", "    ")
     return text + TAIL
+
+
+def transactions(text: str) -> str:
+    """The program with every method that changes something declared as a transaction."""
+    for method in ("run", "go", "put", "take", "total", "back", "bump"):
+        text = text.replace(f"    def {method}(", f"    @transactional\n    def {method}(")
+    return text
 
 
 def _leaf(writer: Writer, depth: int) -> str:
@@ -198,8 +241,8 @@ class World:
         before = copy.deepcopy({name: vars(me) for name, me in self.objects.items()})
         try:
             if method == "__init__":
-                return self.scope[who.cls](*self.copied(args))
-            return getattr(Handle(self, who.cls, who.key), method)(*args)
+                return _plain(self.scope[who.cls](*self.copied(args)))
+            return _plain(getattr(Handle(self, who.cls, who.key), method)(*args))
         except Exception as error:
             self.objects = {name: me for name, me in self.objects.items() if name in before}
             for name, me in self.objects.items():
@@ -219,6 +262,7 @@ class World:
             return Handle(self, type(value).__name__, value.name)
         return value
 
+    @property
     def state(self) -> dict[tuple[str, str], Any]:
         """All states; handles as references."""
         return {name: _plain(vars(me)) for name, me in self.objects.items()}

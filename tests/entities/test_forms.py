@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from functools import cache
-from typing import Any
 
 import pytest
-from carriers import Split, cell
+from carriers import Bins, Plain, Split, cell
 from generated import HEAD, TAIL, World
 from test_generated import ANN, same
 
-from sharedstate_lite.entities import PlainStore, Program, Reference
-from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
+from sharedstate_lite.entities import Program, Reference
 
 TEXT = r"""
 while_question:
@@ -195,6 +193,20 @@ whole_match:
         case _:
             n = 'else'
     return f'{n}{x.put(1)}'
+whole_match_guard:
+    match [e, self.n]:
+        case [p, q] if p > q:
+            n = p
+        case [p, q] if (r := p + q) > 3:
+            n = r
+        case _:
+            n = 0
+    match (k := n + 1):
+        case m:
+            n += k
+    for i in (ks := [k, m]):
+        n += i
+    return n + m + k + sum(ks) + x.put(1)
 raise_text:
     raise Refused(f'{x.put(1)} and {x.put(2)}')
 assert_question:
@@ -265,8 +277,39 @@ copies:
     ys.append(e)
     k = x.total(ys)
     return ys, k
+lists_of_own_methods:
+    out = [e]
+    n = self.length(out, x) + self.length(self.xs, x)
+    out = self.filled(out, x)
+    self.filled(list(self.mine_too(x)), x)
+    for y in self.mine_too(x):
+        n += y
+    self.xs.append(n)
+    n += self.length(self.mine_too(x), x)
+    return n, out, self.mine_too(x)
 constant:
     return LIMIT + len(NAMES) + x.put(LIMIT)
+own_class_is_created:
+    other = Account('bob', e, x)
+    self.n -= 1
+    return other.bump(2) + Account('cat', 1, x).n + self.n
+own_class_is_indexed:
+    Account('bob', e, x)
+    return Account['bob'].bump(1) + Account['ann'].bump(2) + self.n
+own_class_exists:
+    try:
+        Account(self.name, 0, x)
+    except Refused as w:
+        return str(w)
+own_class_in_data:
+    found = [Account['ann'], Account('bob', e, x)]
+    self.seen = [(found[1], e)]
+    return found[0] == Account[self.name], found[1].key
+own_class_in_whole_statements:
+    made = [Account[name] for name in ('ann', 'bob')]
+    return len(made), made[0].key, self.mine('bob') == made[1]
+own_class_through_another:
+    return x.back(Account('bob', e, x), 2) + Account['bob'].n
 mangled:
     self.__hidden = e
     x.put(1)
@@ -282,6 +325,10 @@ def written(name: str, parameters: str, body: str) -> str:
 
 
 SOURCE = HEAD + written("own", "x: Item, e: int", "    return x.put(e) + 1\n")
+SOURCE += written("length", "xs: list[int], x: Item", "    return len(xs) + x.n\n")
+SOURCE += written("filled", "xs: list[int], x: Item", "    xs.append(x.put(1))\n    return xs\n")
+SOURCE += written("mine_too", "x: Item", "    x.put(1)\n    return self.xs\n")
+SOURCE += written("mine", "name: str", "    return Account[name]\n")
 SOURCE += "".join(written(name, "x: Item, items: list[Item], e: int", body) for name, body in FORMS.items()) + TAIL
 CONSTANTS = {"LIMIT": 3, "NAMES": ("a", "b")}
 
@@ -293,38 +340,18 @@ def program() -> Program:
     return Program(scope["Account"], scope["Item"])
 
 
-class Bins:
-    """Eight bins, with requests undone as transactions are."""
-
-    def __init__(self) -> None:
-        self.bins = [EntityBin(program(), number, 8) for number in range(8)]
-
-    @property
-    def state(self) -> dict[tuple[str, str], Any]:
-        """All states."""
-        return {name: state for bin in self.bins for name, state in bin.state.items()}
-
-    def request(self, who: Reference, method: str, *args: Any) -> Any:
-        """Run a request to its end."""
-        return rounds(self.bins, [AskMessage(0, who, method, args, None)])[0][0]
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form(form: str) -> None:
     """Answers and states are equal: as plain Python, on the plain carrier, in blocks, and over eight bins."""
     for e in (0, 1, 2):
-        world, plain, split, eight = World(SOURCE, CONSTANTS), PlainStore(program()), Split(program()), Bins()
+        world = World(SOURCE, CONSTANTS)
+        carriers = {kind.__name__: kind(program()) for kind in (Plain, Split, Bins)}
         for cls, args in (("Item", ("i0", 3)), ("Item", ("i1", 2)), ("Account", ("ann", 1, Reference("Item", "i1")))):
-            plain.create(cls, *args)
-            for carrier in (world, split, eight):
+            for carrier in (world, *carriers.values()):
                 carrier.request(Reference(cls, args[0]), "__init__", *args)
         given = Reference("Item", "i0"), [Reference("Item", "i1"), Reference("Item", "i0")], e
         expected = world.request(ANN, form, *given)
-        reply = plain.call(ANN, form, *given)
-        answers = {"plain": reply.error or reply.value}
-        answers |= {"split": split.request(ANN, form, *given), "bins": eight.request(ANN, form, *given)}
-        for name, answer in answers.items():
+        for name, carrier in carriers.items():
+            answer = carrier.request(ANN, form, *given)
             assert same(answer, expected), (name, e, answer, expected)
-        assert split.state == world.state() == {name: plain.state(Reference(*name)) for name in split.state}, e
-        if reply.status == 200:
-            assert eight.state == world.state(), e
+            assert carrier.state == world.state, (name, e)

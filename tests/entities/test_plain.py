@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from carriers import Split, cell
+from carriers import Bins, Plain, Split, cell
 
 import sharedstate_lite.entities as entities
 from sharedstate_lite.entities import NotPlain, PlainStore, Program, Reference, Refused, bins
-from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
 from sharedstate_lite.entities.errors import MOST_DEPTH
 
 SHOP = """
@@ -234,18 +233,7 @@ def test_wrong_arguments(store: PlainStore) -> None:
 
 def carriers() -> dict[str, Any]:
     """ann and her pears on each carrier: a function that runs a request and returns its answer."""
-    compiled = program()
-    plain, split = PlainStore(compiled), Split(compiled)
-    eight = [EntityBin(compiled, number, 8) for number in range(8)]
-
-    def by_bins(who: Reference, method: str, *args: Any) -> Any:
-        return rounds(eight, [AskMessage(0, who, method, args, None)])[0][0]
-
-    def by_plain(who: Reference, method: str, *args: Any) -> Any:
-        reply = plain.create(who.cls, *args) if method == "__init__" else plain.call(who, method, *args)
-        return reply.error or reply.value
-
-    runs = {"plain": by_plain, "split": split.request, "bins": by_bins}
+    runs = {kind.__name__.lower(): kind(program()).request for kind in (Plain, Split, Bins)}
     for run in runs.values():
         assert (run(ANN, "__init__", "ann", 10), run(PEAR, "__init__", "pear", 5)) == (ANN, PEAR)
     return runs

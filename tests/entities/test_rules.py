@@ -206,6 +206,23 @@ CASES = [
         "def sees(self, item: Item):\n    def f(n):\n        return n + 1\n    return f(self.total)",
     ),
     Case(
+        "Inside",
+        "def sees(self, items: list[Item]):\n    return sorted(items, key=lambda i: i.price)  # here",
+        "User.sees uses i.price, and i is a parameter of a lambda or of a function in a method, which asks no entity; "
+        "ask in a for loop",
+        "def sees(self, items: list[Item]):\n    found = []\n    for i in items:\n"
+        "        found.append((i.price, i.key))\n"
+        "    return sorted(found, key=lambda pair: pair[0])",
+    ),
+    Case(
+        "Inside",
+        "def sees(self, items: list[Item]):\n    def f(i: Item):\n        return i.left(1)  # here\n"
+        "    return list(map(f, items))",
+        "User.sees uses i.left, and i is a parameter of a lambda or of a function in a method, which asks no entity",
+        "def sees(self, items: list[Item]):\n    def f(i: str):\n        return i.upper()\n"
+        "    return list(map(f, ['a']))",
+    ),
+    Case(
         "Chain",
         "def sees(self, item: Item):\n    return 0 < item.price < 9  # here",
         "a chain of comparisons asks no entity; write a < b and b < c",
@@ -400,6 +417,59 @@ CASES = [
         "def sees(self, item: Item):\n    for row in self.rows:\n        item.put(1)  # here\n        row.append(1)",
         "and rest of self.rows can hold a list or dict of",
         "def sees(self, item: Item):\n    for row in self.rows:\n        row.append(1)\n    item.put(1)",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    out = []\n    self.fill(out, item)  # here\n    return out\n"
+        "def fill(self, out: list[int], item: Item):\n    out.append(item.price)",
+        "self.fill gets a copy of out, as it asks, loops with while or calls itself, so out would not see what",
+        "def sees(self, item: Item):\n    out = self.fill([], item)\n    out = self.fill(out, item)\n    return out\n"
+        "def fill(self, out: list[int], item: Item) -> list[int]:\n    out.append(item.price)\n    return out",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    out = [0]\n    self.keep(out, item)  # here\n    out.append(1)\n"
+        "def keep(self, out: list[int], item: Item):\n    self.kept = out\n    item.put(1)",
+        "self.keep gets a copy of out",
+        "def sees(self, item: Item):\n    out = [0]\n    self.keep(out, item)\n    out = [1]\n    return out\n"
+        "def keep(self, out: list[int], item: Item):\n    self.kept = out\n    item.put(1)",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, n: int):\n    self.fill(self.notes, n)  # here\n"
+        "def fill(self, out: list[str], n: int):\n    while n > 0:\n        n -= 1\n        self.more(out)\n"
+        "def more(self, out: list[str]):\n    out += ['b']",
+        "self.fill gets a copy of self.notes",
+        "def sees(self, n: int):\n    return self.fill(self.notes, n) + self.fill(out=self.notes, n=n)\n"
+        "def fill(self, out: list[str], n: int) -> int:\n    return len(out) + self.more(out, n)\n"
+        "def more(self, out: list[str], n: int) -> int:\n    return len(out) + n",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    ys = self.mine(item)\n    ys.append('b')  # here\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
+        "ys is a copy of what User holds, as an own method that asks has returned it",
+        "def sees(self, item: Item):\n    ys = list(self.mine(item))\n    ys.append('b')\n    return self.mine(item)\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    ys = self.mine(item)\n    self.add()  # here\n    return ys\n"
+        "def add(self):\n    self.notes.append('b')\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
+        "ys is a copy of what User holds, as an own method that asks has returned it, and one of the two changes here",
+        "def sees(self, item: Item):\n    self.add()\n    ys = self.mine(item)\n    n = len(ys)\n    self.add()\n"
+        "    return n\n"
+        "def add(self):\n    self.notes.append('b')\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
+    ),
+    Case(
+        "Alias",
+        "def sees(self, item: Item):\n    self.copies = self.mine(item)  # here\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
+        "User.sees puts a list or dict of self into self a second time; copy it, as in list(self.x)",
+        "def sees(self, item: Item):\n    self.copies = self.mine(item)\n"
+        "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return list(self.notes)",
     ),
     Case(
         "Alias",
