@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -332,7 +333,26 @@ def test_deep_nesting_is_refused() -> None:
     bound(f"SELECT user FROM visit WHERE {long} AND length IN ({', '.join(map(str, range(5000)))})")
 
 
-@pytest.mark.parametrize("literal", ["9" * 5000, "-" + "9" * 5000, "1" * 5000 + ".5", "1e" + "9" * 50])
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("0" * 50 + "7", 7),
+        ("-" + "0" * 5000 + "7", -7),
+        ("0" * 5000, 0),
+        ("0" * 40 + "2147483648", 2**31),
+        ("0" * 40 + ".5", 0.5),
+        ("0" * 39 + "_1_000", 1000),
+        ("1" + "_1" * 18, 1111111111111111111),
+    ],
+)
+def test_zeros_and_underscores_do_not_change_a_number(literal: str, value: float) -> None:
+    """However many zeros lead, a number has the value that DuckDB reads."""
+    assert duckdb.sql(f"SELECT {literal}").fetchall() == [(value,)]
+    plan = bound(f"SELECT {literal} AS x FROM visit").plan
+    assert isinstance(plan, Map) and plan.exprs == (Lit(value, plan.schema[0].type),)
+
+
+@pytest.mark.parametrize("literal", ["9" * 5000, "-" + "9" * 5000, "1" + "_1" * 30, "1" * 5000 + ".5", "1e" + "9" * 50])
 def test_a_very_long_number_is_refused(literal: str) -> None:
     """A number that exceeds its type is a SqlError that shows only its beginning."""
     with pytest.raises(SqlError, match="does not fit") as error:
