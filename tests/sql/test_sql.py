@@ -183,6 +183,25 @@ REFUSALS = [
         "9223372036854775808 does not fit in a BIGINT, the widest integer type",
     ),
     ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest numeric type"),
+    *(
+        (
+            f"SELECT i.product FROM info i JOIN visit v ON i.product = v.product {condition}",
+            f"MAX(v.length) is not allowed in {clause}: use aggregates only in SELECT and HAVING",
+        )
+        for condition, clause in (
+            ("AND MAX(v.length) > 1", "ON"),
+            ("AND MAX(v.length) > 1 JOIN cat c ON c.category = i.category", "ON"),
+            ("JOIN cat c ON c.category = i.category WHERE MAX(v.length) > 1", "WHERE"),
+        )
+    ),
+    *(
+        (f"SELECT user FROM visit WHERE {text}", f"{text} mixes {kinds}; CAST them to the same type")
+        for text, kinds in (
+            ("user = day", "STRING and DATE"),
+            ("day IN ('2024-01-01', user)", "DATE and STRING"),
+            ("user < CAST(day AS TIMESTAMP)", "STRING and TIMESTAMP"),
+        )
+    ),
     ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty, but a list needs a value"),
     (
         "SELECT user + 1 AS x FROM visit",
