@@ -86,6 +86,6 @@ def _cast(column: Arrow, kind: Type) -> Arrow:
         fits = pc.is_finite(column.cast(pa.float64()))
     else:
         fits = pa.scalar(True)
-    if not pc.all(fits).as_py():
+    if not pc.all(fits, min_count=0).as_py():  # no values, or NULLs only, fit
         raise pa.ArrowInvalid("outside the range of the type")
     return column.cast(ARROW[kind])

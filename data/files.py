@@ -236,7 +236,7 @@ def _inferred(files: Sequence[_File], name: str) -> Type:
         if kind is None:
             raise Error(
                 f"{file.path}: column {file.columns[name][0]} has the type {given}, which is not a type of the kit. "
-                f"Pass a schema that omits the column, or declares it as one of {', '.join(t.value for t in Type)}."
+                f"Pass a schema that omits the column{' or declares it as DOUBLE' * pa.types.is_decimal(given)}."
             )
         if not pa.types.is_null(given):
             kinds[kind] = file.path

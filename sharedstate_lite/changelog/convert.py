@@ -140,14 +140,14 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     Raises ArrowException, TypeError or ValueError if a value does not fit.
     """
     given = array.type
-    if pa.types.is_null(given):
-        return np.full(len(array), NULL, dtype=np.int64)
     if pa.types.is_dictionary(given):
         if kind is Type.STRING or pa.types.is_string_view(given.value_type):  # Arrow cannot decode a string view
             # Look up each distinct string only once.
             return _taken(_words(array.dictionary, kind, strings), array.indices)
         array = array.dictionary_decode()
         given = array.type
+    if pa.types.is_null(given):
+        return np.full(len(array), NULL, dtype=np.int64)
     if kind in CALENDAR and any(accepts(given) for accepts in TEXT):
         text = array.dictionary_encode()
         return _taken(np.array([parse(t, kind) for t in text.dictionary.to_pylist()], dtype=np.int64), text.indices)
