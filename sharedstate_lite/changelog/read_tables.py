@@ -121,7 +121,7 @@ def infer(data: Any) -> Schema:
     for field in fields:
         if kind_of(field.type) is None:
             known = ", ".join(t.value for t in Type)
-            raise RowError(f"changes: column {field.name} has the unsupported type {field.type}; use {known}")
+            raise RowError(f"column {field.name} has the unsupported type {field.type}; use {known}")
     return tuple(Column(field.name, kind_of(field.type) or Type.STRING) for field in fields)
 
 

@@ -173,7 +173,7 @@ def test_columns_of_polars_and_arrow_are_taken(at: int) -> None:
 def test_nested_columns_are_refused_by_name(column: Any) -> None:
     """Lists, structs, maps, binary and run-end encoded columns are one error with the column and its type."""
     table = pa.table({"c": column, "diff": [1]})
-    with pytest.raises(ss.RowError, match="^changes: column c has the unsupported type"):
+    with pytest.raises(ss.RowError, match="^column c has the unsupported type"):
         ss.Changes.from_arrow(table)
     for kind in Type:
         engine = ss.engine("full", [ss.Catalog(r=f"c {kind.value}").view("CREATE VIEW v AS SELECT c FROM r")])
