@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def check(tools: Path, name: str) -> dict[str, object]:
-    """Resolve a lock for each platform and Python from wheels alone, without installing anything. Returns the record."""
+    """Resolve a lock for each platform and Python from wheels alone. Returns its record for setup/wheels.json."""
     places = [f"{platform} {python}" for platform in PLATFORMS for python in PYTHONS]
     for place in places:
         platform, python = place.split()
