@@ -7,14 +7,13 @@ a time zone is converted to UTC.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 from pyarrow import types
 
-from sharedstate_lite.changelog.convert import ARROW, CALENDAR
+from sharedstate_lite.changelog.convert import ARROW, CALENDAR, TEXT
 from sharedstate_lite.errors import RowError
 from sharedstate_lite.plan.nodes import Type
 
@@ -23,10 +22,9 @@ from .text_values import Arrow, CellError
 pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal)
-_TEXT = (types.is_string, types.is_large_string, types.is_string_view)
 _TIME = (types.is_date, types.is_timestamp)
 _FITS = {
-    Type.STRING: (_TEXT, "UTF-8 text"),
+    Type.STRING: (TEXT, "UTF-8 text"),
     Type.INT: (_NUMBERS, "a whole number from -2147483648 to 2147483647"),
     Type.BIGINT: (_NUMBERS, "a whole number from -9223372036854775807 to 9223372036854775807"),
     Type.DOUBLE: (_NUMBERS, "a finite number; a whole number up to 2**53"),
@@ -35,22 +33,6 @@ _FITS = {
     Type.TIMESTAMP: (_TIME, "a time in the years 1 to 9999, with microsecond precision"),
 }
 """For each type of the kit, tests for the Arrow types that can be converted to it, and the rule for the values."""
-
-
-def infer(given: pa.DataType) -> Type | None:
-    """Return the kit's type that can hold every value of the Arrow type ``given``; None if no type can."""
-    plain = given.value_type if types.is_dictionary(given) else given
-    if types.is_integer(plain):
-        return Type.BIGINT if plain.bit_width == 64 or plain == pa.uint32() else Type.INT
-    tests: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
-        (types.is_floating, Type.DOUBLE),
-        (types.is_boolean, Type.BOOLEAN),
-        (types.is_date, Type.DATE),
-        (types.is_timestamp, Type.TIMESTAMP),
-        (types.is_null, Type.STRING),
-        *((test, Type.STRING) for test in _TEXT),
-    )
-    return next((kind for test, kind in tests if test(plain)), None)
 
 
 def convert(column: Arrow, kind: Type) -> Arrow:
@@ -104,6 +86,6 @@ def _cast(column: Arrow, kind: Type) -> Arrow:
         fits = pc.is_finite(column.cast(pa.float64()))
     else:
         fits = pa.scalar(True)
-    if not pc.all(fits).as_py():
+    if not pc.all(fits, min_count=0).as_py():  # no values, or NULLs only, fit
         raise pa.ArrowInvalid("outside the range of the type")
     return column.cast(ARROW[kind])

@@ -89,18 +89,22 @@ def _decoded(path: Path, content: bytes) -> str:
 
 
 def _header(path: Path, text: str, sep: str) -> list[str]:
+    lines = enumerate(io.StringIO(text), start=1)
+    number, first = next(((number, line) for number, line in lines if line.strip("\r\n")), (0, ""))
+    if sep not in first and (other := next((s for s in ",;\t|" if s in first), None)):
+        raise Error(
+            f"{path}, line {number}: the separator seems to be {other!r} instead of {sep!r}. Pass sep={other!r}."
+        )
     number, names = next(_records(path, text, sep), (0, []))
     if not names:
         raise Error(f"{path}: the file is empty. A CSV file must start with a line of column names.")
     for at, name in enumerate(names, start=1):
         if not name.strip():
+            rows = " To leave out row names, write it with index=False (pandas) or row.names=FALSE (R)."
             raise Error(
                 f"{path}, line {number}: column {at} has no name. A CSV file must start with a line of column names."
+                f"{rows if at == 1 else ''}"
             )
-    if len(names) == 1 and (other := next((s for s in ",;\t|" if s in names[0]), None)):
-        raise Error(
-            f"{path}, line {number}: the separator seems to be {other!r} instead of {sep!r}. Pass sep={other!r}."
-        )
     return names
 
 

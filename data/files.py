@@ -26,6 +26,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from sharedstate_lite.changelog.convert import ARROW, DTYPES
+from sharedstate_lite.changelog.read_tables import kind_of
 from sharedstate_lite.errors import Error, RowError, shorten
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import parse_columns
@@ -231,11 +232,11 @@ def _inferred(files: Sequence[_File], name: str) -> Type:
     kinds = {}
     for file in files:
         given = file.columns[name][1].type
-        kind = arrow_values.infer(given)
+        kind = kind_of(given)
         if kind is None:
             raise Error(
                 f"{file.path}: column {file.columns[name][0]} has the type {given}, which is not a type of the kit. "
-                f"Pass a schema that omits the column, or declares it as one of {', '.join(t.value for t in Type)}."
+                f"Pass a schema that omits the column{' or declares it as DOUBLE' * pa.types.is_decimal(given)}."
             )
         if not pa.types.is_null(given):
             kinds[kind] = file.path

@@ -48,7 +48,8 @@ def declaration(table: pd.DataFrame | pa.Table) -> str:
         raise RowError(f"declaration: two columns are named {twice} (ignoring case). Rename one of them.")
     try:
         columns = infer(pa.Table.from_pandas(table, preserve_index=False) if isinstance(table, pd.DataFrame) else table)
-
+    except RowError as error:
+        raise RowError(f"declaration: {error}") from error
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = ": ".join(map(str, error.args))
         raise RowError(

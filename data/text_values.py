@@ -36,7 +36,7 @@ _INFERRED = {
     Type.DATE: r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
     Type.TIMESTAMP: (
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-        r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+        r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
     ),
 }
 """Type -> pattern that all cells of an undeclared column must match, in the order in which the types are tried."""
@@ -48,7 +48,7 @@ _PLAIN = {
 }
 """Type -> pattern of strings for which Arrow's cast gives the same value as CAST. It is much faster."""
 
-_ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])([01]\d|2[0-3]):?([0-5]\d))", re.ASCII)
+_ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)", re.ASCII)
 _MOMENT = "a timestamp such as 2024-01-31 12:30:00.5 or 2024-01-31T12:30:00+02:00, with at most six decimal places"
 _BLANK = " \t\n\r\f\v"
 

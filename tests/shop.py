@@ -46,6 +46,8 @@ VIEWS = [
     "CREATE VIEW int_bigint AS SELECT v.user, c.boss FROM visit v JOIN cat c ON v.length = c.rank",
     "CREATE VIEW totals AS SELECT COUNT(*) AS n, COUNT(length) AS c, SUM(length) AS s, AVG(length) AS a, "
     "MIN(length) AS lo, MAX(user) AS hi FROM visit",
+    "CREATE VIEW constants AS SELECT COUNT(CAST(NULL AS INT)) AS none, COUNT(CAST('1' AS INT)) AS every, "
+    "COUNT(NULL + length) AS n, SUM(CAST(NULL AS BIGINT)) AS s FROM visit",
     "CREATE VIEW sums AS SELECT category, SUM(price) AS s, AVG(price) AS a, COUNT(*) * 2 AS n, "
     "MAX(price) - MIN(price) AS spread FROM info GROUP BY category",
     "CREATE VIEW computed AS SELECT length % 2 AS odd, COUNT(*) AS n, SUM(length / 2) AS s FROM visit "

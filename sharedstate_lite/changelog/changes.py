@@ -96,8 +96,7 @@ class Changes:
             return self._delta
         by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
         # Each unique key has at most one retraction and one insertion, so key and diff determine the order.
-        rest = [] if self.unique is not None else [i for i in range(len(self.schema)) if i not in by]
-        key = [*(self._rank(i) for i in reversed(rest)), self._delta.diffs, *(self._rank(i) for i in reversed(by))]
+        key = [self._delta.diffs, *(self._rank(i) for i in reversed(by))]
         return self._delta.take(np.lexsort(key))
 
     def _rank(self, i: int) -> npt.NDArray[np.int64]:

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, shorten
-from ..kernels.casts import parse
+from ..errors import RowError, is_integer, shorten
+from ..kernels.casts import LIMITS, parse
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
@@ -46,8 +46,9 @@ DTYPES: dict[Type, Any] = {
 
 _NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _MOMENT = (pa.types.is_date, pa.types.is_timestamp)
+TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _ACCEPTED: dict[Type, tuple[Callable[[pa.DataType], bool], ...]] = {
-    Type.STRING: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    Type.STRING: TEXT,
     Type.INT: _NUMBER,
     Type.BIGINT: _NUMBER,
     Type.DOUBLE: _NUMBER,
@@ -57,17 +58,11 @@ _ACCEPTED: dict[Type, tuple[Callable[[pa.DataType], bool], ...]] = {
 }
 """Maps each column type to tests for the Arrow types that it accepts. Each value must also fit."""
 
-_RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
 _DAY = 86_400_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-CALENDAR = {
-    Type.DATE: ((datetime.datetime.min - _EPOCH).days, (datetime.datetime.max - _EPOCH).days),
-    Type.TIMESTAMP: (
-        (datetime.datetime.min - _EPOCH) // _MICROSECOND,
-        (datetime.datetime.max - _EPOCH) // _MICROSECOND,
-    ),
-}
+_ENDS = (datetime.datetime.min - _EPOCH, datetime.datetime.max - _EPOCH)
+CALENDAR = {Type.DATE: [end.days for end in _ENDS], Type.TIMESTAMP: [end // _MICROSECOND for end in _ENDS]}
 """The first and last day of the years 1 to 9999, and their first and last microsecond, counted from 1970-01-01."""
 YEARS = "is out of range; the year must be between 1 and 9999"
 
@@ -84,15 +79,14 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: D
     try:
         if column.type is Type.STRING and kinds <= {str, type(None)}:
             return strings.codes(values)
-        if column.type in _RANGE and kinds == {int}:
+        if column.type in LIMITS and kinds == {int}:
             return _in_range(np.array(values, dtype=np.int64), column.type)
         if column.type in CALENDAR:
             moments = np.array([_microseconds(v, column.type) for v in values], dtype=np.int64)
             array = pa.array(moments, mask=moments == NULL).cast(pa.timestamp("us"))
         else:
-            if column.type is Type.DOUBLE and Decimal in kinds:
-                # Arrow does not convert a column that contains both decimals and floats.
-                values = [float(v) if isinstance(v, Decimal) else v for v in values]
+            if column.type.numeric and not kinds <= {int if column.type in LIMITS else float, type(None)}:
+                values = [_number(v, column.type) for v in values]
             array = pa.array(values, from_pandas=True)
         return _words(array, column.type, strings)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -129,21 +123,32 @@ def _refused(relation: str, column: Column, error: Exception) -> RowError:
     return RowError(f"{relation}: column {column.name} {column.type.value}: {reason}")
 
 
+def _number(value: Any, kind: Type) -> Any:
+    """Return a number as an int, or as a float if ``kind`` is DOUBLE, because Arrow does not convert a mixed column."""
+    if is_integer(value):
+        return float(value) if kind is Type.DOUBLE else int(value)
+    if issubclass(type(value), Decimal | float | np.floating):
+        return float(value) if kind is Type.DOUBLE else pa.scalar(value, from_pandas=True).cast(pa.int64()).as_py()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    raise TypeError(f"expected {ARROW[kind]} values, got {type(value).__name__}; convert them first")
+
+
 def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     """Convert an unchunked Arrow array of length n to words, int64[n].
 
     Raises ArrowException, TypeError or ValueError if a value does not fit.
     """
     given = array.type
-    if pa.types.is_null(given):
-        return np.full(len(array), NULL, dtype=np.int64)
     if pa.types.is_dictionary(given):
-        if kind is Type.STRING:
+        if kind is Type.STRING or pa.types.is_string_view(given.value_type):  # Arrow cannot decode a string view
             # Look up each distinct string only once.
             return _taken(_words(array.dictionary, kind, strings), array.indices)
         array = array.dictionary_decode()
         given = array.type
-    if kind in CALENDAR and any(accepts(given) for accepts in _ACCEPTED[Type.STRING]):
+    if pa.types.is_null(given):
+        return np.full(len(array), NULL, dtype=np.int64)
+    if kind in CALENDAR and any(accepts(given) for accepts in TEXT):
         text = array.dictionary_encode()
         return _taken(np.array([parse(t, kind) for t in text.dictionary.to_pylist()], dtype=np.int64), text.indices)
     if not any(accepts(given) for accepts in _ACCEPTED[kind]):
@@ -224,7 +229,7 @@ def _masked(words: Words, array: Any) -> Words:
 
 
 def _in_range(words: Words, kind: Type) -> Words:
-    low, high = _RANGE[kind]
+    low, high = LIMITS[kind]
     if ((words < low) | (words > high)).any():
         raise ValueError(f"a value is out of range; it must be between {low} and {high}")
     return words

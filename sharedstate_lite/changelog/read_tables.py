@@ -5,7 +5,7 @@ This module checks columns, diffs and times. :mod:`.convert` checks the values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -117,26 +117,24 @@ def infer(data: Any) -> Schema:
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise RowError(f"changes: a column mixes types ({reason}); pass a schema, or fix the column") from error
-    kept = (field for field in arrow.schema if field.name.lower() not in ("diff", "time"))
-    return tuple(Column(field.name, _type(field.type, field.name)) for field in kept)
+    fields = [field for field in arrow.schema if field.name.lower() not in ("diff", "time")]
+    for field in fields:
+        if kind_of(field.type) is None:
+            known = ", ".join(t.value for t in Type)
+            raise RowError(f"column {field.name} has the unsupported type {field.type}; use {known}")
+    return tuple(Column(field.name, kind_of(field.type) or Type.STRING) for field in fields)
 
 
-def _type(given: pa.DataType, name: str) -> Type:
-    value = given.value_type if pa.types.is_dictionary(given) else given
-    tests = (
-        (pa.types.is_boolean, Type.BOOLEAN),
-        (pa.types.is_int32, Type.INT),
-        (pa.types.is_int16, Type.INT),
-        (pa.types.is_int8, Type.INT),
-        (pa.types.is_integer, Type.BIGINT),
+def kind_of(given: pa.DataType) -> Type | None:
+    """Return the column type that can hold every value of the Arrow type ``given``, or None if there is none."""
+    plain = given.value_type if pa.types.is_dictionary(given) else given
+    if pa.types.is_integer(plain):
+        return Type.BIGINT if plain.bit_width == 64 or plain == pa.uint32() else Type.INT
+    tests: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
         (pa.types.is_floating, Type.DOUBLE),
+        (pa.types.is_boolean, Type.BOOLEAN),
         (pa.types.is_date, Type.DATE),
         (pa.types.is_timestamp, Type.TIMESTAMP),
-        (pa.types.is_string, Type.STRING),
-        (pa.types.is_large_string, Type.STRING),
-        (pa.types.is_null, Type.STRING),
+        *((test, Type.STRING) for test in (pa.types.is_null, *convert.TEXT)),
     )
-    for test, kind in tests:
-        if test(value):
-            return kind
-    raise RowError(f"column {name} has the unsupported type {given}; use {', '.join(t.value for t in Type)}")
+    return next((kind for test, kind in tests if test(plain)), None)

@@ -308,7 +308,7 @@ class Engine(ABC):
     def _commit(self) -> None:
         self.epoch += 1
         self.trace.epoch = self.epoch
-        for arrangement in self.all_arrangements():
+        for arrangement in self.epoch_arrangements():
             arrangement.commit(self.epoch + 1)
 
     @contextmanager

@@ -263,7 +263,7 @@ class ReduceState:
         hit = kind.compress(~added & (value >= best.take(kind)))
         if len(hit):
             unsure[hit] = True
-            unsure &= ~(some & (come > best)) & ~(some & (come == best) & there)
+            unsure &= ~(some & (come >= best))
         rank = np.maximum(best, come)
         exists = there | some
         ask = np.flatnonzero(unsure)

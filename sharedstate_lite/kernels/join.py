@@ -56,7 +56,7 @@ def half_join(
         probe = probe.take(live, axis=1)
     first, kind = distinct(probe, types, strings)
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
-    most = float(diffs[0].max(initial=0))
+    most = float(np.abs(diffs[0]).max(initial=0))
     if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
         # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
         owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)

@@ -36,12 +36,6 @@ class UpqueryRoute:
     primary: int
     columns: tuple[int, ...]
     answers: tuple[int, ...]
-
-    @property
-    def whole(self) -> bool:
-        """Whether the primary side has a column for each position in ``ask``."""
-        return self.rest == ()
-
     rest: tuple[int, ...] = ()
     """The positions in ``ask`` for which the primary side does not have a column."""
 

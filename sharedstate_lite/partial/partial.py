@@ -207,12 +207,6 @@ class Partial(MessageScheduler):
         self._check_idle("checkpoint")
         super().checkpoint(path)
 
-    def _commit(self) -> None:
-        self.epoch += 1
-        self.trace.epoch = self.epoch
-        for arrangement in self.epoch_arrangements():
-            arrangement.commit(self.epoch + 1)
-
     def insert_bases(self, deltas: dict[str, Delta]) -> None:
         super().insert_bases(deltas)
         for (relation, _), arrangement in self.indexes.items():

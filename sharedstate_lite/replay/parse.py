@@ -202,7 +202,8 @@ class MessageParser:
         if sign:
             rest = rest[sign.end() :]
             # int() refuses strings of several thousand digits, and a valid diff has at most 19.
-            diff = int((sign[2] or "1")[:40]) * (1 if (sign[1] or sign[3].lower()) in ("+", "insert") else -1)
+            times = int((sign[2] or "1").lstrip("0")[:40] or "0")
+            diff = times if (sign[1] or sign[3].lower()) in ("+", "insert") else -times
         found = _NAME.match(rest)
         if not found:
             raise Error(f"{text.strip()[:40]} is not a message; type a message such as " + self._example())

@@ -48,6 +48,8 @@ class Catalog:
         self._relations: dict[str, Schema] = {}
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
+            if not name:
+                raise RelationError("relation '': a relation must have a name; write name=\"column TYPE, column TYPE\"")
             if find_name(name, self._relations) is not None:
                 raise RelationError(
                     f"relation {name}: another relation has this name (case is ignored); rename one of them"
@@ -142,11 +144,12 @@ def parse_columns(name: str, declaration: str) -> Schema:
 
 
 def _split(declaration: str) -> list[str]:
-    """Split a declaration at the commas that are not inside double quotes."""
-    parts, quoted = [""], False
+    """Split a declaration at the commas that are not inside double quotes, or brackets as in DECIMAL(10,2)."""
+    parts, quoted, depth = [""], False, 0
     for character in declaration:
         quoted ^= character == '"'
-        if character == "," and not quoted:
+        depth += 0 if quoted else (character in "(<") - (character in ")>")
+        if character == "," and not quoted and not depth:
             parts.append("")
         else:
             parts[-1] += character

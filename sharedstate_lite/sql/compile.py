@@ -164,8 +164,7 @@ class _Reader:
         select = _Select(tree, scope, offsets)
         parts: list[Expr] = [Call("=", (select.col(e.left), select.col(e.right)), Type.BOOLEAN) for e in unchecked]
         for condition in source.rest:
-            clause = "WHERE" if len(condition.among) == len(scope.sources) else "ON"
-            bound = select.binder(clause, condition.among).condition([condition.node])
+            bound = select.binder(condition.clause, condition.among).condition([condition.node])
             parts += [] if bound is None else [bound]
         predicate = conjunction(parts)
         if predicate is not None:

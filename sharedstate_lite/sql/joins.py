@@ -43,8 +43,9 @@ class Equality:
 
 @dataclass
 class Condition:
-    """A condition for the filter above the joins. It can name columns of the tables numbered ``among``."""
+    """A condition of an ON or WHERE for the filter above the joins, with the numbers of the tables that it can name."""
 
+    clause: str
     node: exp.Expr
     among: range
 
@@ -111,7 +112,7 @@ class FromClause:
                     f"it can contain only equalities between columns{self._instead(condition, among)}"
                 )
             else:
-                self.rest.append(Condition(condition, among))
+                self.rest.append(Condition("ON", condition, among))
         if len(self.equalities) == before:
             what = f"with ON {show(on)}" if on is not None else "without a condition"
             raise SqlError(f"a join {what} is not supported: {EQUI}")
@@ -171,7 +172,7 @@ class FromClause:
             if pair and self.item[pair[0].source] != self.item[pair[1].source] and self._joinable(*pair):
                 self._equate(*pair, None)
             else:
-                self.rest.append(Condition(part, every))
+                self.rest.append(Condition("WHERE", part, every))
 
     def tree(self) -> tuple[Node, dict[int, int], list[Equality]]:
         """Return the tree of joins, the column offsets, and the equalities that are not part of any join.

@@ -58,8 +58,9 @@ def number_literal(text: str) -> Lit:
     Raises SqlError if the number does not fit in these types.
     """
     if not any(c in text for c in ".eE"):
+        digits = text.replace("_", "").lstrip("-0")
         # int() raises an error for more than 4,300 digits. The first 40 are enough to exceed every type.
-        value = int(text[:40])
+        value = int(digits[:40] or "0") * (-1 if text[0] == "-" else 1)
         for kind in (Type.INT, Type.BIGINT):
             if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
                 return Lit(value, kind)

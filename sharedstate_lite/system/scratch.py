@@ -4,14 +4,16 @@ A process locks a file in its temporary folder with flock. The operating system 
 exits, even after SIGKILL. So if the lock is free, the folder is left over from a process that has exited, and the
 next process that creates a temporary folder with the same prefix deletes it. A process id in the folder's name would
 not be enough, because ids are reused and differ between containers. Leftover folders are not deleted if flock is not
-available, which is the case on Windows and on some network file systems.
+available, which is the case on some network file systems.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import glob
 import os
+import re
 import secrets
 import shutil
 from pathlib import Path
@@ -20,7 +22,7 @@ from types import TracebackType
 from ..errors import CheckpointError
 
 _LOCK = ".held"
-_UNLOCKED = ".new"
+_GONE = "-gone"
 
 
 class Scratch:
@@ -33,23 +35,22 @@ class Scratch:
 
     def __init__(self, parent: Path, prefix: str) -> None:
         for leftover in parent.glob(f"{glob.escape(prefix)}*"):
-            if leftover.is_dir() and not leftover.name.endswith(_UNLOCKED):
-                _delete_if_dead(leftover)
-        unlocked = parent / f"{prefix}{secrets.token_hex(6)}{_UNLOCKED}"
-        unlocked.mkdir()
-        self._file = os.open(unlocked / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try_lock(self._file)
-        # Rename the folder only after locking it: other processes delete unlocked folders that have the final name.
-        self.path = unlocked.rename(unlocked.with_name(unlocked.name.removesuffix(_UNLOCKED)))
+            _delete_if_dead(leftover)
+        locked = False
+        while not locked:
+            self.path = parent / f"{prefix}{secrets.token_hex(6)}"
+            self.path.mkdir()
+            with contextlib.suppress(FileNotFoundError):
+                self._file = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+                try_lock(self._file, wait=True)
+                locked = (self.path / _LOCK).exists()  # else another process found the folder unlocked and deleted it
+                if not locked:
+                    os.close(self._file)
 
     def close(self) -> None:
         """Delete the folder and release the lock. A second call does nothing."""
         if self._file >= 0:
-            doomed = self.path.with_name(f"{self.path.name}-gone")
-            with contextlib.suppress(FileNotFoundError):
-                # Rename first, so that a thread that still writes to the old path cannot add files during the deletion.
-                self.path.rename(doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+            _delete(self.path)
             os.close(self._file)
             self._file = -1
 
@@ -66,17 +67,13 @@ class Scratch:
         self.close()
 
 
-def try_lock(file: int) -> bool:
-    """Try to lock an open file without waiting. Return True on success.
+def try_lock(file: int, wait: bool = False) -> bool:
+    """Try to lock an open file. Return True on success.
 
-    Return False if the file is already locked, or if flock is not available.
+    Return False if flock is not available, or, without ``wait``, if the file is already locked.
     """
     try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         return False
     return True
@@ -97,11 +94,22 @@ def lock_folder(folder: Path) -> int:
 
 def _delete_if_dead(folder: Path) -> None:
     try:
-        file = os.open(folder / _LOCK, os.O_RDWR)
+        with open(folder / _LOCK, "r+b") as file:
+            if try_lock(file.fileno()):
+                _delete(folder)
     except OSError:
-        return
-    try:
-        if try_lock(file):
+        # A process was killed while it deleted the folder, or before it created the lock file.
+        if re.search(f"[0-9a-f]{{12}}{_GONE}$", folder.name):
             shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(file)
+        elif re.search(r"[0-9a-f]{12}(\.new)?$", folder.name):
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _delete(folder: Path) -> None:
+    # Rename first: then a thread that still writes to the old path cannot add files during the deletion, and a deletion
+    # that was interrupted is recognized.
+    gone = folder.with_name(folder.name.removesuffix(_GONE) + _GONE)
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)

@@ -22,6 +22,19 @@ def test_changes_round_trip() -> None:
     assert "NULL" in out._repr_html_()
 
 
+def test_an_update_is_two_rows_of_one_key() -> None:
+    """A retraction and an insertion are an update only if their unique keys are equal, whatever follows what."""
+    catalog = ss.Catalog(visit="user STRING, length INT")
+    engine = ss.engine(
+        "full", [catalog.view("CREATE VIEW v AS SELECT user, MAX(length) AS m FROM visit GROUP BY user")]
+    )
+    engine.step({"visit": [(("a", 1), 1), (("c", 1), 1), (("e", 1), 1)]})
+    out = engine.step({"visit": [(("a", 1), -1), (("b", 1), 1), (("c", 2), 1), (("e", 1), -1), (("f", 1), 1)]})["v"]
+    assert list(zip(out.to_pandas()["user"], out.kinds(), strict=True)) == [
+        *(("a", "-D"), ("b", "+I"), ("c", "-U"), ("c", "+U"), ("e", "-D"), ("f", "+I")),
+    ]
+
+
 def test_what_is_no_table_makes_no_changes() -> None:
     """Anything but a table, a column of mixed types, and an invalid schema raise RowError."""
     mixed = pd.DataFrame({"a": [1, "x"], "diff": [1, 1]})

@@ -125,6 +125,62 @@ def test_types_are_read_off_a_table() -> None:
         ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
 
 
+VIEW = pa.array(["2024-01-01", None], pa.string_view())
+CODES = pa.DictionaryArray.from_arrays(
+    pa.array([1, None], pa.uint32()), pa.array(["x", "2024-01-01"], pa.string_view())
+)
+TAKEN: list[tuple[Any, str, list[str], list[Any]]] = [
+    (VIEW, "STRING", ["STRING", "DATE"], ["2024-01-01", None]),
+    (CODES.take(pa.array([0, 1])), "STRING", ["STRING"], ["2024-01-01", None]),
+    (pa.chunked_array([CODES, CODES]), "STRING", ["STRING"], ["2024-01-01", None] * 2),
+    (pa.chunked_array([], pa.string_view()), "STRING", ["STRING", "TIMESTAMP"], []),
+    (VIEW.dictionary_encode(), "STRING", ["DATE"], ["2024-01-01", None]),
+    (pa.nulls(2).dictionary_encode(), "STRING", ["STRING", "INT", "DOUBLE", "BOOLEAN", "DATE"], [None, None]),
+    (pa.array([], pa.float64()), "DOUBLE", ["DOUBLE", "INT"], []),
+    (pa.array([3, None], pa.uint16()), "INT", ["INT", "BIGINT", "DOUBLE"], [3, None]),
+    (pa.array([3, None], pa.uint32()), "BIGINT", ["INT"], [3, None]),
+    (pa.array([3, None, 3]).dictionary_encode(), "BIGINT", ["INT"], [3, None, 3]),
+]
+"""A column, its type, other types that it can be declared as, and its values as text or numbers."""
+
+
+@pytest.mark.parametrize("at", range(len(TAKEN)))
+def test_columns_of_polars_and_arrow_are_taken(at: int) -> None:
+    """String views, which polars gives, dictionaries, and columns without values have a type and are read right."""
+    column, kind, kinds, values = TAKEN[at]
+    table = pa.table({"c": column, "diff": pa.array([1] * len(column), pa.int64())})
+    assert [c.type.value for c in ss.Changes.from_arrow(table).schema] == [kind]
+    for declared in kinds:
+        engine = ss.engine("full", [ss.Catalog(r=f"c {declared}").view("CREATE VIEW v AS SELECT c FROM r")])
+        engine.step({"r": table})
+        found = engine.read("v")["c"].array.to_numpy(dtype=object, na_value=None).tolist()
+        text = Counter(v if v is None or declared not in ("DATE", "TIMESTAMP") else v.isoformat() for v in found)
+        assert text == Counter(values), declared
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([["a"]]),
+        pa.array([{"a": 1}]),
+        pa.array([[1]], pa.list_view(pa.int8())),
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())),
+        pa.array([b"a"], pa.binary_view()),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(["a"])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_nested_columns_are_refused_by_name(column: Any) -> None:
+    """Lists, structs, maps, binary and run-end encoded columns are one error with the column and its type."""
+    table = pa.table({"c": column, "diff": [1]})
+    with pytest.raises(ss.RowError, match="^column c has the unsupported type"):
+        ss.Changes.from_arrow(table)
+    for kind in Type:
+        engine = ss.engine("full", [ss.Catalog(r=f"c {kind.value}").view("CREATE VIEW v AS SELECT c FROM r")])
+        with pytest.raises(ss.RowError, match=f"^r: column c {kind.value}: "):
+            engine.step({"r": table})
+
+
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])
 def test_a_refused_epoch_gives_back_what_its_strings_took(kind: str) -> None:
     """After a refused epoch the state has the same size in bytes, however many new strings it brought."""

@@ -92,6 +92,7 @@ def test_the_seed_goes_through_an_engine() -> None:
         (pa.table([[1], [2]], names=["a", "a"]), "two columns are named a"),
         (pd.DataFrame({"diff": [1]}), "needs a column other than diff and time"),
         (pd.DataFrame({"": [1]}), "a column has no name"),
+        (pa.table({"a": [[1]]}), "column a has the unsupported type list.*; use STRING"),
         (pd.DataFrame({"a": [1, "x"]}), r"values of several types .*column a.*\. Convert it to one type first"),
         ([1], "list is not a table"),
     ],

@@ -86,7 +86,7 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
     "a string for an INT": (
         {"visit": [(("a", "x", "1"), 1)]},
         ss.RowError,
-        "length INT: expected int32 values, got string",
+        "length INT: expected int32 values, got str",
     ),
     "out of INT's range": ({"visit": [(("a", "x", 2**31), 1)]}, ss.RowError, "out of range"),
     "out of BIGINT's range": (

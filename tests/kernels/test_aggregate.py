@@ -190,6 +190,7 @@ def test_without_a_source_unknown_groups_are_reported(level: str) -> None:
 
 SUMS: dict[str, tuple[str, tuple[Any, ...], int, str]] = {
     "a BIGINT sum": ("SUM(i)", (None, 2**62, None, None), 2, "BIGINT"),
+    "a sum of -2**63, the word of NULL": ("SUM(i)", (None, -(2**62), None, None), 2, "BIGINT"),
     "a group too large to sum": ("SUM(i)", (None, 1, None, None), 2**31, "2\\*\\*31"),
     "a DOUBLE sum": ("SUM(x)", (None, None, 1.7e308, None), 2, "DOUBLE"),
 }

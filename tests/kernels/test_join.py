@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bags import Bag, Row, added, bag, delta, drawn_rows, hash_levels, hashing, matrix, valid_changes
+from bags import Bag, Row, added, bag, delta, drawn_rows, hash_levels, hashing, matrix, nonzero, valid_changes
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
@@ -247,3 +247,42 @@ def test_multiplicities_past_the_range_are_refused() -> None:
     side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Dictionary())
     who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Dictionary())
     assert (len(who), rows.shape, len(diffs)) == (0, (2, 0), 0)
+
+
+M = 2**31
+PARTS = [(1,), (-1,), (M,), (2 * M,), (2 * M, -2 * M), (-2 * M, M, M), (2 * M, -M, -M), (1, -2 * M, M, M), (2 * M, -M)]
+"""Diffs of one stored row. Some add up to much less than their largest member."""
+KEYED = st.tuples(st.integers(0, 1), st.integers(0, 1))
+
+
+@examples(200)
+@given(
+    st.lists(st.tuples(KEYED, st.sampled_from(PARTS)), max_size=4),
+    st.lists(st.tuples(KEYED, st.sampled_from([1, -1, M // 2, -M // 2])), max_size=3),
+)
+def test_half_join_refuses_exactly_what_the_sums_refuse(stored: list[Any], changes: list[Any]) -> None:
+    """A product of 2**62 or more is an error if the sum of the matches' diffs causes it, and none of them alone."""
+    matches = [(key, row, diff) for (key, row), diffs in stored for diff in diffs]
+
+    class Matched:
+        columns = 2
+
+        def match(self, keys: Words, at: int | None) -> Matches:
+            found = [(n, m) for n, key in enumerate(keys[0]) for m in matches if m[0] == key]
+            rows, diffs = matrix([m[:2] for _, m in found], 2), np.array([[m[2] for _, m in found]], dtype=np.int64)
+            return np.array([n for n, _ in found], dtype=np.intp), rows, diffs
+
+    total: Counter[Any] = Counter()
+    for key, row, diff in matches:
+        total[key, row] += diff
+    wanted = {(n, row): d * m for n, (key, d) in enumerate(changes) for row, m in total.items() if row[0] == key[0]}
+    some = delta([(key, d) for key, d in changes], 2)
+    if any(abs(n) >= 2**62 for n in wanted.values()):
+        with pytest.raises(ss.RowError, match=r"2\*\*62 times or more"):
+            half_join(some, (0,), (Type.INT,), Matched(), None, Dictionary())
+        return
+    found: Counter[Any] = Counter()
+    who, rows, diffs = half_join(some, (0,), (Type.INT,), Matched(), None, Dictionary())
+    for n, row, diff in zip(who.tolist(), rows.T.tolist(), diffs.tolist(), strict=True):
+        found[n, tuple(row)] += diff
+    assert nonzero(found) == nonzero(Counter(wanted))

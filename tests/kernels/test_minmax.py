@@ -37,6 +37,19 @@ def test_a_group_whose_last_rows_all_go_is_gone() -> None:
         assert found.tolist() == [NULL, 5]
 
 
+@pytest.mark.parametrize("least", [False, True])
+def test_texts_with_the_same_beginning_are_compared_whole(least: bool) -> None:
+    """Of 1 to 9 texts whose order-preserving codes are equal, the right one is found, and the next when it is gone."""
+    texts = [f"http://{letter}" for letter in "ihgfedcba"]
+    for size in range(1, 10):
+        arrangement, values, strings = source(Type.STRING)
+        write(arrangement, strings, [(1, strings.code(text)) for text in texts[:size]], 1)
+        for best in sorted(texts[:size], reverse=not least):
+            found, exists = values.extremes(np.array([[1]]), least, strings)
+            assert (exists.tolist(), strings.texts(found).tolist()) == ([True], [best])
+            write(arrangement, strings, [(1, strings.code(best))], -1)
+
+
 @pytest.mark.parametrize("kind", [Type.BIGINT, Type.DOUBLE])
 @pytest.mark.parametrize("seed", range(20))
 def test_extremes_equal_a_plain_multiset(kind: Type, seed: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import subprocess
 import tomllib
@@ -48,6 +50,21 @@ def test_lock_is_exact_and_portable() -> None:
         assert not re.search(r"https?:|file:|^-|--index|--find-links|@ ", text, re.MULTILINE)
     numpy = next(entry for entry in entries if entry.startswith("numpy=="))
     assert numpy.count("--hash") > 20
+
+
+def test_lock_installs_on_every_platform() -> None:
+    """`make lock` found wheels of these very locks for Linux and macOS, for both processors and each Python.
+
+    The locks have hashes without the names of wheels, so a test cannot see for which platform a wheel is.
+    """
+    record = json.loads((ROOT / "setup" / "wheels.json").read_text())
+    systems, processors = ("unknown-linux-gnu", "apple-darwin"), ("x86_64", "aarch64")
+    every = {f"{p}-{s} 3.{minor}" for p in processors for s in systems for minor in range(11, 15)}
+    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.15"
+    assert set(record) == {path.name for path in (ROOT / "setup").glob("requirements*.txt")}
+    for name, lock in record.items():
+        assert lock["sha256"] == hashlib.sha256((ROOT / "setup" / name).read_bytes()).hexdigest(), name
+        assert set(lock["installs on"]) == every
 
 
 def test_build_tools_are_locked() -> None:

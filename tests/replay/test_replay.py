@@ -235,6 +235,13 @@ def test_numbers_with_too_many_digits_are_refused(given: Any) -> None:
     assert ss.replay("shared", [view])([given]).messages[0].refused
 
 
+def test_zeros_before_the_number_of_a_change_do_not_count() -> None:
+    """A change typed with 50 leading zeros has the number behind them."""
+    view = ss.Catalog(visit="p STRING").view("CREATE VIEW v AS SELECT p FROM visit")
+    typed = ss.replay("shared", [view])([f"+{'0' * 50}3 visit a", f"-{'0' * 50}1 visit a"])
+    assert [message.text for message in typed.messages] == ["+3 visit a", "-1 visit a"]
+
+
 def test_a_refused_row_rolls_its_messages_back() -> None:
     """A paused engine rolls back a refused row: its messages vanish, and delivered ones are in flight again."""
     catalog = ss.Catalog(r="k STRING, n INT")

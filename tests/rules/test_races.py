@@ -165,3 +165,35 @@ def test_rule_22_changes_between_the_halves_of_a_union() -> None:
 def test_rule_22_fails_without_its_fix() -> None:
     """If the stored half is not kept current, some order loses a change."""
     assert any(race.wrong() for race in endings(asked_both(("rule22",)), 5))
+
+
+MORE = [(7,), {"story": [((7, "Talia"), 1)]}, {"story": [((10, "Elena"), 1)]}]
+
+
+def asked_other(without: tuple[str, ...]) -> Race:
+    """A join whose primary side has answered a read of story 7, and that asks for the number of Elena's stories."""
+    race = Race("stories", [], MORE, without)
+    race.act()
+    while ("stories.join1", "by_author.group1") not in [m.edge for m in race.partial.messages()]:
+        race.partial.deliver(0)
+    return race
+
+
+def test_rule_22_changes_between_two_questions_of_a_join() -> None:
+    """Story 7 gets another author, so the join asks again; what Elena's answer said is kept current until then."""
+    found = [race.wrong() for race in endings(asked_other(()), 4)]
+    assert len(found) > 30
+    assert set(found) == {None}
+
+
+def test_rule_22_of_a_join_fails_without_its_fix() -> None:
+    """If the answer for Elena is not kept current, some order loses a change."""
+    assert any(race.wrong() for race in endings(asked_other(("rule22",)), 4))
+
+
+def test_a_row_without_a_partner_evicts_nothing() -> None:
+    """A row whose join key is NULL has no partner that could be a hole, so its key stays filled."""
+    race = Race("stories", [(7,)], [{"story": [((7, None), 1)]}])
+    race.act()
+    race.partial.resume()
+    assert race.partial.filled("stories") == [(7,)] and race.wrong() is None

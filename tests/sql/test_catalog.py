@@ -56,6 +56,8 @@ def test_an_unknown_relation(name: Any) -> None:
         ("a INT,, b INT", "'' does not declare a column"),
         ("a INT b INT", "'a INT b INT' does not declare a column"),
         ("a FLOAT", "'a FLOAT' does not declare a column"),
+        ("b INT, a DECIMAL(10,2)", "'a DECIMAL\\(10,2\\)' does not declare a column"),
+        ("a STRUCT<x: DECIMAL(9,1), y: INT>, b INT", "'a STRUCT<x: DECIMAL\\(9,1\\), y: INT>' does not declare"),
         ("a INT NOT NULL", "'a INT NOT NULL' does not declare a column"),
         ('"a INT', "does not declare a column"),
         ("a b-c INT", "does not declare a column"),
@@ -68,6 +70,12 @@ def test_an_invalid_declaration(declaration: Any, says: str) -> None:
     """An invalid declaration is a RelationError with the relation and what is wrong."""
     with pytest.raises(RelationError, match=f"^relation t: .*{says}"):
         Catalog(t=declaration)
+
+
+def test_a_relation_has_a_name() -> None:
+    """An empty name, which no SQL text could use, is refused."""
+    with pytest.raises(RelationError, match="^relation '': a relation must have a name; write name="):
+        Catalog(**{"": "a INT"})
 
 
 def test_relations_differ_in_more_than_case() -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -182,6 +183,25 @@ REFUSALS = [
         "9223372036854775808 does not fit in a BIGINT, the widest integer type",
     ),
     ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest numeric type"),
+    *(
+        (
+            f"SELECT i.product FROM info i JOIN visit v ON i.product = v.product {condition}",
+            f"MAX(v.length) is not allowed in {clause}: use aggregates only in SELECT and HAVING",
+        )
+        for condition, clause in (
+            ("AND MAX(v.length) > 1", "ON"),
+            ("AND MAX(v.length) > 1 JOIN cat c ON c.category = i.category", "ON"),
+            ("JOIN cat c ON c.category = i.category WHERE MAX(v.length) > 1", "WHERE"),
+        )
+    ),
+    *(
+        (f"SELECT user FROM visit WHERE {text}", f"{text} mixes {kinds}; CAST them to the same type")
+        for text, kinds in (
+            ("user = day", "STRING and DATE"),
+            ("day IN ('2024-01-01', user)", "DATE and STRING"),
+            ("user < CAST(day AS TIMESTAMP)", "STRING and TIMESTAMP"),
+        )
+    ),
     ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty, but a list needs a value"),
     (
         "SELECT user + 1 AS x FROM visit",
@@ -332,7 +352,26 @@ def test_deep_nesting_is_refused() -> None:
     bound(f"SELECT user FROM visit WHERE {long} AND length IN ({', '.join(map(str, range(5000)))})")
 
 
-@pytest.mark.parametrize("literal", ["9" * 5000, "-" + "9" * 5000, "1" * 5000 + ".5", "1e" + "9" * 50])
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("0" * 50 + "7", 7),
+        ("-" + "0" * 5000 + "7", -7),
+        ("0" * 5000, 0),
+        ("0" * 40 + "2147483648", 2**31),
+        ("0" * 40 + ".5", 0.5),
+        ("0" * 39 + "_1_000", 1000),
+        ("1" + "_1" * 18, 1111111111111111111),
+    ],
+)
+def test_zeros_and_underscores_do_not_change_a_number(literal: str, value: float) -> None:
+    """However many zeros lead, a number has the value that DuckDB reads."""
+    assert duckdb.sql(f"SELECT {literal}").fetchall() == [(value,)]
+    plan = bound(f"SELECT {literal} AS x FROM visit").plan
+    assert isinstance(plan, Map) and plan.exprs == (Lit(value, plan.schema[0].type),)
+
+
+@pytest.mark.parametrize("literal", ["9" * 5000, "-" + "9" * 5000, "1" + "_1" * 30, "1" * 5000 + ".5", "1e" + "9" * 50])
 def test_a_very_long_number_is_refused(literal: str) -> None:
     """A number that exceeds its type is a SqlError that shows only its beginning."""
     with pytest.raises(SqlError, match="does not fit") as error:

@@ -87,6 +87,21 @@ def token(store: Dict) -> str:
     return str(json.loads(store.told)["token"])
 
 
+def test_a_start_does_not_trust_what_an_earlier_one_left_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart the batch in progress has other rows: the bin in memory, one batch ahead, has another token."""
+    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
+    engine_spec, store = EngineSpec("full", [VIEW]), Dict()
+    plan, again = (BinFactory("restarted", 1, engine_spec.route) for _ in range(2))
+    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[0]), store)
+    lost = store.copy()
+    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[1]), lost)
+    ahead, worker_cache._cached = worker_cache._cached, OrderedDict()
+    worker_cache.run_bin(again, 1, 0, sent(engine_spec, STEPS[2]), store)
+    worker_cache._cached = ahead
+    bin_id: BinId = ("restarted", 1, 0)
+    assert worker_cache._has(bin_id, token(lost)) and not worker_cache._has(bin_id, token(store))
+
+
 def test_refusals_come_back_and_a_closed_port_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other worker's refusal is raised here, and it drops the bin; with a closed port the store is read."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
