@@ -47,6 +47,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         raise RowError(
             f"{relation}: the table {' and '.join(faults)}; "
             f"its columns must be {', '.join(c.name for c in schema)}, diff and, optionally, time"
+            f"{index_remedy(data, missing)}"
         )
 
     def words(column: Column) -> npt.NDArray[np.int64]:
@@ -66,6 +67,13 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         time = int(times[0])
     rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
+
+
+def index_remedy(data: Any, missing: Iterable[str]) -> str:
+    """Return the end of the message about missing columns: what to do if one of them is the index of a DataFrame."""
+    index = {str(name).lower() for name in data.index.names} if isinstance(data, pd.DataFrame) else set()
+    found = [name for name in missing if name.lower() in index]
+    return f"; the frame's index has {', '.join(found)}, so call reset_index() first" if found else ""
 
 
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionary) -> Delta:
@@ -125,16 +133,12 @@ def _type(given: pa.DataType, name: str) -> Type:
     value = given.value_type if pa.types.is_dictionary(given) else given
     tests = (
         (pa.types.is_boolean, Type.BOOLEAN),
-        (pa.types.is_int32, Type.INT),
-        (pa.types.is_int16, Type.INT),
-        (pa.types.is_int8, Type.INT),
+        ((pa.int8(), pa.int16(), pa.int32()).__contains__, Type.INT),
         (pa.types.is_integer, Type.BIGINT),
         (pa.types.is_floating, Type.DOUBLE),
         (pa.types.is_date, Type.DATE),
         (pa.types.is_timestamp, Type.TIMESTAMP),
-        (pa.types.is_string, Type.STRING),
-        (pa.types.is_large_string, Type.STRING),
-        (pa.types.is_null, Type.STRING),
+        ((pa.string(), pa.large_string(), pa.null()).__contains__, Type.STRING),
     )
     for test, kind in tests:
         if test(value):
