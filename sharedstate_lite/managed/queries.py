@@ -68,9 +68,7 @@ def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
     1  Potato     0
     """
     tree = _select(text)
-    names = {
-        name for each in state.chain for own in (*each.states, *each.tasks) for name in (own, f"{each.name}.{own}")
-    }
+    names = {n for each in state.chain for own in (*each.states, *each.tasks) for n in (own, f"{each.name}.{own}")}
     if isinstance(at, Mapping) and (unknown := sorted(set(at) - names)):
         raise StateError(f"at: there is no state {shorten(unknown[0])}; the states are {', '.join(sorted(names))}")
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}

@@ -216,7 +216,7 @@ def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("query", RIGHT)
 def test_a_select_is_duckdbs_over_tables(last: m.ManagedRun, oracle: duckdb.DuckDBPyConnection, query: str) -> None:
-    """All that DuckDB does with a table it does with a state: the same columns, of the same types, and the same rows."""
+    """What DuckDB does with a table it does with a state: the same columns, of the same types, and the same rows."""
     found, wanted = last.sql(query, at=1), oracle.sql(query).df()
     if "ORDER BY" not in query:
         found, wanted = (each.sort_values(list(each), key=lambda c: c.astype(str)) for each in (found, wanted))
