@@ -39,6 +39,7 @@ class TaskState:
     """
 
     name = ""
+    usual = "set({})"
 
     def __init__(self, kind: str, spread: str) -> None:
         self.kind, self.spread = parse_type(kind), spread
