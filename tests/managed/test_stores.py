@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from sharedstate_lite import managed as m
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import CheckpointError, StateError
 from sharedstate_lite.managed.stores import KINDS, create
-from sharedstate_lite.managed.stores import remote as remote_module
 from sharedstate_lite.managed.stores.files import FileStore
 from sharedstate_lite.managed.stores.hybrid import HybridStore
 from sharedstate_lite.managed.stores.inside import InsideStore
@@ -227,14 +226,6 @@ def test_any_operations_leave_the_rows_of_the_model(kind: str, other: str, opera
         run(world, operations)
     finally:
         world.close()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    """One server for all tests here, also for stores that are created by name."""
-    with postgres.Server() as running, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote_module, "_server", lambda: running)
-        yield running
 
 
 SEQUENCE: list[tuple[str, Any]] = [
