@@ -26,7 +26,6 @@ from .types import Scalar, Struct, duration, moment, parse_fields
 
 RESERVED = ("row", "rows", "out", "key", "order", "watermark", "now", "clock", "each", "scope")
 """Names of an operator that cannot be names of states."""
-_SPECIAL = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 class StatefulOperator:
@@ -52,8 +51,10 @@ class StatefulOperator:
         """Set an attribute that is no state. Raises StateError for a state, which only its methods change."""
         state = getattr(type(self), name, None)
         if isinstance(state, KeyedState | TaskState):
+            method = next(each for each in ("add", "set", "put") if hasattr(state, each))
+            place = "key, " if method == "put" else "position, " if hasattr(state, "length") else ""
             raise StateError(f"{type(self).__name__}.{name} is a state, which an assignment does not change; "
-                             f"write self.{name}.{state.usual.format(shorten(value))}")  # fmt: skip
+                             f"write self.{name}.{method}({place}{shorten(value)})")  # fmt: skip
         super().__setattr__(name, value)
 
     @property
@@ -141,7 +142,7 @@ def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
             raise StateError(f"{name}.{each} is the callback of a timer that is not declared; write "
                              f"{each.removeprefix('on_')} = m.Timer()")  # fmt: skip
     for each in ("row", "rows", *(f"on_{timer}" for timer in timers)):
-        if any(special(getattr(operator, each, None)) for special in _SPECIAL):
+        if does_nothing(getattr(operator, each, None)):
             raise StateError(f"{name}.{each} is a coroutine or a generator, which nothing would run; define it with "
                              "def, and emit rows with out(value, ...)")  # fmt: skip
     by_row, by_batch = (callable(getattr(operator, each, None)) for each in ("row", "rows"))
@@ -156,6 +157,12 @@ def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
         )
     out = parse_fields(operator.out) if operator.out else Struct(())
     return Declared(operator, name, out, states, tasks, by_row, order == "event")
+
+
+def does_nothing(function: Any) -> bool:
+    """Return whether a call of a function only makes an object: of ``async def``, or of a body with ``yield``."""
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(each(function) for each in kinds)
 
 
 def _states(kind: type) -> Iterator[tuple[str, Any]]:
@@ -183,8 +190,8 @@ def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool)
     twice = Counter(each.lower() for each in (*key, *operator.states, *operator.tasks))
     for each in (*operator.states, *operator.tasks):
         if twice[each.lower()] > 1:
-            raise StateError(f"{operator.name}.{each} has the name of a column of the key or of another state; rename "
-                             "the state, with more than upper and lower case")  # fmt: skip
+            raise StateError(f"{operator.name}.{each} has the name of a column of the key or of another state, for SQL "
+                             "ignores case; rename one of them")  # fmt: skip
     for each, _ in types:
         if each.startswith("__"):
             raise StateError(f"{operator.name}: Python reserves the name of the column {each}; rename it")

@@ -170,7 +170,7 @@ class BatchKeys:
 
     def __getitem__(self, index: Any) -> BatchKeys:
         """Return the keys at these positions, in a slice, or where a Boolean mask is true."""
-        where = np.arange(len(self))[index] if isinstance(index, slice) else np.asarray(index)
+        where: npt.NDArray[Any] = np.asarray(range(len(self))[index] if isinstance(index, slice) else index)
         if where.dtype == object or pd.api.types.is_bool_dtype(where.dtype):
             where = np.flatnonzero(pd.array(where, dtype="boolean").fillna(False).to_numpy(dtype=bool))
         return BatchKeys(self.words.take(where, axis=1), self.times.take(where), self.owner)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import copy
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,7 @@ from .types import (
 Place = tuple[Any, ...]
 """Where an entry is inside its key: () for a single value, or a position, a map key, or a time and a number."""
 
+_Sized = TypeVar("_Sized", list[Any], Words)
 EXPIRES = "@expires"
 _ARITHMETIC = (Type.INT, Type.BIGINT, Type.DOUBLE)
 _ORDERED = (*_ARITHMETIC, Type.DATE, Type.TIMESTAMP)
@@ -98,8 +99,6 @@ class KeyedState:
     """The columns that say where an entry is inside its key."""
     deadline = ""
     """The column of the root relation that says when something happens to the entry."""
-    usual = "set({})"
-    """How a callback writes a value, for messages."""
 
     def __init__(self, kind: Kind, ttl: str | datetime.timedelta | None = None) -> None:
         self.kind = kind
@@ -354,7 +353,7 @@ class KeyedState:
         words = words_of(given if listed else [given] * count, column, f"{scope.operator}.{self.name}", scope.strings)
         return self._sized(words, count)
 
-    def _sized(self, values: Any, count: int) -> Any:
+    def _sized(self, values: _Sized, count: int) -> _Sized:
         if len(values) != count:
             raise self._fault(f"got {len(values)} values for {count} keys")
         return values
@@ -450,8 +449,6 @@ class ReducingState(ValueState):
     0   Apple     25
     1  Potato     60
     """
-
-    usual = "add({})"
 
     def __init__(self, kind: str, reducer: Any, ttl: str | datetime.timedelta | None = None) -> None:
         super().__init__(kind, ttl)
@@ -592,8 +589,6 @@ class AggregatingState(KeyedState):
     12.5
     """
 
-    usual = "add({})"
-
     def __init__(self, kind: str, aggregate: Any, acc: str = "", ttl: str | datetime.timedelta | None = None) -> None:
         self.aggregate = aggregate() if isinstance(aggregate, type) else aggregate
         missing = [each for each in ("create", "add", "merge", "result") if not hasattr(self.aggregate, each)]
@@ -697,8 +692,6 @@ class MapState(KeyedState):
     {'BOS': {'n': 2, 'delays': [5, 9]}, 'ORD': {'n': 1, 'delays': [0]}}
     """
 
-    usual = "put(key, {})"
-
     def __init__(self, key: str, kind: str, ttl: str | datetime.timedelta | None = None) -> None:
         super().__init__(parse_type(kind), ttl)
         found = parse_type(key)
@@ -795,7 +788,6 @@ class ArrayState(KeyedState):
     [0, 0, 2, 1]
     """
 
-    usual = "set(position, {})"
     place = (Column("@position", Type.BIGINT),)
 
     def __init__(self, kind: str, length: int, default: Any = None) -> None:
@@ -846,7 +838,6 @@ class OrderedState(KeyedState):
     [1, 2, 1]
     """
 
-    usual = "add({})"
     place = (Column("@time", Type.TIMESTAMP), Column("@number", Type.BIGINT))
 
     def __init__(self, fields: str, ttl: str | datetime.timedelta | None = None) -> None:

@@ -6,9 +6,8 @@
 A table has the columns of the key, and one with the name of the state. Nested types are DuckDB's. DuckDB runs the text
 as it is, over one view for each table that the text names; as in all of SQL, upper and lower case are the same name.
 
-All snapshot tables
-of a query are read at one snapshot id, which every operator has, so a join never mixes two moments. With ids of their
-own (``at={"total": 3, "last": 4}``) they can: `query` allows it to show what goes wrong.
+All snapshot tables of a query are read at one snapshot id, which every operator has, so a join never mixes two moments.
+With ids of their own (``at={"total": 3, "last": 4}``) they can: `query` allows it to show what goes wrong.
 
 Source: Verheijde et al., S-QUERY: Opening the black box of internal stream processor state, ICDE 2022.
 """
@@ -50,8 +49,8 @@ class Queryable(Protocol):
 def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
     """Return the result of one SELECT over state. ``at`` is a snapshot id; None is the newest one.
 
-    Raises SqlError for SQL that is not one SELECT or that DuckDB does not accept, StateError for a table without a
-    state, and TimeError for a snapshot that is not kept.
+    Raises SqlError for SQL that is not one SELECT or that DuckDB does not accept, and for a name that several states
+    have; StateError for a table without a state, and TimeError for a snapshot that is not kept.
 
     >>> from sharedstate_lite import managed as m
     >>> class Total(m.Operator):

@@ -215,9 +215,8 @@ class ManagedRun:
             return self.contents(name).frame()
         known = len(self.strings)
         try:
-            words = self._key(stage, key)
-            number = self.owners[int(bins_of(self.instances[0][stage].key_relation, words, self.bins, self.strings)[0])]
-            bound = self.instances[number][stage]
+            bin, words = self.bin_of(stage, key)
+            bound = self.instances[self.owners[bin]][stage]
             tables = {r.name: bound.store.read(r.name, words)[1] for r in state.relations}
             entries = dict(state.entries(tables, self.strings))
         finally:
@@ -260,14 +259,15 @@ class ManagedRun:
             raise snapshot_files.expired(at, self.snapshots)
         return self._snapshots[at]
 
-    def _key(self, stage: int, key: Any) -> Words:
-        """Return a key as words int64[k, 1]."""
+    def bin_of(self, stage: int, key: Any) -> tuple[int, Words]:
+        """Return the bin of a key, and the key as words, int64[k, 1]. Adds its texts to ``strings``."""
         columns = self.chain[stage].key_columns
         parts = key if isinstance(key, tuple | list) else (key,)
         if len(parts) != len(columns):
             raise StateError(f"the key {shorten(key)} has {len(parts)} values, not {len(columns)}: "
                              + ", ".join(c.name for c in columns))  # fmt: skip
-        return np.array([words_of([part], c, "key", self.strings) for part, c in zip(parts, columns, strict=True)])
+        words = np.array([words_of([part], c, "key", self.strings) for part, c in zip(parts, columns, strict=True)])
+        return int(bins_of(self.instances[0][stage].key_relation, words, self.bins, self.strings)[0]), words
 
     def state(self, relation: str | None = None) -> pd.DataFrame:
         """Return what is stored: a row for each relation and worker; or, for a ``relation``, its rows and their bins.

@@ -39,7 +39,6 @@ class TaskState:
     """
 
     name = ""
-    usual = "set({})"
 
     def __init__(self, kind: str, spread: str) -> None:
         self.kind, self.spread = parse_type(kind), spread
