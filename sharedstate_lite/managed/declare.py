@@ -187,8 +187,8 @@ def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool)
     key = _key_columns(operator.name, operator.operator.key or default, types)
     if not key:
         raise StateError(f"{operator.name} has no key; set key = 'column' in its class")
-    twice = Counter(each.lower() for each in (*key, *operator.states, *operator.tasks))
-    for each in (*operator.states, *operator.tasks):
+    twice = Counter(each.lower() for each in (*key, *operator.states))
+    for each in operator.states:
         if twice[each.lower()] > 1:
             raise StateError(f"{operator.name}.{each} has the name of a column of the key or of another state, for SQL "
                              "ignores case; rename one of them")  # fmt: skip

@@ -15,7 +15,7 @@ Source: Verheijde et al., S-QUERY: Opening the black box of internal stream proc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pandas as pd
@@ -28,6 +28,7 @@ from .declare import Declared
 from .events import Events
 
 SCHEMAS = ("live", "snapshot")
+_SAFE: dict[str, Any] = {"enable_external_access": "false", "python_enable_replacements": "false", "threads": "1"}
 At = int | Mapping[str, int] | None
 
 
@@ -67,7 +68,7 @@ def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
     1  Potato     0
     """
     tree = _select(text)
-    names = {n for each in state.chain for own in (*each.states, *each.tasks) for n in (own, f"{each.name}.{own}")}
+    names = {name for each in state.chain for own in each.states for name in (own, f"{each.name}.{own}")}
     if isinstance(at, Mapping) and (unknown := sorted(set(at) - names)):
         raise StateError(f"at: there is no state {shorten(unknown[0])}; the states are {', '.join(sorted(names))}")
     local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -85,15 +86,11 @@ def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
             raise SqlError(f"{schema}.{name}: AT is not supported; pass the id of a snapshot, as in sql(text, at=1)")
         if (schema, name.lower()) not in views:
             found = _named(names, name)
-            views[schema, name.lower()] = state.contents(
-                found, None if schema == "live" else _id(state, found, at)
-            ).to_arrow()
-    connection = duckdb.connect(
-        config={"enable_external_access": "false", "python_enable_replacements": "false", "threads": "1"}
-    )
+            chosen = None if schema == "live" else _id(state, found, at)
+            views[schema, name.lower()] = state.contents(found, chosen).to_arrow()
+    connection = duckdb.connect(config=_SAFE)
     try:
-        for schema in SCHEMAS:
-            connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute("CREATE SCHEMA live; CREATE SCHEMA snapshot")
         for (schema, name), rows in views.items():
             given, view = (exp.to_identifier(each, quoted=True).sql() for each in (f"{schema} {name}", name))
             connection.register(f"{schema} {name}", rows)
