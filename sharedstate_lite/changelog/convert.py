@@ -119,7 +119,8 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
 
 
 def _refused(relation: str, column: Column, error: Exception) -> RowError:
-    reason = str(error).partition("\n")[0][:200]
+    reason = str(error).partition("\n")[0][:200].replace("was truncated converting to int64", "is not a whole number")
+    reason = reason.replace("Expected bytes, got a", "all values must be texts, but there is a")
     return RowError(f"{relation}: column {column.name} {column.type.value}: {reason}")
 
 

@@ -45,8 +45,8 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has the unknown column{'s' * (len(extra) > 1)} {', '.join(extra)}"] if extra else []
         raise RowError(
-            f"{relation}: the table {' and '.join(faults)}; "
-            f"its columns must be {', '.join(c.name for c in schema)}, diff and, optionally, time"
+            f"{relation}: the table {' and '.join(faults)}; its columns must be "
+            f"{', '.join(c.name for c in schema)}, diff and, optionally, time{index_remedy(data, missing)}"
         )
 
     def words(column: Column) -> npt.NDArray[np.int64]:
@@ -68,6 +68,13 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
     return Delta(rows, diffs), time
 
 
+def index_remedy(data: Any, missing: Iterable[str]) -> str:
+    """Return the end of the message about missing columns: what to do if one of them is the index of a DataFrame."""
+    index = {str(name).lower() for name in data.index.names} if isinstance(data, pd.DataFrame) else set()
+    found = [name for name in missing if name.lower() in index]
+    return f"; the frame's index has {', '.join(found)}, so call reset_index() first" if found else ""
+
+
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionary) -> Delta:
     """Convert rows with diffs, ``[((value, ...), diff), ...]``, to a delta of ``relation``.
 
@@ -81,10 +88,8 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionar
             )
         row, diff = pair
         if len(row) != len(schema):
-            wanted = ", ".join(c.name for c in schema)
-            raise RowError(
-                f"{relation}: row {at} has {len(row)} values, but the relation has {len(schema)} columns: {wanted}"
-            )
+            raise RowError(f"{relation}: row {at} has {len(row)} values, but the relation has {len(schema)} columns: "
+                           + ", ".join(c.name for c in schema))  # fmt: skip
         if not (type(diff) is int or is_integer(diff)) or not 0 < abs(diff) < MAX_DIFF:
             raise RowError(f"{relation}: row {at} has the diff {shorten(diff)}; {_DIFF}")
         rows.append(row)

@@ -7,6 +7,8 @@ without a type, a timer without a callback, both or neither of ``row`` and ``row
 from __future__ import annotations
 
 import datetime
+import inspect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,6 +46,16 @@ class StatefulOperator:
 
     scope: StateScope | None = None
     """Set on the copies that process rows."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute that is no state. Raises StateError for a state, which only its methods change."""
+        state = getattr(type(self), name, None)
+        if isinstance(state, KeyedState | TaskState):
+            method = next(each for each in ("add", "set", "put") if hasattr(state, each))
+            place = "key, " if method == "put" else "position, " if hasattr(state, "length") else ""
+            raise StateError(f"{type(self).__name__}.{name} is a state, which an assignment does not change; "
+                             f"write self.{name}.{method}({place}{shorten(value)})")  # fmt: skip
+        super().__setattr__(name, value)
 
     @property
     def watermark(self) -> datetime.datetime | None:
@@ -112,6 +124,10 @@ def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
         )
     kind, name = type(operator), type(operator).__name__
     found = dict(_states(kind))
+    for each, state in {**vars(operator), **found}.items():
+        if isinstance(state, KeyedState | TaskState) and not state.name:
+            raise StateError(f"{name}.{each} was declared outside the body of its class, for example in __init__; "
+                             "declare states in the body of the class")  # fmt: skip
     states = {each: state for each, state in found.items() if isinstance(state, KeyedState)}
     tasks = {each: state for each, state in found.items() if isinstance(state, TaskState)}
     for each in found:
@@ -125,6 +141,10 @@ def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
         if each.startswith("on_") and each.removeprefix("on_") not in timers:
             raise StateError(f"{name}.{each} is the callback of a timer that is not declared; write "
                              f"{each.removeprefix('on_')} = m.Timer()")  # fmt: skip
+    for each in ("row", "rows", *(f"on_{timer}" for timer in timers)):
+        if does_nothing(getattr(operator, each, None)):
+            raise StateError(f"{name}.{each} is a coroutine or a generator, which nothing would run; define it with "
+                             "def, and emit rows with out(value, ...)")  # fmt: skip
     by_row, by_batch = (callable(getattr(operator, each, None)) for each in ("row", "rows"))
     if by_row == by_batch:
         raise StateError(f"{name} defines {'both' if by_row else 'neither'} of row() and rows(); define one of them")
@@ -137,6 +157,12 @@ def declared(operator: StatefulOperator, order: str | None = None) -> Declared:
         )
     out = parse_fields(operator.out) if operator.out else Struct(())
     return Declared(operator, name, out, states, tasks, by_row, order == "event")
+
+
+def does_nothing(function: Any) -> bool:
+    """Return whether a call of a function only makes an object: of ``async def``, or of a body with ``yield``."""
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(each(function) for each in kinds)
 
 
 def _states(kind: type) -> Iterator[tuple[str, Any]]:
@@ -161,9 +187,14 @@ def keyed(operator: Declared, types: Schema, default: Sequence[str], time: bool)
     key = _key_columns(operator.name, operator.operator.key or default, types)
     if not key:
         raise StateError(f"{operator.name} has no key; set key = 'column' in its class")
-    clash = set(key) & set(operator.states)
-    if clash:
-        raise StateError(f"{operator.name}.{min(clash)} has the name of a column of the key; rename the state")
+    twice = Counter(each.lower() for each in (*key, *operator.states))
+    for each in operator.states:
+        if twice[each.lower()] > 1:
+            raise StateError(f"{operator.name}.{each} has the name of a column of the key or of another state, for SQL "
+                             "ignores case; rename one of them")  # fmt: skip
+    for each, _ in types:
+        if each.startswith("__"):
+            raise StateError(f"{operator.name}: Python reserves the name of the column {each}; rename it")
     needs = [each for each, state in operator.states.items() if state.deadline] + [
         "order='event'"
     ] * operator.event_order
@@ -211,10 +242,11 @@ class EventSource:
         bad = np.flatnonzero(self.is_late(times, watermark))
         if len(bad) and self.late == "error":
             at = int(bad[0])
-            why = "has no time" if times[at] == NULL else f"is earlier than the watermark {moment(watermark)}"
+            why = f"is earlier than the watermark {moment(watermark)}; declare a longer delay"
+            if times[at] == NULL:
+                why = f"has no time; set its {self.time}"
             row = next(events.take(bad[:1]).rows())
-            raise RowError(f"{self.name}: row {at} {shorten(row)} {why}; "
-                           "declare a longer delay, or late='drop' to count such rows in run.late")  # fmt: skip
+            raise RowError(f"{self.name}: row {at} {shorten(row)} {why}, or late='drop' to count such rows in run.late")
         if len(bad):
             events = events.take(np.setdiff1d(np.arange(count), bad))
         return events, len(bad), self.advanced(events.times, watermark)

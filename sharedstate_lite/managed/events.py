@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..changelog.convert import from_arrow, from_series, from_values, to_arrow, to_series
+from ..changelog.read_tables import index_remedy
 from ..errors import RowError, StateError, shorten
 from ..plan.nodes import Column
 from ..storage.encoding import Dictionary, Words
@@ -27,6 +29,8 @@ Schema = tuple[tuple[str, Kind], ...]
 
 def words_of(values: Any, column: Column, relation: str, strings: Dictionary) -> Words:
     """Return a pandas, Arrow or NumPy column, or a sequence of n values, as words, int64[n]. Raises RowError."""
+    if isinstance(values, pd.Index | pd.api.extensions.ExtensionArray):
+        values = pd.Series(values)
     if isinstance(values, pd.Series):
         return from_series(values, column, relation, strings)
     if isinstance(values, np.ndarray) and values.dtype != object:
@@ -165,8 +169,8 @@ class BatchKeys:
         return len(self.times)
 
     def __getitem__(self, index: Any) -> BatchKeys:
-        """Return the keys at these positions, or where a Boolean mask is true."""
-        where = np.asarray(index)
+        """Return the keys at these positions, in a slice, or where a Boolean mask is true."""
+        where: npt.NDArray[Any] = np.asarray(range(len(self))[index] if isinstance(index, slice) else index)
         if where.dtype == object or pd.api.types.is_bool_dtype(where.dtype):
             where = np.flatnonzero(pd.array(where, dtype="boolean").fillna(False).to_numpy(dtype=bool))
         return BatchKeys(self.words.take(where, axis=1), self.times.take(where), self.owner)
@@ -298,12 +302,12 @@ def row_class(schema: Schema) -> type[tuple[Any, ...]]:
     def item(self: tuple[Any, ...], at: Any) -> Any:
         return tuple.__getitem__(self, index[at] if isinstance(at, str) else at)
 
-    def attribute(self: tuple[Any, ...], name: str) -> Any:
-        if name not in index:
-            raise AttributeError(f"the row has no column {name}; its columns are {', '.join(index)}")
-        return tuple.__getitem__(self, index[name])
+    def missing(self: tuple[Any, ...], name: str) -> Any:
+        raise AttributeError(f"the row has no column {name}; its columns are {', '.join(index)}")
 
-    return type("Row", (tuple,), {"__slots__": (), "__getitem__": item, "__getattr__": attribute})
+    # A column goes before a method of tuple, such as count.
+    columns = {name: property(itemgetter(at)) for name, at in index.items()}
+    return type("Row", (tuple,), {"__slots__": (), "__getitem__": item, "__getattr__": missing, **columns})
 
 
 def read_rows(data: Any, schema: Struct, name: str, strings: Dictionary) -> list[Words | list[Any]]:
@@ -315,7 +319,10 @@ def read_rows(data: Any, schema: Struct, name: str, strings: Dictionary) -> list
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame | pa.Table):
-        given = {str(c).lower(): c for c in (data.columns if isinstance(data, pd.DataFrame) else data.column_names)}
+        columns: list[Any] = list(data.columns if isinstance(data, pd.DataFrame) else data.column_names)
+        given = {str(c).lower(): c for c in columns}
+        if len(given) < len(columns):
+            raise RowError(f"{name}: two of the columns {', '.join(map(str, columns))} have one name; case is ignored")
         if "diff" in given and "diff" not in map(str.lower, names):
             diffs = np.asarray(data[given.pop("diff")])
             if (diffs != 1).any():
@@ -326,8 +333,9 @@ def read_rows(data: Any, schema: Struct, name: str, strings: Dictionary) -> list
                 )
         wrong = set(given) ^ {each.lower() for each in names}
         if wrong:
-            raise RowError(f"{name}: the column {min(wrong)} is missing or unknown; the columns are {', '.join(names)}")
-        columns: list[Any] = [data[given[each.lower()]] for each in names]
+            raise RowError(f"{name}: the column {min(wrong)} is missing or unknown; the columns are {', '.join(names)}"
+                           f"{index_remedy(data, sorted(wrong))}")  # fmt: skip
+        columns = [data[given[each.lower()]] for each in names]
     else:
         rows = [_ordered(row, names, name, at) for at, row in enumerate(_listed(data, name))]
         columns = [*zip(*rows, strict=True)] if rows else [()] * len(names)

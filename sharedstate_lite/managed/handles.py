@@ -24,7 +24,7 @@ from __future__ import annotations
 import copy
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,7 @@ from .types import (
 Place = tuple[Any, ...]
 """Where an entry is inside its key: () for a single value, or a position, a map key, or a time and a number."""
 
+_Sized = TypeVar("_Sized", list[Any], Words)
 EXPIRES = "@expires"
 _ARITHMETIC = (Type.INT, Type.BIGINT, Type.DOUBLE)
 _ORDERED = (*_ARITHMETIC, Type.DATE, Type.TIMESTAMP)
@@ -102,6 +103,8 @@ class KeyedState:
     def __init__(self, kind: Kind, ttl: str | datetime.timedelta | None = None) -> None:
         self.kind = kind
         self.ttl = None if ttl is None else duration(ttl)
+        if self.ttl == 0:
+            raise StateError(f"ttl={ttl!r}: an entry would expire when it is written; pass a longer one, or none")
         self.scope: StateScope | None = None
         if self.ttl is not None:
             self.deadline = EXPIRES
@@ -226,10 +229,12 @@ class KeyedState:
             )
         return self.scope
 
-    def _fault(self, what: object) -> StateError:
+    def _fault(self, what: object, key: int | None = None) -> StateError:
+        """Return an error for the key of this number; by default, the current one."""
         scope = self._scope()
-        key = f", key {shorten(scope.keys[scope.current])}" if scope.current >= 0 else ""
-        return StateError(f"{scope.operator}.{self.name}{key}: {what}")
+        number = scope.current if key is None else key
+        named = f", key {shorten(scope.keys[number])}" if number >= 0 else ""
+        return StateError(f"{scope.operator}.{self.name}{named}: {what}")
 
     def _cell(self) -> dict[Place, Any]:
         scope = self._scope()
@@ -253,9 +258,9 @@ class KeyedState:
         cell = self._cell()
         return {place: copied(self.kind, cell[place]) for place in sorted(cell) if self._lives(place)}
 
-    def _put(self, place: Place, value: Any) -> None:
+    def _put(self, place: Place, value: Any, check: bool = True) -> None:
         cell, scope = self._cell(), self._scope()
-        cell[place] = self._check(self.kind, value)
+        cell[place] = self._check(self.kind, value) if check else value
         self._changed[scope.current, place] = None
         if self.ttl is not None:
             self._expiry[scope.current, place] = scope.time + self.ttl
@@ -275,11 +280,11 @@ class KeyedState:
         self._ends[key] += 1
         return self._ends[key] - 1
 
-    def _check(self, kind: Kind, value: Any) -> Any:
+    def _check(self, kind: Kind, value: Any, key: int | None = None) -> Any:
         try:
             return checked(kind, value)
         except (TypeError, ValueError) as error:
-            raise self._fault(error) from error
+            raise self._fault(error, key) from error
 
     def clear(self, keys: BatchKeys | None = None) -> None:
         """Remove all entries of the current key, or of each of the ``keys``."""
@@ -291,11 +296,21 @@ class KeyedState:
 
     # --- many keys at once ----------------------------------------------------
 
-    def _for_each(self, keys: BatchKeys, values: Any, put: Callable[[Any], None]) -> None:
+    def _for_each(self, keys: BatchKeys, kind: Kind, values: Any, put: Callable[[Any], None]) -> None:
         """Pass the value of each row to a method of the current key. Columns of a struct become dicts."""
-        rows = pd.DataFrame(values).to_dict("records") if isinstance(values, Mapping | pd.DataFrame) else list(values)
+        rows = self._values(kind, values, len(keys))
         for at in self._scope().each(keys):
             put(rows[at])
+
+    def _values(self, kind: Kind, given: Any, count: int) -> list[Any]:
+        """Return n values from a column, or from the columns of a struct."""
+        if isinstance(kind, Scalar):
+            return decode(self._line("value", kind, given, count), kind.type, self._scope().strings)
+        if isinstance(given, Mapping | pd.DataFrame):
+            fields = self._named(kind, given) if isinstance(kind, Struct) else dict.fromkeys(given, kind.item)
+            columns = [self._values(each, given[name], count) for name, each in fields.items()]
+            return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
+        return self._sized(list(given), count)
 
     def _put_columns(self, keys: BatchKeys, values: Any, *places: Words) -> Sequence[Words]:
         """Write one entry for each row, and return what was written. The last row of a key and place counts."""
@@ -318,21 +333,30 @@ class KeyedState:
 
     def _columns(self, values: Any, count: int) -> list[Words]:
         """Return n values of a flat type as words: one line for a scalar; for a struct, first one of ones."""
-        scope, wide = self._scope(), isinstance(self.kind, Struct)
-        columns = values if wide else {"value": values}
-        if set(columns) != {name for name, _ in self.fields}:
-            raise self._fault(f"the columns {', '.join(values)} are not those of {self.kind}")
-        lines = [np.ones(count, dtype=np.int64)] if wide else []
-        for name, kind in self.fields:
-            assert isinstance(kind, Scalar)
-            given = columns[name]
-            listed = isinstance(given, pd.Series | Sequence | np.ndarray) and not isinstance(given, str)
-            column, whole = Column(name, kind.type), f"{scope.operator}.{self.name}"
-            words = words_of(given if listed else [given] * count, column, whole, scope.strings)
-            if len(words) != count:
-                raise self._fault(f"got {len(words)} values for {count} keys")
-            lines.append(words)
-        return lines
+        if not isinstance(self.kind, Struct):
+            return [self._line("value", self.kind, values, count)]
+        lines = [self._line(name, kind, values[name], count) for name, kind in self._named(self.kind, values).items()]
+        return [np.ones(count, dtype=np.int64), *lines]
+
+    def _named(self, kind: Struct, columns: Any) -> dict[str, Kind]:
+        """Return the fields of a struct. Raises StateError unless they are the columns."""
+        fields = dict(kind.fields)
+        if set(columns) != set(fields):
+            raise self._fault(f"the columns {', '.join(map(str, columns))} are not those of {kind}")
+        return fields
+
+    def _line(self, name: str, kind: Kind, given: Any, count: int) -> Words:
+        """Return n values of a scalar type as words. A single value is repeated."""
+        assert isinstance(kind, Scalar)
+        listed = pd.api.types.is_list_like(given, allow_sets=False) and not isinstance(given, Mapping)
+        scope, column = self._scope(), Column(name, kind.type)
+        words = words_of(given if listed else [given] * count, column, f"{scope.operator}.{self.name}", scope.strings)
+        return self._sized(words, count)
+
+    def _sized(self, values: _Sized, count: int) -> _Sized:
+        if len(values) != count:
+            raise self._fault(f"got {len(values)} values for {count} keys")
+        return values
 
     def _replace(self, identity: Words, found: Found, lines: Sequence[Words], times: Words) -> None:
         """Write one row for each of the distinct identities, int64[k, m], in place of the rows that were found."""
@@ -387,7 +411,7 @@ class ValueState(KeyedState):
         elif self.flat:
             self._put_columns(value, values)
         else:
-            self._for_each(value, values, self.set)
+            self._for_each(value, self.kind, values, self.set)
 
     def _column(self, keys: BatchKeys, default: Any) -> Any:
         """Return the value of each key's row as a column."""
@@ -448,12 +472,20 @@ class ReducingState(ValueState):
         """Apply the reducer to the state and ``value``; or, with ``add(keys, values)``, to each key and its values."""
         if isinstance(value, BatchKeys):
             fast = self._names and all(isinstance(k, Scalar) and k.type in _ORDERED for _, k in self.fields)
-            self._add_columns(value, values) if fast else self._for_each(value, values, self.add)
+            self._add_columns(value, values) if fast else self._for_each(value, self.kind, values, self.add)
             return
         added = self._check(self.kind, value)
         if added is not None:
             there = self._find((), None)
-            self._put((), added if there is None else self._combine(there, added))
+            # Of a sum, only the last value of the epoch has to be in range, as in rows().
+            self._put((), added if there is None else self._combine(there, added), check=not self._names)
+
+    def flush(self) -> None:
+        """Check the sums of the epoch first."""
+        for key, place in self._changed if self._names else ():
+            if place in self._cells[key]:
+                self._check(self.kind, self._cells[key][place], key)
+        super().flush()
 
     def _combine(self, a: Any, b: Any) -> Any:
         if not self._names:
@@ -587,7 +619,7 @@ class AggregatingState(KeyedState):
     def add(self, value: Any, values: Any = None) -> None:
         """Add a value, or with ``add(keys, values)`` one for each key. None is not added."""
         if isinstance(value, BatchKeys):
-            self._for_each(value, values, self.add)
+            self._for_each(value, self.given, values, self.add)
             return
         added = self._check(self.given, value)
         if added is not None:
@@ -694,14 +726,14 @@ class MapState(KeyedState):
         if not isinstance(key, BatchKeys):
             self._put((self._key(key),), value)
             return
-        if not self.flat:
-            self._for_each(key, zip(value, values, strict=True), lambda entry: self.put(*entry))
-            return
-        name = f"{self._scope().operator}.{self.name}"
-        places = words_of(value, Column("the map's key", self.key), name, self._scope().strings)
+        places = self._line("the map's key", Scalar(self.key), value, len(key))
         if (places == NULL).any():
             raise self._fault("the key of a MAP cannot be NULL")
-        self._put_columns(key, values, places)
+        if self.flat:
+            self._put_columns(key, values, places)
+            return
+        entries = iter(decode(places, self.key, self._scope().strings))
+        self._for_each(key, self.kind, values, lambda each: self.put(next(entries), each))
 
     def table(self, keys: BatchKeys) -> pd.DataFrame:
         """Return all entries of the ``keys`` in ``rows()``, for values of a scalar type.

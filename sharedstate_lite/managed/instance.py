@@ -58,10 +58,10 @@ class Instance:
             declarations["@rows"] = WaitingRows(Struct(declared.types))
         for name, state in declarations.items():
             self.states[name] = state.bind(self, declared.key_columns)
-            setattr(self.op, name, self.states[name])
+            vars(self.op)[name] = self.states[name]
         for name, task in declared.tasks.items():
             self.tasks[name] = task.bind(declared.name)
-            setattr(self.op, name, self.tasks[name])
+            vars(self.op)[name] = self.tasks[name]
         self.relations = [relation for state in self.states.values() for relation in state.relations]
         store.open(f"{declared.name}-{worker}", self.relations, strings, bins)
         self.key_relation = Relation("@key", tuple(declared.key_columns), len(declared.key))
@@ -78,9 +78,11 @@ class Instance:
         self._index = {}
         for state in self.states.values():
             for relation in state.relations if state.deadline else ():
-                names = [c.name for c in relation.columns]
+                # A column of the key can have the name of a deadline.
+                names = [c.name for c in relation.columns[relation.key :]]
                 if state.deadline in names:
-                    index = self._index[relation.name] = Deadlines(relation.key, names.index(state.deadline))
+                    line = relation.key + names.index(state.deadline)
+                    index = self._index[relation.name] = Deadlines(relation.key, line)
                     index.add(self.store.scan(relation.name))
 
     # --- the scope of the states ----------------------------------------------
@@ -196,7 +198,7 @@ class Instance:
         keys = BatchKeys(events.keys(self.declared.key), events.times, self._batch)
         out.batch = RowBatch(events, keys)
         try:
-            self.op.rows(out.batch, out)  # type: ignore[attr-defined]
+            self._returned("rows", self.op.rows(out.batch, out))  # type: ignore[attr-defined]
         except Error:
             raise
         except Exception as error:
@@ -282,11 +284,16 @@ class Instance:
         self.current, self.time = number, time
         out.rank, out.time = rank, time
         try:
-            getattr(self.op, callback)(self.keys[number], given, out)
+            self._returned(callback, getattr(self.op, callback)(self.keys[number], given, out))
         except Error:
             raise
         except Exception as error:
             raise self._raised(callback, error) from error
+
+    def _returned(self, callback: str, found: Any) -> None:
+        if found is not None:
+            raise StateError(f"{self.operator}.{callback} has returned {shorten(found)}, which nothing would read; "
+                             "emit rows with out(value, ...), and return nothing")  # fmt: skip
 
     def _raised(self, callback: str, error: Exception) -> StateError:
         key = f", key {shorten(self.keys[self.current])}" if self.current >= 0 else ""

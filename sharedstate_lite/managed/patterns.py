@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import StateError, shorten
-from .declare import EventSource, StatefulOperator
+from .declare import EventSource, StatefulOperator, does_nothing
 from .handles import ListState, MapState, TimerState
 from .types import duration
 
@@ -92,9 +92,9 @@ class Automaton:
         names = [variable.name for variable in self.variables] + self.negated
         if twice := [name for name in names if names.count(name) > 1]:
             raise StateError(f"pattern {text!r}: {twice[0]} occurs twice; give the second one a name of its own")
-        if sorted(names) != sorted(name for name, condition in where.items() if callable(condition)):
+        if sorted(names) != sorted(n for n, each in where.items() if callable(each) and not does_nothing(each)):
             raise StateError(f"pattern {text!r}: where has conditions for {', '.join(where)}, but the variables are "
-                             f"{', '.join(names)}; pass one function (event, taken) for each")  # fmt: skip
+                             f"{', '.join(names)}; pass one plain function (event, taken) for each")  # fmt: skip
         if by == "any" and within is None and any(variable.most is None for variable in self.variables):
             raise StateError(
                 f"pattern {text!r}: with by='any' and no within, the partial matches of an unbounded repetition double "

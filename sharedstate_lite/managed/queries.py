@@ -3,17 +3,19 @@
     live.total        the state now. What it shows can be undone by a crash.
     snapshot.total    the state in a committed snapshot. A crash never undoes it, and a second read gives the same rows.
 
-A table has the columns of the key, and one with the name of the state. Nested types are DuckDB's. All snapshot tables
-of a query are read at one snapshot id, which every operator has, so a join never mixes two moments. With ids of their
-own (``at={"total": 3, "last": 4}``) they can: `query` allows it to show what goes wrong.
+A table has the columns of the key, and one with the name of the state. Nested types are DuckDB's. DuckDB runs the text
+as it is, over one view for each table that the text names; as in all of SQL, upper and lower case are the same name.
+
+All snapshot tables of a query are read at one snapshot id, which every operator has, so a join never mixes two moments.
+With ids of their own (``at={"total": 3, "last": 4}``) they can: `query` allows it to show what goes wrong.
 
 Source: Verheijde et al., S-QUERY: Opening the black box of internal stream processor state, ICDE 2022.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import duckdb
 import pandas as pd
@@ -21,15 +23,21 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from ..errors import SqlError, TimeError, shorten
+from ..errors import SqlError, StateError, TimeError, shorten
+from .declare import Declared
 from .events import Events
 
 SCHEMAS = ("live", "snapshot")
+_SAFE: dict[str, Any] = {"enable_external_access": "false", "python_enable_replacements": "false", "threads": "1"}
 At = int | Mapping[str, int] | None
 
 
 class Queryable(Protocol):
     """What `query` reads: a run in this process, or on Spark."""
+
+    @property
+    def chain(self) -> Sequence[Declared]:
+        """The operators."""
 
     @property
     def snapshots(self) -> list[int]:
@@ -42,8 +50,8 @@ class Queryable(Protocol):
 def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
     """Return the result of one SELECT over state. ``at`` is a snapshot id; None is the newest one.
 
-    Raises SqlError for SQL that is not one SELECT or that DuckDB does not accept, StateError for a table without a
-    state, and TimeError for a snapshot that is not kept.
+    Raises SqlError for SQL that is not one SELECT or that DuckDB does not accept, and for a name that several states
+    have; StateError for a table without a state, and TimeError for a snapshot that is not kept.
 
     >>> from sharedstate_lite import managed as m
     >>> class Total(m.Operator):
@@ -60,27 +68,35 @@ def query(state: Queryable, text: str, at: At = None) -> pd.DataFrame:
     1  Potato     0
     """
     tree = _select(text)
-    tables: dict[str, pa.Table] = {}
-    for table in list(tree.find_all(exp.Table)):
-        schema, name = table.db, table.name
-        if not schema and any(table.name == cte.alias for cte in tree.find_all(exp.CTE)):
+    names = {name for each in state.chain for own in each.states for name in (own, f"{each.name}.{own}")}
+    if isinstance(at, Mapping) and (unknown := sorted(set(at) - names)):
+        raise StateError(f"at: there is no state {shorten(unknown[0])}; the states are {', '.join(sorted(names))}")
+    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    views: dict[tuple[str, str], pa.Table] = {}
+    for table in tree.find_all(exp.Table):
+        schema, name = table.db.lower(), table.name
+        if not schema and name.lower() in local:
             continue
         if schema not in SCHEMAS:
             raise SqlError(
                 f"{shorten(table.sql(dialect='duckdb'))} is not a table of state; write live.NAME for the state now, "
                 "or snapshot.NAME for a snapshot, where NAME is the name of a state"
             )
-        local = f"{schema} {name}"
-        if local not in tables:
-            tables[local] = state.contents(name, None if schema == "live" else _id(state, name, at)).to_arrow()
-        alias = table.alias or name
-        table.replace(exp.alias_(exp.to_table(exp.to_identifier(local, quoted=True).sql()), alias, table=True))
-    connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+        if table.args.get("version") or table.args.get("when"):
+            raise SqlError(f"{schema}.{name}: AT is not supported; pass the id of a snapshot, as in sql(text, at=1)")
+        if (schema, name.lower()) not in views:
+            found = _named(names, name)
+            chosen = None if schema == "live" else _id(state, found, at)
+            views[schema, name.lower()] = state.contents(found, chosen).to_arrow()
+    connection = duckdb.connect(config=_SAFE)
     try:
-        for local, rows in tables.items():
-            connection.register(local, rows)
-        found: pd.DataFrame = connection.sql(tree.sql(dialect="duckdb")).df()
-        return found
+        connection.execute("CREATE SCHEMA live; CREATE SCHEMA snapshot")
+        for (schema, name), rows in views.items():
+            given, view = (exp.to_identifier(each, quoted=True).sql() for each in (f"{schema} {name}", name))
+            connection.register(f"{schema} {name}", rows)
+            connection.execute(f"CREATE VIEW {schema}.{view} AS FROM {given}")
+        result: pd.DataFrame = connection.sql(text).df()
+        return result
     except duckdb.Error as error:
         raise SqlError(f"{text}: {str(error).partition(chr(10))[0]}") from error
     finally:
@@ -95,6 +111,15 @@ def _select(text: str) -> exp.Query:
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         raise SqlError(f"{shorten(text)} is not one SELECT; state is only read by SQL, and written by its operator")
     return found[0]
+
+
+def _named(names: Iterable[str], name: str) -> str:
+    """Return the name of a state as it was declared."""
+    found = sorted(each for each in names if each.lower() == name.lower())
+    if len(found) > 1:
+        raise SqlError(f"{name}: the states {' and '.join(found)} have one name in SQL; put the operator's name before "
+                       'it, as in live."Late.total"')  # fmt: skip
+    return found[0] if found else name
 
 
 def _id(state: Queryable, name: str, at: At) -> int:

@@ -60,6 +60,8 @@ class ManagedRun:
         self.micros, self.counts = NULL, [0] * len(chain)
         self.strings = Dictionary()
         self._snapshots: dict[int, list[list[StoreReader]]] = {}
+        # The stores of removed workers, and the last epoch whose snapshot reads them.
+        self._retired: list[tuple[int, StateStore]] = []
         self.owners = placement.plan([0] * bins, workers)
         self.instances = [self._instances(worker) for worker in range(workers)]
         self._open = True
@@ -174,6 +176,12 @@ class ManagedRun:
         for worker in self._snapshots.pop(epoch):
             for reader in worker:
                 reader.close()
+        self._close_retired()
+
+    def _close_retired(self) -> None:
+        first = min(self._snapshots, default=self.epoch + 1)
+        while self._retired and self._retired[0][0] < first:
+            self._retired.pop(0)[1].close()
 
     # --- reading --------------------------------------------------------------
 
@@ -205,13 +213,15 @@ class ManagedRun:
             return pd.DataFrame({"worker": range(self.workers), state.name: pd.Series(values, dtype=object)})
         if key is None:
             return self.contents(name).frame()
-        words = self._key(stage, key)
-        if words is None:
-            return None
-        number = self.owners[int(bins_of(self.instances[0][stage].key_relation, words, self.bins, self.strings)[0])]
-        bound = self.instances[number][stage]
-        tables = {r.name: bound.store.read(r.name, words)[1] for r in state.relations}
-        entries = dict(state.entries(tables, self.strings))
+        known = len(self.strings)
+        try:
+            bin, words = self.bin_of(stage, key)
+            bound = self.instances[self.owners[bin]][stage]
+            tables = {r.name: bound.store.read(r.name, words)[1] for r in state.relations}
+            entries = dict(state.entries(tables, self.strings))
+        finally:
+            # No row has brought what is new here: texts of the key, or texts that the store keeps outside the process.
+            self.strings.truncate(known)
         return state.show(entries) if entries else None
 
     def contents(self, name: str, at: int | None = None) -> Events:
@@ -249,19 +259,15 @@ class ManagedRun:
             raise snapshot_files.expired(at, self.snapshots)
         return self._snapshots[at]
 
-    def _key(self, stage: int, key: Any) -> Words | None:
-        """Return a key as words int64[k, 1], or None if it has a text that no row has had."""
+    def bin_of(self, stage: int, key: Any) -> tuple[int, Words]:
+        """Return the bin of a key, and the key as words, int64[k, 1]. Adds its texts to ``strings``."""
         columns = self.chain[stage].key_columns
         parts = key if isinstance(key, tuple | list) else (key,)
         if len(parts) != len(columns):
             raise StateError(f"the key {shorten(key)} has {len(parts)} values, not {len(columns)}: "
                              + ", ".join(c.name for c in columns))  # fmt: skip
-        known = len(self.strings)
         words = np.array([words_of([part], c, "key", self.strings) for part, c in zip(parts, columns, strict=True)])
-        if len(self.strings) > known:
-            self.strings.truncate(known)
-            return None
-        return words
+        return int(bins_of(self.instances[0][stage].key_relation, words, self.bins, self.strings)[0]), words
 
     def state(self, relation: str | None = None) -> pd.DataFrame:
         """Return what is stored: a row for each relation and worker; or, for a ``relation``, its rows and their bins.
@@ -325,9 +331,9 @@ class ManagedRun:
                 table.append([len(moving), rows, size])
         finally:
             # If a step has failed, the bins are where `owners` says.
-            for worker in self.instances[max(self.owners) + 1 :]:
-                for each in worker:
-                    each.store.close()
+            gone = [each for worker in self.instances[max(self.owners) + 1 :] for each in worker]
+            self._retired += [(self.epoch, each.store) for each in gone]
+            self._close_retired()
             del self.instances[max(self.owners) + 1 :]
             for each in (each for worker in self.instances for each in worker):
                 each.reindex()

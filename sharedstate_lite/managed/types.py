@@ -148,7 +148,7 @@ def _fault(text: str, rule: str) -> StateError:
 
 
 def duration(given: str | datetime.timedelta) -> int:
-    """Return a duration, such as ``"24 hours"``, in microseconds. Raises StateError unless it is positive.
+    """Return a duration, such as ``"24 hours"``, in microseconds. Raises StateError if it is negative.
 
     >>> duration("10 minutes")
     600000000

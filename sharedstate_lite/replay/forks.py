@@ -23,7 +23,9 @@ class Branch:
     """A history with its recording. ``parent`` is the branch that it forked from, or None for main.
 
     ``forked_at`` is the number of the first message that differs from the parent's history. All
-    earlier messages, and their steps, are the same as in the parent.
+    earlier messages are the same as in the parent. So are their steps, with one exception: under
+    shared state, if the two histories drop different views later, a source can appear in the steps of
+    all messages, and steps can have other numbers.
     """
 
     name: str

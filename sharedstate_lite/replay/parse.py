@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..changelog.read_tables import index_remedy
 from ..errors import Error, RelationError, RowError, ViewError, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
@@ -115,6 +116,7 @@ class MessageParser:
         if lacks:
             raise RowError(
                 f"{name}: the frame lacks {', '.join(lacks)}; its columns must be {', '.join(c.name for c in schema)}"
+                f"{index_remedy(frame, lacks)}"
             )
         places = [found[c.name.lower()] for c in schema]
         lines = [_cells(frame.iloc[:, i]) for i in places]

@@ -72,9 +72,16 @@ BAD: dict[str, tuple[Any, str]] = {
     "a diff past 2**31 in a frame": (frame([(("a", 1), 2**31)]), r"row 0 has the diff 2147483648; .* below 2\*\*31"),
     "a missing diff": (frame([(("a", 1), 1)]).assign(diff=pd.array([None], dtype="Int64")), "diff NULL"),
     "a diff of 0 in a frame": (frame([(("a", 1), 1)]).assign(diff=0), "diff 0"),
-    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "column diff BIGINT: .*0.5.* truncated"),
+    "a fraction of a diff": (
+        frame([(("a", 1), 1)]).assign(diff=0.5),
+        "column diff BIGINT: .*0.50* is not a whole number",
+    ),
     "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "two columns named product"),
     "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
+    "a column as the index": (
+        frame([(("a", 1), 1)]).set_index("Product"),
+        r"lacks product.*; the frame's index has product, so call reset_index\(\)",
+    ),
     "a row that is no tuple": ([("ab", 1)], "row 0"),
     "a mapping": ({"a": 1}, "cannot read rows from dict"),
     "a number": (5, "cannot read rows from int"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,6 +44,7 @@ def operator(body: dict[str, Any], out: str = "k STRING, x INT") -> m.Operator:
         (lambda: m.Value("INT", default="a"), "the default of a Value: 'a' is no INT"),
         (lambda: m.Array("INT", 2, default=1.5), "the default of an Array: 1.5 is no INT"),
         (lambda: m.Value("INT", ttl="soon"), "'soon' is not a duration"),
+        (lambda: m.Map("STRING", "INT", ttl=timedelta(0)), "an entry would expire when it is written"),
         (lambda: m.Ordered("time TIMESTAMP"), "each row has its event time as `time`"),
         (lambda: m.Reducing("BIGINT", "median"), "the reducer 'median' is not sum, min or max"),
         (lambda: m.Reducing("BIGINT", 3), "the reducer 3 is not sum, min or max"),
@@ -67,6 +69,20 @@ def both(self: Any, batch: Any, out: Any) -> None:
     """A callback."""
 
 
+async def later(self: Any, key: Any, row: Any, out: Any) -> None:
+    """A callback that has to be awaited."""
+
+
+def items(self: Any, key: Any, row: Any, out: Any) -> Any:
+    """A callback that yields what it should emit."""
+    yield key
+
+
+def constructed(self: Any) -> None:
+    """An __init__ that declares a state."""
+    self.last = m.Value("INT")
+
+
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
@@ -77,6 +93,13 @@ def both(self: Any, batch: Any, out: Any) -> None:
         ({"watermark": m.Value("INT")}, "Mine.watermark: a state cannot have this name"),
         ({"on_x": m.Value("INT")}, "Mine.on_x: a state cannot have this name"),
         ({"k": m.Value("INT")}, "Mine.k has the name of a column of the key"),
+        ({"K": m.Value("INT")}, "Mine.K has the name of a column of the key"),
+        ({"a": m.Value("INT"), "A": m.List("INT")}, "Mine.a has the name of a column of the key or of another state"),
+        ({"__init__": constructed}, "Mine.last was declared outside the body of its class, for example in __init__"),
+        ({"row": later}, "Mine.row is a coroutine or a generator"),
+        ({"rows": later}, "Mine.rows is a coroutine or a generator"),
+        ({"row": items}, "Mine.row is a coroutine or a generator"),
+        ({"quiet": m.Timer(), "on_quiet": later}, "Mine.on_quiet is a coroutine or a generator"),
         ({"n": m.Value}, "Mine.n is a class; declare a state with its type"),
         ({"order": "random"}, "the order 'random' is unknown"),
         ({"rows": both, "order": "event"}, "order='event' interleaves rows and timers, so it needs row()"),
@@ -167,11 +190,12 @@ class Careless(m.Operator):
     alarm = m.Timer()
     held: Any = None
 
-    def row(self, key: Any, row: Any, out: Any) -> None:
+    def row(self, key: Any, row: Any, out: Any) -> Any:
         """Count, then do it."""
         self.n.set(self.n.get() + 1)
         if row["x"] == 99:
-            self.deed(self, out)
+            return self.deed(self, out)
+        return None
 
     def on_alarm(self, key: Any, at: datetime, out: Any) -> None:
         """Set it to the same time again."""
@@ -200,6 +224,11 @@ class Careless(m.Operator):
         (lambda op, out: out("b"), "Careless: out('b',) has 1 values; its columns are k, x"),
         (lambda op, out: out("b", "c"), "Careless: out column x INT: 'c' is no INT"),
         (lambda op, out: out.add({"k": ["b"], "x": [1]}), "out.add() was called outside rows()"),
+        (lambda op, out: setattr(op, "n", 5), "write self.n.set(5)"),
+        (lambda op, out: setattr(op, "by", {"a": 1}), "write self.by.put(key, {'a': 1})"),
+        (lambda op, out: setattr(op, "three", 0), "write self.three.set(position, 0)"),
+        (lambda op, out: setattr(op, "recent", (1,)), "write self.recent.add((1,))"),
+        (lambda op, out: ("b", 1), "Careless.row has returned ('b', 1), which nothing would read; emit rows with out("),
         (lambda op, out: 1 / 0, "Careless.row, key 'b': ZeroDivisionError: division by zero; the epoch was undone"),
     ],
 )
@@ -218,6 +247,25 @@ def test_a_wrong_callback_undoes_the_epoch(store: str, deed: Any, rule: str) -> 
     assert (run.epoch, run.watermark, run.read("n", key="a"), run.read("n", key="c")) == (1, second(-10), 1, None)
     run.step([("a", second(1), 1)])
     assert (run.epoch, run.read("n", key="a")) == (2, 2)
+
+
+def test_an_assignment_to_a_state_says_which_method_to_call() -> None:
+    """Before a run, and for the kinds of state that Careless has not."""
+    body = {"total": m.Reducing("INT", "sum"), "mean": m.Aggregating("DOUBLE", m.Mean)}
+    mine = operator({**body, "offset": m.Task("LIST<INT>", spread="split")})
+    for name, said in (("total", "total.add(3)"), ("mean", "mean.add(3)"), ("offset", "offset.set(3)")):
+        with pytest.raises(StateError, match=f"an assignment does not change; write self.{re.escape(said)}"):
+            setattr(mine, name, 3)
+    mine.other = 3  # type: ignore[attr-defined]
+    assert mine.other == 3  # type: ignore[attr-defined]
+
+
+def test_rows_that_returns_something_is_refused() -> None:
+    """As row() is."""
+    run = m.run(operator({"rows": lambda self, batch, out: batch["x"] + 1}), VISIT)
+    with pytest.raises(StateError, match="Mine.rows has returned"):
+        run.step([("a", second(0), 1)])
+    assert run.epoch == 0
 
 
 def test_the_cause_of_an_error_is_the_callbacks_exception() -> None:
@@ -309,18 +357,90 @@ def test_rows_refuses_what_needs_one_key() -> None:
     assert run.epoch == 1 and run.read("total", key="a") == 2 and run.read("n", key="a") is None
 
 
-def test_a_sum_of_columns_may_be_the_largest_value_of_its_type() -> None:
-    """Only the sum has to be in range, not what is added up on the way."""
+class Sums(m.Operator):
+    """Adds a number to sums of three types."""
 
-    class Largest(m.Operator):
-        total = m.Reducing("BIGINT", "sum")
+    small = m.Reducing("INT", "sum")
+    large = m.Reducing("BIGINT", "sum")
+    pair = m.Reducing("STRUCT<n: INT, top: INT>", {"n": "sum", "top": "max"})
+
+    def row(self, key: Any, row: Any, out: Any) -> None:
+        """Add one."""
+        self.small.add(row["x"])
+        self.large.add(row["x"] * 2**32)
+        self.pair.add((row["x"], row["x"]))
+
+
+class SumsOfColumns(Sums):
+    """The same, with columns."""
+
+    row = None  # type: ignore[assignment]
+
+    def rows(self, batch: Any, out: Any) -> None:
+        """Add all."""
+        self.small.add(batch.keys, batch["x"])
+        self.large.add(batch.keys, batch["x"].astype("Int64") * 2**32)
+        self.pair.add(batch.keys, {"n": batch["x"], "top": batch["x"]})
+
+
+@pytest.mark.parametrize("kind", [Sums, SumsOfColumns])
+def test_only_the_last_sum_of_an_epoch_has_to_be_in_range(kind: type[Sums]) -> None:
+    """Not what is added up on the way, in row() as in rows() (rule 32). If the last one is not, the epoch is undone."""
+    run, most = m.run(kind(), VISIT), 2**31 - 1
+    run.step([("a", second(0), x) for x in (most, 1, -5)])
+    for _ in range(2):
+        read = [run.read(state, key="a") for state in ("small", "large", "pair")]
+        assert read == [most - 4, (most - 4) * 2**32, {"n": most - 4, "top": most}]
+        with pytest.raises(StateError, match=f"{kind.__name__}.small.* out of (the )?range.* INT"):
+            run.step([("b", second(0), 1), ("a", second(0), 5)])
+    assert run.epoch == 1 and run.read("small", key="b") is None
+    run.step([("a", second(0), 4)])
+    assert run.read("small", key="a") == most
+
+
+@pytest.mark.parametrize("kind", ["STRUCT<n: BIGINT, w: STRING>", "STRUCT<n: BIGINT, w: LIST<STRING>>"])
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, lambda columns: pd.DataFrame(columns).astype({"n": "Int64"})])
+def test_columns_of_a_struct_may_have_missing_numbers(kind: str, form: Any) -> None:
+    """A None in a whole-number column stays None in each kind of state. A single value is repeated."""
+    words: list[Any] = ["p", "q", "r"] if "LIST" not in kind else [["p"], [], None]
+
+    class Kept(m.Operator):
+        best = m.Reducing(kind, lambda a, b: b)
+        last = m.Value(kind)
+        by = m.Map("INT", kind)
+        twice = m.Value(kind)
 
         def rows(self, batch: Any, out: Any) -> None:
-            self.total.add(batch.keys, [2**63 - 1, 1, -1])
+            columns = form({"n": [5, None, 2**53], "w": words})
+            self.best.add(batch.keys, columns)
+            self.last.set(batch.keys, columns)
+            self.by.put(batch.keys, batch["x"], columns)
+            self.twice.set(batch.keys, {"n": 1, "w": words})
 
-    run = m.run(Largest(), VISIT)
-    run.step([("a", second(0), 1)] * 3)
-    assert run.read("total", key="a") == 2**63 - 1
+    run = m.run(Kept(), VISIT)
+    run.step([(key, second(0), 3) for key in "abc"])
+    wanted = [{"n": n, "w": w} for n, w in zip([5, None, 2**53], words, strict=True)]
+    for state in ("best", "last"):
+        assert run.read(state)[state].tolist() == wanted
+    assert run.read("by")["by"].tolist() == [{3: each} for each in wanted]
+    assert run.read("twice", key="a") == {"n": 1, "w": words[0]}
+
+
+def test_keys_and_columns_of_a_batch_come_as_slices_and_arrays() -> None:
+    """A slice of keys, and what ``.values`` and an index of pandas are."""
+
+    class Sliced(m.Operator):
+        n = m.Value("INT")
+        s = m.Value("STRING")
+
+        def rows(self, batch: Any, out: Any) -> None:
+            self.n.set(batch.keys[0:2], batch["x"].values[0:2])
+            self.s.set(batch.keys[1:], pd.Index(batch["k"])[1:])
+
+    run = m.run(Sliced(), VISIT)
+    run.step([("a", second(0), 1), ("b", second(0), 2), ("c", second(0), 3)])
+    assert run.read("n").values.tolist() == [["a", 1], ["b", 2]]
+    assert run.read("s").values.tolist() == [["b", "b"], ["c", "c"]]
 
 
 def test_values_handed_out_are_copies() -> None:
@@ -358,6 +478,16 @@ def test_values_handed_out_are_copies() -> None:
         ([("a", second(0), "x")], "column x INT"),
         ([(1, second(0), 1)], "column k STRING"),
         (pd.DataFrame({"k": ["a"], "t": [second(0)]}), "the column x is missing or unknown"),
+        (
+            pd.DataFrame({"k": ["a"], "t": [second(0)], "x": [1]}).set_index(["k", "t"]),
+            "the frame's index has k, t, so call reset_index() first",
+        ),
+        (
+            pd.DataFrame({"k": ["a"], "t": [second(0)], "x": [1], "X": [2]}),
+            "two of the columns k, t, x, X have one name",
+        ),
+        ([("a", second(0), 60.5)], "60.500000 is not a whole number"),
+        ([("a", second(0), 1), (3, second(0), 1)], "column k STRING: all values must be texts"),
         (pd.DataFrame({"k": ["a"], "t": [second(0)], "x": [1], "y": [1]}), "the column y is missing or unknown"),
         (pd.DataFrame({"k": ["a"], "t": [second(0)], "x": [1], "diff": [-1]}), "row 0 has the diff -1"),
     ],
@@ -390,7 +520,8 @@ def test_late_rows_are_refused_or_counted() -> None:
     """A row earlier than the watermark, and one without a time, are late. One at the watermark is not."""
     strict = m.run(operator({}), VISIT)
     strict.step([("a", second(20), 1)])
-    for row, why in ((("a", second(9), 2), "is earlier than the watermark"), (("a", None, 2), "has no time")):
+    late = "is earlier than the watermark 2024-01-01 00:00:10; declare a longer delay, or late='drop'"
+    for row, why in ((("a", second(9), 2), late), (("a", None, 2), "has no time; set its t, or late='drop'")):
         with pytest.raises(RowError, match="visit: row 1 .*" + why):
             strict.step([("a", second(10), 1), row])
     assert strict.epoch == 1 and strict.late == 0

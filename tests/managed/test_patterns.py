@@ -159,8 +159,18 @@ def test_what_is_not_supported_is_refused_by_name(text: str, options: dict[str, 
     assert said in str(refused.value)
 
 
+async def later(event: Any, taken: Any) -> bool:
+    """What a call returns is true, whatever this returns."""
+    return False
+
+
 @pytest.mark.parametrize(
-    ("where", "said"), [({"a": WHERE["a"]}, "the variables are a, b"), (WHERE, "conditions for a, b, c")]
+    ("where", "said"),
+    [
+        ({"a": WHERE["a"]}, "the variables are a, b"),
+        (WHERE, "conditions for a, b, c"),
+        ({"a": WHERE["a"], "b": later}, "pass one plain function"),
+    ],
 )
 def test_conditions_and_variables_belong_together(where: dict[str, Any], said: str) -> None:
     """A variable without a condition, and a condition without a variable."""

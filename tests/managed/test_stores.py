@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from sharedstate_lite import managed as m
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import CheckpointError, StateError
 from sharedstate_lite.managed.stores import KINDS, create
-from sharedstate_lite.managed.stores import remote as remote_module
 from sharedstate_lite.managed.stores.files import FileStore
 from sharedstate_lite.managed.stores.hybrid import HybridStore
 from sharedstate_lite.managed.stores.inside import InsideStore
@@ -229,14 +228,6 @@ def test_any_operations_leave_the_rows_of_the_model(kind: str, other: str, opera
         world.close()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    """One server for all tests here, also for stores that are created by name."""
-    with postgres.Server() as running, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote_module, "_server", lambda: running)
-        yield running
-
-
 SEQUENCE: list[tuple[str, Any]] = [
     ("write", {"total": {("N1",): (1, 0.5), ("N2",): (None, None), (None,): (3, -2.5)}, "seen": {("N1", 0): ()}}),
     ("write", {"routes": {("N1", 1, "BOS"): ("early",), ("N1", 1, None): (None,), ("", None, ""): ("",)}}),
@@ -266,6 +257,53 @@ def test_a_fixed_sequence_in_every_store_with_a_checkpoint(kind: str, server: po
         world.check()
     finally:
         world.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_snapshots_from_before_a_rescaling_can_be_read(kind: str, server: postgres.Server) -> None:
+    """The stores of removed workers stay until no snapshot reads them, and are closed then."""
+    schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'state_%'"
+    source = m.source("notes", "plane STRING, note STRING", key="plane")
+    with server.connect(autocommit=True) as db, m.run(LastNote(), source, store=kind, workers=3, keep=2) as run:
+        for text in ("late", "early"):
+            run.step([(f"N{n}", text) for n in range(9)])
+        run.rescale(1)
+        for at, text in enumerate(("late", "early"), 1):
+            assert run.sql("SELECT note, count(*) AS n FROM snapshot.note GROUP BY note", at=at).values.tolist() == [
+                [text, 9]
+            ]
+        assert run.read("note", key="N3") == "early"
+        run.step([("N1", "gone")])
+        found = run.sql("SELECT note, count(*) AS n FROM snapshot.note GROUP BY note ORDER BY n", at=3)
+        assert found.values.tolist() == [["gone", 1], ["early", 8]] and run.snapshots == [2, 3]
+        remote = isinstance(run.instances[0][0].store, RemoteStore)
+        run.rescale(2)
+        assert db.execute(schemas).fetchone() == (4 if remote else 0,)
+        run.step([])
+        assert db.execute(schemas).fetchone() == (2 if remote else 0,)
+    with server.connect(autocommit=True) as db:
+        assert db.execute(schemas).fetchone() == (0,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restored_run_finds_its_keys(kind: str, server: postgres.Server, tmp_path: Path) -> None:
+    """Also before a row has brought their texts, which RocksDB keeps as bytes. A key that has no state adds no text."""
+    source = m.source("notes", "plane STRING, note STRING", key="plane")
+    with m.run(LastNote(), source, store=kind) as run:
+        run.step([("N1", "late"), ("N2", None)])
+        run.checkpoint(tmp_path / "saved")
+    with m.restore(tmp_path / "saved", LastNote()) as run:
+        known = len(run.strings)
+        assert [run.read("note", key=key) for key in ("N1", "N2", "N3", "late")] == ["late", None, None, None]
+        assert len(run.strings) == known
+        run.step([("N4", "new")])
+        run.step([("N4", "late")])
+        assert run.read("note").astype(object).fillna("").values.tolist() == [
+            ["N1", "late"],
+            ["N2", ""],
+            ["N4", "late"],
+        ]
+        assert [run.read("note", key=key) for key in ("N4", "N1")] == ["late", "late"]
 
 
 def test_a_store_that_does_not_exist_is_refused_by_name() -> None:

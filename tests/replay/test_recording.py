@@ -92,6 +92,8 @@ def test_short_forms_and_dictionaries_are_messages() -> None:
     assert REPLAY.message({"visit": frame.head(1).assign(diff=-1)}) == Epoch((("visit", ("Potato", "Eve", 60), -1),))
     with pytest.raises(ss.RowError, match="lacks product"):
         REPLAY.message({"visit": frame[["LENGTH", "user"]]})
+    with pytest.raises(ss.RowError, match="the frame's index has product, so call reset_index"):
+        REPLAY.message({"visit": frame.set_index("product")})
     for wrong in [("visit", ("Potato",)), 7, ["x"], {"visit": 5}, {"visit": [5]}, ("read",), b"visit", None]:
         with pytest.raises(ss.Error):
             REPLAY.message(wrong)

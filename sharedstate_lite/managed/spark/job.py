@@ -40,12 +40,11 @@ from ...storage.encoding import NULL, Dictionary
 from ...system.scratch import lock_folder
 from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
-from ..events import Events, read_rows, words_of
+from ..events import Events, read_rows
 from ..queries import At, query
 from ..run import ManagedRun, chained
 from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
-from ..stores.protocol import bins_of
 from ..types import microseconds, moment
 from .bin import ManagedBinFactory
 from .log import REMEDY, BatchLog
@@ -296,13 +295,7 @@ class ManagedJob:
 
     def _bin(self, name: str, key: Any) -> int:
         with ManagedRun(self.chain, self.source, 1, self.bins, "columns", 0, 1, self._order) as empty:
-            stage, _ = empty.find(name)
-            columns = self.chain[stage].key_columns
-            parts = key if isinstance(key, tuple | list) else (key,)
-            if len(parts) != len(columns):
-                empty.read(name, key)  # raises
-            words = np.array([words_of([p], c, "key", empty.strings) for p, c in zip(parts, columns, strict=True)])
-            return int(bins_of(empty.instances[0][stage].key_relation, words, self.bins, empty.strings)[0])
+            return empty.bin_of(empty.find(name)[0], key)[0]
 
     def state(self, relation: str | None = None, at: int | None = None) -> pd.DataFrame:
         """Return what is stored; see `ManagedRun.state`. A slot is a worker."""

@@ -38,6 +38,7 @@ SQL_TYPES = {Type.STRING: "text", Type.DOUBLE: "double precision", Type.INT: "in
 """The column types of PostgreSQL. All other types are a bigint, which has the value's word."""
 
 _WORD = "@hash"
+_SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 
 
 class RemoteStore(RowStore):
@@ -217,8 +218,8 @@ class StateTable:
     def __init__(self, schema: str, relation: Relation) -> None:
         self.name, self.relation = sql.Identifier(schema, relation.name), relation
         names = [c.name for c in relation.columns]
-        # A field of the state can have the name of a column of the key.
-        unique = [name if name not in names[:i] else f"{name}@{i}" for i, name in enumerate(names)]
+        # A field of the state can have the name of a column of the key, and both can have that of a system column.
+        unique = [f"{name}@{i}" if name in {*names[:i], *_SYSTEM} else name for i, name in enumerate(names)]
         self.columns = [sql.Identifier(name) for name in (_WORD, *unique)]
         self.types = [
             sql.SQL(kind) for kind in ("bigint", *(SQL_TYPES.get(c.type, "bigint") for c in relation.columns))
@@ -234,7 +235,7 @@ class StateTable:
 
     def read(self, count: int) -> sql.Composed:
         """Select the position of each key that is found, from 1, and the row. ``count`` columns are given."""
-        query = "SELECT k.at, {} FROM unnest({}) WITH ORDINALITY AS k({}, at) JOIN {} AS t ON {}"
+        query = 'SELECT k."@at", {} FROM unnest({}) WITH ORDINALITY AS k({}, "@at") JOIN {} AS t ON {}'
         rows = _list([self._of("t", name) for name in self.columns[1:]])
         given, names = self._given(count + 1), _list(self.columns[: count + 1])
         return sql.SQL(query).format(rows, given, names, self.name, self._same(count + 1))
@@ -244,7 +245,7 @@ class StateTable:
         return sql.SQL(query).format(self.name, self._given(count), _list(self.columns[:count]), self._same(count))
 
     def upsert(self) -> sql.Composed:
-        query = "INSERT INTO {} SELECT * FROM unnest({}) ON CONFLICT ({}) DO "
+        query = "INSERT INTO {} AS t SELECT * FROM unnest({}) ON CONFLICT ({}) DO "
         values = self.columns[self.relation.identity + 1 :]
         change = [sql.SQL("{} = excluded.{}").format(name, name) for name in values]
         do = sql.SQL("UPDATE SET {}").format(_list(change)) if values else sql.SQL("NOTHING")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from any_names import INTERNAL, SOME, columns_of, states_of
 from managed_operators import FLIGHTS, Late, parts, same, stored, written
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from data.flights import flights
 from sharedstate_lite import managed as m
 from sharedstate_lite.errors import RowError, StateError
+from sharedstate_lite.managed.declare import RESERVED
 from sharedstate_lite.managed.run import chained
 from sharedstate_lite.managed.spark.log import BatchLog
 from sharedstate_lite.spark.query.inbox import InboxEntry
@@ -236,3 +238,23 @@ def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_
             job.snapshot().checkpoint(tmp_path / "second")
         with m.restore(tmp_path / "second", Late(), workers=3) as back:
             pd.testing.assert_frame_equal(back.step(epochs[3]), run.step(epochs[3]))
+
+
+def test_columns_keys_and_states_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    """As in one process: what is emitted and what is stored, with internal names and keywords."""
+    given = ", ".join(f"{name} INT" for name in SOME)
+    source = m.source("s", f"{given}, time_1 TIMESTAMP", key=INTERNAL, time="time_1")
+    *states, last = (name for name in SOME if name not in RESERVED)
+    chain = [*columns_of(SOME), states_of(states, key=last)]
+    rows = [[*(2_000 * n + at for at in range(len(SOME))), START + pd.Timedelta(minutes=11 * n)] for n in range(2)]
+    epochs = [pd.DataFrame([row], columns=[*SOME, "time_1"]).astype({"time_1": "datetime64[us]"}) for row in rows]
+    folder, place = written(tmp_path / "in", epochs), tmp_path / "state"
+    with (
+        m.run(chain, source) as run,
+        m.spark.run(chain, source, {"s": folder}, tmp_path / "out", checkpoint=place, slots=1, bins=1) as job,
+    ):
+        frames = [run.step(each) for each in epochs]
+        job.run_available()
+        same(job, run, frames)
+        assert run.read("Columns.state_1")["state_1"].tolist() == [0, 2_000]
+        assert set(run.read(states[3])[states[3]]) == {len(SOME) + 2, 2_000 + len(SOME) + 2, 13}
