@@ -28,7 +28,7 @@ from typing import Any
 
 from ..errors import ViewError, shorten
 from .answers import Number, form, text_of
-from .checks import attended
+from .checks import attended, checks
 from .palette import style
 
 _HERE = Path(__file__).parent
@@ -46,13 +46,22 @@ class Prediction:
         self.whys = {wrong: why for wrong, why in whys.items() if wrong != "right"}
         self._form = form(text, answer, self.whys, choices)
         self._right = self._form.wanted(answer)
-        if self._right is None or not self.judge(self.shown):
-            raise ViewError(f"question({text!r}): the answer {shorten(answer)} is not judged right; use plain values")
         self._wrong = {wrong: self._form.wanted(wrong) for wrong in self.whys}
+        # A reader's change may make a wrong answer right. It is then judged right.
+        with checks():
+            self._check()
+
+    def _check(self) -> None:
+        if not self.judge(self.shown):
+            raise ViewError(
+                f"question({self.text!r}): the answer {shorten(self.answer)} is not judged right; use plain values, "
+                "and choices that contain it"
+            )
         for wrong, read in self._wrong.items():
-            # After a reader's change, a wrong answer may be right: it is then judged right.
-            if not attended() and (read is None or self.judge(text_of(wrong)) or self._explains(self.shown, read)):
-                raise ViewError(f"question({text!r}): {shorten(wrong)} has a why, but it is right, or not an answer")
+            if read is None or self.judge(text_of(wrong)) or self._explains(self.shown, read):
+                raise ViewError(
+                    f"question({self.text!r}): {shorten(wrong)} has a why, but it is right, or not an answer"
+                )
 
     def judge(self, guess: Any) -> bool | None:
         """Return whether a guess is right, or None if it is not an answer.
@@ -60,8 +69,8 @@ class Prediction:
         A guess is text as a reader types it, or a Python value.
         """
         read = self._form.read(text_of(guess))
-        if read is None:
-            return None
+        if read is None or self._right is None:
+            return None if read is None else False
         return self._near(read) if isinstance(self._form, Number) else self._form.equal(read, self._right)
 
     def _near(self, read: float | str) -> bool:
@@ -169,8 +178,7 @@ def question(
     numbers; rows as tuples; a dictionary of parts; or, out of ``choices``, a name or a set of names. ``whys`` maps
     wrong answers to explanations; its entry ``"right"`` explains the right answer. With a ``tolerance``, a number is
     also right if the larger of the two is at most ``tolerance`` times the smaller one, or, if ``tolerance`` is a
-    range, if it is in the range. Raises ViewError if the answer is not judged right, or, unattended, if a wrong one
-    is judged right.
+    range, if it is in the range. Unattended, raises ViewError if the answer is not judged right, or a wrong one is.
     """
     return Prediction(text, answer, whys or {}, tolerance, choices or ())
 

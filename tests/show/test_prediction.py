@@ -53,7 +53,14 @@ def test_a_right_answer_with_a_why_is_refused(answer: Any, right: Any, monkeypat
         show.question("What?", answer, {right: "no"})
 
 
-def test_an_answer_that_nobody_can_type_is_refused() -> None:
+def test_an_answer_that_nobody_can_type_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unattended. A reader, whose change may have led to it, goes on; every name is then wrong."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    assert show.question("What?", "b", choices=("a", "c")).judge("a") is False
+    assert capsys.readouterr().out.splitlines() == [CHANGED]
+    monkeypatch.setenv(UNATTENDED, "1")
     with pytest.raises(ViewError, match="is not judged right"):
         show.question("What?", "b", choices=("a", "c"))
 
