@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import pandas as pd
@@ -290,7 +291,7 @@ def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) 
         return Parts(tuple(map(str, answer)), tuple(choices))
     if choices:
         return Names(tuple(map(str, choices)), isinstance(answer, Set))
-    if isinstance(answer, int | float):
+    if isinstance(answer, Real):
         percent = bool(re.search(r"percent|%", text))
         words = tuple(each for each in whys if isinstance(each, str))
         return Number(float(answer) % 1 == 0, percent, words, frozenset(_words(text)))
@@ -312,7 +313,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, list | tuple | Set):
         parts: Iterable[Any] = sorted(value, key=repr) if isinstance(value, Set) else value
         return ", ".join(" ".join(map(str, part)) if _row(part) else str(part) for part in parts) or "nothing"
-    return f"{value:,}" if type(value) is int else str(value)
+    return f"{value:,}" if isinstance(value, Integral) and not isinstance(value, bool) else str(value)
 
 
 def _row(value: Any) -> bool:

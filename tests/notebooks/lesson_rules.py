@@ -320,7 +320,9 @@ def _flat(source: str) -> str:
 
 
 def shape(notebook: Notebook, path: Path) -> Iterator[str]:
-    """Title, puzzle with a picture or code, box with the time, text, and an exit with a link."""
+    """Title (in 00 above all), puzzle with a picture or code, box with the time, text, and an exit with a link."""
+    if number(path) == "00" and notebook.cells[0].cell_type != "markdown":
+        yield f"{path.name}: a cell stands above the title"
     first = texts(notebook)[0].source
     if not re.match(rf"# {number(path)} · ", first):
         yield f"{path.name}: the first line is '# {number(path)} · title'"
@@ -335,6 +337,18 @@ def shape(notebook: Notebook, path: Path) -> Iterator[str]:
     for cell in texts(notebook):
         if "**Try" in cell.source and "<details>" not in cell.source:
             yield f"{name(cell)}: something to try has no folded answer"
+
+
+def closed(notebook: Notebook, path: Path) -> Iterator[str]:
+    """A notebook that starts Spark or PostgreSQL ends with a cell in sight that stops them."""
+    text = "\n".join(c.source for c in code(notebook))
+    stops = {"spark.session(": r"session\.stop\(\)", "postgres.Server(": r"(?:server|database)\.close\(\)"}
+    last = notebook.cells[-1]
+    for start, stop in stops.items():
+        if start in text and not re.match(rf"# Close everything\n(?s:.*){stop}", last.source):
+            yield f"{path.name}: the last cell is '# Close everything', and stops what {start}) has started"
+        if start in text and HIDDEN & set(tags(last)):
+            yield f"{path.name}: the last cell is folded"
 
 
 def box(notebook: Notebook) -> int:
@@ -481,6 +495,7 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     answered_later,
     written,
     shape,
+    closed,
     duration,
     numbers,
     links,

@@ -16,6 +16,7 @@ Cell = tuple[str, ...]
 """The source and the tags of a code cell."""
 STUB = "def largest(values):\n    raise NotImplementedError"
 SOLVED = "def largest(values):\n    return max(values, default=None)"
+SPARK = "session = ss.spark.session()"
 CHECKED = f"with show.checks():\n{textwrap.indent(SOLVED, '    ')}\n    assert check(largest).right"
 LESSON: list[str | Cell] = [
     ("longest = {}", "collapsed"),
@@ -112,6 +113,10 @@ def test_a_right_lesson_has_no_complaint() -> None:
         ([*LESSON[:4], ("x = 1\n" * 26,), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], ("x = '" + "a" * 90 + "'",), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], "**Try this**: what happens?", *LESSON[4:]], ["shape"]),
+        ([*LESSON, (SPARK,)], ["closed"]),
+        ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()",)], []),
+        ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()", "collapsed")], ["closed"]),
+        ([*LESSON, (SPARK,), ("# Close everything\nserver.close()",)], ["closed"]),
     ],
 )
 def test_each_rule_finds_its_breach(cells: list[str | Cell], complaints: list[str]) -> None:
@@ -122,8 +127,10 @@ def test_the_first_lesson_is_short_and_has_nothing_to_write() -> None:
     """In 00 a write-it is a breach, and so are too many words."""
     first = PATH.with_name("00-start.ipynb")
     start = [*changed("# 01 ·", "# 00 ·")[:9], LESSON[-1]]
+    start[:2] = [start[1], start[0]]
     start = [cell.replace("10 minutes", "5 minutes") if isinstance(cell, str) else cell for cell in start]
     assert said(start, first) == []
+    assert said([start[1], start[0], *start[2:]], first) == ["shape"]
     assert said([*start[:5], LESSON[10], *start[5:]], first) == ["written", "duration"]
     assert said([*start[:5], "word " * 2001, *start[5:]], first) == ["duration"] * 2
 
