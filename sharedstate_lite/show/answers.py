@@ -22,7 +22,7 @@ import pandas as pd
 from ..replay.questions import NOTHING, SIGN, Pattern, covers, pattern, signs, tokens
 
 KINDS = ("+I", "-U", "+U", "-D")
-FILLERS = set("a an the and it is only just also both all of".split())
+FILLERS = set("a an the and it is only just also both all of one them".split())
 EMPTY = {"nothing", "none", "empty", "neither"}
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
