@@ -38,7 +38,7 @@ WORDS = {
     "once": 1,
     "twice": 2,
 }
-SHARES = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4}
+SHARES = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
 SCALES = {"k": 1000, "hundred": 100, "thousand": 1000, "million": 10**6}
 _BOUND = re.compile(
     r"\b(?:not|than|least|most|between|under|over|below|above|or|up|hundred|thousand|million)\b|[<>≤≥≠]"
@@ -294,7 +294,7 @@ def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) 
     if isinstance(answer, Real):
         percent = bool(re.search(r"percent|%", text))
         words = tuple(each for each in whys if isinstance(each, str))
-        return Number(float(answer) % 1 == 0, percent, words, frozenset(_words(text)))
+        return Number(isinstance(answer, Integral), percent, words, frozenset(_words(text)))
     every = [answer, *whys]
     if isinstance(answer, Set) or (isinstance(answer, list | tuple) and answer and not any(map(_row, answer))):
         sizes = {len(each) for each in every if isinstance(each, tuple)} if isinstance(answer, tuple) else set[int]()
@@ -346,7 +346,7 @@ def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list
     text = re.sub(r"\bminus\s+(?=\w)", "-", text)
     text = re.sub(r"\bno (\w+)", lambda m: "0" if m[1] in nouns else m[0], text)
     text = re.sub(r"[a-z]+", lambda m: str(WORDS.get(m[0], m[0])), text)
-    share = rf"(?:(\d+) |\ban? )?\b({'|'.join(SHARES)})\b"
+    share = rf"(?:(\d+) |\ban? )?\b({'|'.join(SHARES)})s?\b"
     text = re.sub(share, lambda m: f"{m[1] or 1}/{SHARES[m[2]]}", text)
     if "thousands" in nouns:  # The answer is in thousands.
         text = re.sub(r"(?<=\d)\s*(?:k|thousand)\b", "", text)
