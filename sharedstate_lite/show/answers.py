@@ -21,7 +21,6 @@ import pandas as pd
 
 from ..replay.questions import NOTHING, SIGN, Pattern, covers, pattern, signs, tokens
 
-KINDS = ("+I", "-U", "+U", "-D")
 FILLERS = set("a an the and it is only just also both all of one them".split())
 EMPTY = {"nothing", "none", "empty", "neither"}
 _UNITS = (
@@ -31,12 +30,8 @@ _UNITS = (
 WORDS = {
     **{word: n for n, word in enumerate(_UNITS.split())},
     **{word: 10 * n for n, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)},
-    "none": 0,
-    "nothing": 0,
-    "empty": 0,
-    "never": 0,
-    "once": 1,
-    "twice": 2,
+    **dict.fromkeys(("none", "nothing", "empty", "never"), 0),
+    **dict(zip(("once", "twice"), (1, 2), strict=True)),
 }
 SHARES = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
 SCALES = {"k": 1000, "hundred": 100, "thousand": 1000, "million": 10**6}
@@ -73,25 +68,29 @@ def emitted(changes: ChangesLike) -> list[tuple[Any, ...]]:
     return [(kind, *row) for kind, row in zip(changes.kinds(), rows.itertuples(index=False, name=None), strict=True)]
 
 
-class Form(Protocol):
-    """What kind of answer a question expects. ``hint`` says how to type one."""
+class Form:
+    """What kind of answer a question expects."""
 
     @property
     def hint(self) -> str:
-        """One sentence for a reader whose text was not an answer."""
+        """One sentence that says how to type an answer."""
+        raise NotImplementedError
 
     def read(self, text: str) -> Any:
         """Return the value that a text has, or None if it is not an answer."""
+        raise NotImplementedError
 
     def wanted(self, value: Any) -> Any:
         """Return the value of an answer that the author has written, or None."""
+        return self.read(text_of(value))
 
     def equal(self, read: Any, wanted: Any) -> bool:
         """Return whether a text that was read is this answer."""
+        return bool(read == wanted)
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberAnswer(Form):
     """One number. ``words`` are other answers that have an explanation, and ``nouns`` are the words of the question."""
 
     whole: bool
@@ -114,10 +113,6 @@ class Number:
             return None
         return 100 * value if share and self.percent and "%" not in text else value
 
-    def wanted(self, value: Any) -> float | str | None:
-        """Read a number, or one of the words."""
-        return self.read(value) if isinstance(value, str) else float(value)
-
     def equal(self, read: float | str, wanted: float | str) -> bool:
         """Compare two numbers; one that is not whole may be rounded."""
         if isinstance(read, str) or isinstance(wanted, str):
@@ -126,7 +121,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumbersAnswer(Form):
     """Several numbers, ``counts`` of them or any number, in a given order or in any."""
 
     counts: frozenset[int]
@@ -146,17 +141,9 @@ class Numbers:
                 return tuple(values if self.ordered else sorted(set(values)))
         return None
 
-    def wanted(self, value: Any) -> tuple[float, ...] | None:
-        """Read numbers from a text or a collection."""
-        return self.read(value if isinstance(value, str) else " ".join(map(str, value)))
-
-    def equal(self, read: tuple[float, ...], wanted: tuple[float, ...]) -> bool:
-        """Compare all numbers."""
-        return read == wanted
-
 
 @dataclass(frozen=True)
-class Names:
+class NamesAnswer(Form):
     """One of the choices, or any number of them in any order."""
 
     choices: tuple[str, ...]
@@ -185,17 +172,9 @@ class Names:
                 return None
         return frozenset(found) if found and (self.many or len(found) == 1) else None
 
-    def wanted(self, value: Any) -> frozenset[str] | None:
-        """Read names from a text or a collection."""
-        return self.read(" ".join(value) or "nothing" if isinstance(value, Set | list | tuple) else str(value))
-
-    def equal(self, read: frozenset[str], wanted: frozenset[str]) -> bool:
-        """Compare the names."""
-        return read == wanted
-
 
 @dataclass(frozen=True)
-class Parts:
+class PartsAnswer(Form):
     """A value for each name: with the names in any order, or without them in the order of the question."""
 
     names: tuple[str, ...]
@@ -204,9 +183,8 @@ class Parts:
     @property
     def hint(self) -> str:
         """Which parts to type."""
-        return f"Type {'one of ' + ', '.join(self.choices) if self.choices else 'a number'} for each: " + ", ".join(
-            self.names
-        )
+        what = f"one of {', '.join(self.choices)}" if self.choices else "a number"
+        return f"Type {what} for each: {', '.join(self.names)}."
 
     def read(self, text: str) -> dict[str, Any] | None:
         """Read a value for each name."""
@@ -215,10 +193,8 @@ class Parts:
 
     def wanted(self, value: Any) -> dict[str, Any] | None:
         """Read the values of some names, such as ``left 1``."""
-        if isinstance(value, Mapping):
-            value = ", ".join(f"{name} {part}" for name, part in value.items())
         names = {name.casefold(): name for name in self.names}
-        parts = re.split(rf"\b({'|'.join(map(re.escape, names))})\b", _folded(value))
+        parts = re.split(rf"\b({'|'.join(map(re.escape, names))})\b", _folded(text_of(value)))
         if len(parts) == 1:
             return self._row(parts[0])
         behind = self._row(parts[0], 1) is not None  # such as ``0 left, 1 right``
@@ -236,7 +212,7 @@ class Parts:
             known = all(word in self.choices for word in words)
             values: Sequence[Any] = words if known and len(words) == count else []
         else:
-            values = Numbers(frozenset({count}), True).read(text) or []
+            values = NumbersAnswer(frozenset({count}), True).read(text) or []
         return dict(zip(self.names, values, strict=False)) if values else None
 
     def equal(self, read: dict[str, Any], wanted: dict[str, Any]) -> bool:
@@ -245,7 +221,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsAnswer(Form):
     """Rows in any order. If they are changes, each begins or ends with its kind, or with + or -."""
 
     signed: bool
@@ -260,17 +236,15 @@ class Rows:
     def read(self, text: str) -> list[str] | None:
         """Read the words of all rows."""
         words = tokens(re.sub(r"(?<!\S)([+-])(?=[^\W\d]{2})", r"\1 ", text.strip().rstrip(".!?")))
-        if " ".join(words) in NOTHING or (EMPTY & {*words} and not re.search(r"\d|\bnot\b", text)):
+        if " ".join(words) in NOTHING or (EMPTY & {*words} and "not" not in words and not re.search(r"\d", text)):
             return []
         signed = words[-1:] == ["1"] or any(SIGN.fullmatch(word) for word in words)
         return words if (signed if self.signed else self.words & {*words}) else None
 
     def wanted(self, value: Any) -> list[Sequence[Any]] | None:
         """Read rows that the author has written, as tuples or as a text."""
-        if isinstance(value, pd.DataFrame):
-            return list(value.itertuples(index=False, name=None))
         if not isinstance(value, str):
-            return [each if isinstance(each, list | tuple) else (each,) for each in value]
+            return _rows(value)
         if value.strip().casefold() in NOTHING:
             return []
         if not self.signed:
@@ -288,20 +262,20 @@ class Rows:
 def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) -> Form:
     """Return the form of a question's answer."""
     if isinstance(answer, Mapping):
-        return Parts(tuple(map(str, answer)), tuple(choices))
+        return PartsAnswer(tuple(map(str, answer)), tuple(choices))
     if choices:
-        return Names(tuple(map(str, choices)), isinstance(answer, Set))
+        return NamesAnswer(tuple(map(str, choices)), isinstance(answer, Set))
     if isinstance(answer, Real):
         percent = bool(re.search(r"percent|%", text))
         words = tuple(each for each in whys if isinstance(each, str))
-        return Number(isinstance(answer, Integral), percent, words, frozenset(_words(text)))
+        return NumberAnswer(isinstance(answer, Integral), percent, words, frozenset(_words(text)))
     every = [answer, *whys]
     if isinstance(answer, Set) or (isinstance(answer, list | tuple) and answer and not any(map(_row, answer))):
         sizes = {len(each) for each in every if isinstance(each, tuple)} if isinstance(answer, tuple) else set[int]()
-        return Numbers(frozenset(sizes), not isinstance(answer, Set))
+        return NumbersAnswer(frozenset(sizes), not isinstance(answer, Set))
     first = [str(next(iter(row), "")) for each in every for row in _rows(each)]
     signed = any(SIGN.fullmatch(word.casefold()) for word in first)
-    return Rows(
+    return RowsAnswer(
         signed, frozenset(word for each in every for row in _rows(each) for v in row for word in tokens(str(v)))
     )
 
@@ -360,4 +334,4 @@ def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list
     return found
 
 
-__all__ = ["KINDS", "Form", "Names", "Number", "Numbers", "Parts", "Rows", "emitted", "form", "text_of"]
+__all__ = ["Form", "NumberAnswer", "emitted", "form", "text_of"]

@@ -1,4 +1,4 @@
-"""Checks of what a notebook's text says. A reader who has changed a cell is told so; the tests are stopped.
+"""Checks of what a notebook's text says. A check that fails stops the tests, and no reader who has changed a cell.
 
 >>> from sharedstate_lite import show
 >>> with show.checks():

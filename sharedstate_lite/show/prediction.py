@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ViewError, shorten
-from .answers import Number, form, text_of
+from .answers import NumberAnswer, form, text_of
 from .checks import attended, checks
 from .palette import style
 
@@ -71,7 +71,7 @@ class Prediction:
         read = self._form.read(text_of(guess))
         if read is None or self._right is None:
             return None if read is None else False
-        return self._near(read) if isinstance(self._form, Number) else self._form.equal(read, self._right)
+        return self._near(read) if isinstance(self._form, NumberAnswer) else self._form.equal(read, self._right)
 
     def _near(self, read: float | str) -> bool:
         if isinstance(read, str):
