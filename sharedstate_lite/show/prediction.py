@@ -52,16 +52,12 @@ class Prediction:
             self._check()
 
     def _check(self) -> None:
+        asked = f"question({self.text!r})"
         if not self.judge(self.shown):
-            raise ViewError(
-                f"question({self.text!r}): the answer {shorten(self.answer)} is not judged right; use plain values, "
-                "and choices that contain it"
-            )
+            raise ViewError(f"{asked}: the answer {shorten(self.answer)} is not judged right; is it in choices?")
         for wrong, read in self._wrong.items():
             if read is None or self.judge(text_of(wrong)) or self._explains(self.shown, read):
-                raise ViewError(
-                    f"question({self.text!r}): {shorten(wrong)} has a why, but it is right, or not an answer"
-                )
+                raise ViewError(f"{asked}: {shorten(wrong)} has a why, but it is right, or not an answer")
 
     def judge(self, guess: Any) -> bool | None:
         """Return whether a guess is right, or None if it is not an answer.
