@@ -30,11 +30,15 @@ import json
 from sharedstate_lite.show.answers import text_of
 from sharedstate_lite.show.prediction import Prediction, predict
 
+def whole(each, wrong):  # an explanation may be of one part
+    return {**each.answer, **dict([wrong.rsplit(maxsplit=1)])} if isinstance(each.answer, dict) else wrong
+
+
 asked = {name: value for name, value in [*globals().items()] if isinstance(value, Prediction)}
 print(json.dumps([
     {name: {text: asked[name].judge(text) for text in texts} for name, texts in json.loads(%r).items()},
     {name: predict(each).html() for name, each in asked.items()},
-    {name: [each.why(text_of(wrong)) for wrong in each.whys] for name, each in asked.items()},
+    {name: [each.why(text_of(whole(each, wrong))) for wrong in each.whys] for name, each in asked.items()},
     {name: list(each.whys.values()) for name, each in asked.items()},
 ]))
 """
