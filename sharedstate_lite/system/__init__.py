@@ -12,6 +12,7 @@ Modules, from the bottom up:
 
     cache      the folder for files that can be recreated: logs, jars and temporary files
     command    runs a command, and prints an Error as one line on standard error
+    notes      lines that engines log, and that notebooks and commands show
     lazy       imports a package's names on first use
     folders    writes a folder completely or not at all
     scratch    temporary folders that are deleted even if their process is killed
