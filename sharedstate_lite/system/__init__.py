@@ -15,6 +15,8 @@ Modules, from the bottom up:
     notes      lines that engines log, and that notebooks and commands show
     lazy       imports a package's names on first use
     folders    writes a folder completely or not at all
+    work       the learner's folder, and the exercises as they were delivered
+    answers    the answers to predictions, kept in the learner's folder
     scratch    temporary folders that are deleted even if their process is killed
     example    the schema, view and messages of the assignment's example
 """
