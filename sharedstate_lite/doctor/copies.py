@@ -67,10 +67,9 @@ def _update(source: Path, place: Path, folder: Path, record: dict[str, list[str]
     if place.exists() and now != known:
         mine = _digests(place)[1]
         if mine not in (known[1], now[1]):
-            record[key] = now  # it arrives once
-            new = _beside(place, folder, record)
+            new = _beside(place, folder, record, now[1])
             _copy(source, new)
-            record[str(folder / new.name)] = now
+            record[key] = record[str(folder / new.name)] = now  # so it arrives once
             note(f"{place} was changed by you and by the kit: yours stays, and the kit's is {new.name} beside it")
             return
     if not place.exists() or (now != known and known[1]):
@@ -78,12 +77,12 @@ def _update(source: Path, place: Path, folder: Path, record: dict[str, list[str]
     record[key] = now
 
 
-def _beside(place: Path, folder: Path, record: dict[str, list[str]]) -> Path:
+def _beside(place: Path, folder: Path, record: dict[str, list[str]], text: str) -> Path:
     """Return the path for a lesson beside a changed copy: NAME.new.ipynb, or NAME.new2.ipynb if that was changed."""
     count = 1
     while True:
         new = place.with_name(f"{place.stem}.new{'' if count == 1 else count}{place.suffix}")
-        if not new.exists() or _digests(new)[1] == record.get(str(folder / new.name), ["", ""])[1]:
+        if not new.exists() or _digests(new)[1] in (text, record.get(str(folder / new.name), ["", ""])[1]):
             return new
         count += 1
 

@@ -137,6 +137,28 @@ def test_without_its_record_no_work_is_lost(kit: Path, damage: bytes | None, not
     assert contents(work) == found and notes() == []
 
 
+def test_a_lesson_that_could_not_be_written_arrives_the_next_time(
+    kit: Path, monkeypatch: pytest.MonkeyPatch, notes: Callable[[], list[str]]
+) -> None:
+    """If the disk is full, or the process is killed before it has recorded the lesson, it arrives once nevertheless."""
+    copy_lessons(kit / "work", kit)
+    (kit / "work" / "notebooks" / "00.ipynb").write_text(notebook("mine"))
+    (kit / "notebooks" / "00.ipynb").write_text(notebook("second"))
+    before = (kit / "work" / copies.RECORD).read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(copies, "replace", full)
+        copy_lessons(kit / "work", kit)
+    for _ in range(2):
+        copy_lessons(kit / "work", kit)
+        (kit / "work" / copies.RECORD).write_bytes(before)
+    lessons = {name: text for name, text in contents(kit / "work").items() if name.startswith("notebooks/")}
+    assert lessons == {"notebooks/00.ipynb": "mine", "notebooks/00.new.ipynb": "second"} and len(notes()) == 2
+
+
 def test_a_damaged_copy_stays(kit: Path) -> None:
     """A notebook that is no JSON any more is the learner's."""
     copy_lessons(kit / "work", kit)
