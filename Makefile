@@ -1,4 +1,4 @@
-# make lab     everything for a lesson: environment, doctor, the example in the terminal, JupyterLab
+# make lab     everything for a lesson: environment, doctor, the example in the terminal, JupyterLab in work/
 # make test    everything that is tested: environment, all tests, notebooks included
 # make help    the other targets
 #
@@ -18,7 +18,7 @@ VENV := .venv/bin/python
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):  *## /make \1	/p' Makefile | expand -t 16
 
-lab:  ## environment, doctor, the example under three strategies, then JupyterLab
+lab:  ## environment, doctor, the example under three strategies, then JupyterLab in your folder, work/
 	@$(SETUP) run
 	@$(VENV) -m sharedstate_lite.doctor.lab --watch-parent
 
@@ -50,6 +50,6 @@ site:  ## run the notebooks and write them as web pages to build/site; ARGS="01 
 lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPGRADE=1 takes newer ones
 	@python=$$(sh setup/find-python.sh) && exec "$$python" setup/lock.py
 
-clean:  ## remove the environment, the caches and what builds leave; nothing else
+clean:  ## remove the environment, the caches and what builds leave; nothing else, so work/ stays
 	@rm -rf .venv .venv-gone-* .cache build dist *.egg-info
 	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

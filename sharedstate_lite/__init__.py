@@ -28,6 +28,7 @@ To read the code, start with ``storage`` and ``kernels``, and continue with ``da
 
 from __future__ import annotations
 
+import builtins
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,7 @@ try:
     from .plan.view import View
     from .replay import Replay
     from .sql.catalog import Catalog
+    from .system.notes import show_notes
 
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
     """Maps the name of each strategy to its engine class."""
@@ -52,6 +54,8 @@ except ModuleNotFoundError as error:
     _missing: ModuleNotFoundError | None = error
 else:
     _missing = None
+    if hasattr(builtins, "__IPYTHON__"):  # in a notebook
+        show_notes()
 
 __version__ = "0.1.0"
 

@@ -9,8 +9,10 @@ the fixture ``scale`` gives it to a test, and hypothesis draws more examples at
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis
@@ -55,6 +57,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from together import Together
 
     return Together(config, log)
+
+
+@pytest.fixture
+def notes(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Returns the notes that engines have logged since the last call."""
+    caplog.set_level(logging.INFO, "sharedstate_lite")
+
+    def taken() -> list[str]:
+        found = [each.getMessage() for each in caplog.records if each.name == "sharedstate_lite"]
+        caplog.clear()
+        return found
+
+    return taken
 
 
 @pytest.fixture(scope="session")

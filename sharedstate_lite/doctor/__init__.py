@@ -17,8 +17,8 @@ warn  registry:   the course registry answers slowly; fix: use the campus networ
 
 Modules, from the bottom: ``finding`` is the result of a check; ``machine`` checks Python, packages, the user id, ports,
 folders and memory; ``services`` checks Java, RocksDB, PostgreSQL and jars; ``smoke_test`` is the Spark query;
-``report`` runs the checks and prints their findings; ``lab`` starts and stops JupyterLab. Importing this package
-requires only the standard library, so it can report missing packages.
+``report`` runs the checks and prints their findings; ``copies`` copies the lessons for the learner; ``lab`` starts and
+stops JupyterLab. Importing this package requires only the standard library, so it can report missing packages.
 
 Modelled on ``brew doctor`` and ``flutter doctor``.
 """

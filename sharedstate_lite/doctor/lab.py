@@ -11,8 +11,8 @@ mechanisms ensure this:
 - An environment variable marks JupyterLab's process. Its descendants inherit the variable, so any of them that are
   still running can be found and killed, even if their parent has exited.
 
-JupyterLab's settings, log and runtime files are in the cache folder. The user's own Jupyter configuration is neither
-read nor changed.
+JupyterLab works in the folder ``work/`` of the checkout, on copies of the lessons (`copies`). Its settings, log and
+runtime files are in the cache folder. The user's own Jupyter configuration is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ from types import FrameType
 
 import psutil
 
+from sharedstate_lite.doctor.copies import copy_lessons
 from sharedstate_lite.errors import Error
 from sharedstate_lite.system.cache import cache_dir, checkout, new_log
+from sharedstate_lite.system.notes import show_notes
 
+WORK = "SHAREDSTATE_LITE_WORK"
+"""The environment variable that sets the learner's folder. By default, it is ``work`` in the checkout."""
 START_HERE = "notebooks/00-start-here.ipynb"
 MARK = "SHAREDSTATE_LITE_LAB"
 """The environment variable that marks the processes of one lab."""
@@ -68,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument("--watch-parent", action="store_true", help="also stop when the parent process exits")
     options = parser.parse_args(arguments)
+    show_notes()
     try:
         with stop_on_signals():
             lab(browser=not options.no_browser, stopping=parent_stops() if options.watch_parent else lambda: False)
@@ -80,14 +85,18 @@ def main(arguments: list[str] | None = None) -> int:
 def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
     """Run the doctor and the example, then JupyterLab until a signal arrives or ``stopping()`` returns True.
 
-    Raises Error if the example fails, if JupyterLab does not start, or if it exits with an error.
+    JupyterLab's root is the learner's folder. Raises Error if the example fails, if JupyterLab does not start, or if it
+    exits with an error.
     """
-    root = checkout() or Path.cwd()
-    page = f"lab/tree/{START_HERE}" if (root / START_HERE).is_file() else "lab"
+    root, page, kit = Path.cwd(), "lab", checkout()
+    if kit is not None:
+        root, page = Path(os.environ.get(WORK) or kit / "work").absolute(), f"lab/tree/{START_HERE}"
     server: JupyterServer | None = None
     try:
         run_module("sharedstate_lite.doctor", "--short")
         print(flush=True)
+        if kit is not None:
+            copy_lessons(root, kit)
         server = JupyterServer(root, page)  # it starts while the example runs
         if status := run_module("sharedstate_lite.lessons.demo"):
             raise Error(f"the example exited with status {status}; see its output, then run make clean and make lab")

@@ -21,6 +21,7 @@ from ..changelog.changes import value_order
 from ..errors import StateError, shorten
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
+from ..system.notes import note
 from . import bins as placement
 from . import snapshot_files
 from .declare import Declared, EventSource, StatefulOperator, declared, keyed
@@ -40,8 +41,10 @@ class ManagedRun:
     """A running chain of operators. `run` starts it, `restore` continues it from a checkpoint.
 
     ``epoch`` is the number of the last epoch, ``late`` the number of late rows that were dropped, and ``snapshots`` the
-    epochs of the snapshots that can be read.
+    epochs of the snapshots that can be read. ``continued`` is the checkpoint from which it continued, and its epoch.
     """
+
+    continued = ""
 
     def __init__(
         self,
@@ -404,7 +407,8 @@ class ManagedRun:
 
     def __repr__(self) -> str:
         names = ", ".join(each.name for each in self.chain)
-        return f"ManagedRun({names}, epoch={self.epoch}, workers={self.workers}, watermark={self.watermark})"
+        since = f", continued from {self.continued}" if self.continued else ""
+        return f"ManagedRun({names}, epoch={self.epoch}, workers={self.workers}, watermark={self.watermark}{since})"
 
 
 def chained(operators: Any, source: EventSource, order: str | None = None) -> list[Declared]:
@@ -479,6 +483,8 @@ def restore(
 ) -> ManagedRun:
     """Continue a run from a checkpoint, with the same operators. ``workers`` and ``store`` may differ from the run's.
 
+    A note says that the run continues, and from which epoch.
+
     An operator may have new states, which are empty. Raises CheckpointError if the checkpoint was damaged or another
     version wrote it, and if a state was removed or its type, key, time to live or reducer was changed.
     """
@@ -496,6 +502,8 @@ def restore(
     except BaseException:
         out.close()
         raise
+    out.continued = f"{path}, epoch {out.epoch}"
+    note(f"continues from {out.continued}")
     return out
 
 

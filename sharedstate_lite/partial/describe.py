@@ -15,6 +15,14 @@ from .nodes import BaseNode, PartialNode, ReaderNode
 from .reduce import ReduceNode
 
 
+def unread(view: str) -> str:
+    """Return the note about a view of which no key is filled."""
+    return (
+        f"{view}: nothing was read yet (or all keys were evicted), so read({view!r}) has no rows; "
+        f"partial state stores the keys that you read with read({view!r}, key=...)"
+    )
+
+
 def part_names(node: PartialNode) -> list[str]:
     """Return the names of an operator's arrangements in ``state()``. The main one has the name of the operator."""
     parts = node.parts()

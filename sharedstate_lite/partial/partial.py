@@ -24,6 +24,7 @@ from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import Words
+from ..system.notes import note_once
 from . import build, chains, describe
 from .budget import Budget
 from .filled_keys import FilledKeys
@@ -66,6 +67,8 @@ class Partial(MessageScheduler):
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
         self.seed = int(seed)
+        self._told: set[str] = set()
+        """The views about which a note was logged."""
         self.random = np.random.default_rng(self.seed)
         super().__init__(views, join, _like=_like)
         if _like is not None:
@@ -116,11 +119,16 @@ class Partial(MessageScheduler):
     def read(self, view: str | View, key: Any = None, at: int | None = None) -> Any:
         """Return the rows of one key, or of all filled keys if ``key`` is None.
 
+        If no key is filled, a note says so, once for each view.
+
         While the engine is paused, a read of a hole returns a :class:`~.messages.PendingResult`. See also
         :meth:`~..engine.engine.Engine.read`.
         """
         if key is None:
-            return super().read(view, None, at)
+            found = super().read(view, None, at)
+            if not len(self.reader(shown := self._view(view)).filled):
+                note_once(self._told, shown.name, describe.unread(shown.name))
+            return found
         self._check_open()
         shown = self._view(view)
         self._check_time(shown.name, at)

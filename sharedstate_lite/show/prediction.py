@@ -4,7 +4,8 @@
 and presses Enter, or skips the question. Only then are the answer and the explanations shown. A text that is not an
 answer is asked again. The call returns at once, so "run all" works, and the question still waits for a guess
 afterwards. If the variable SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and on the site, the answer is shown
-folded instead.
+folded instead. In a learner's copy of a notebook, an answer is kept (`system.answers`). After a restart, the box shows
+it with its verdict; if the cell is run once more, it asks again.
 
 >>> from sharedstate_lite import show
 >>> stored = show.question("How many rows?", 2, {1: "Both copies are stored."})
@@ -21,12 +22,15 @@ Source: Crouch et al., Classroom demonstrations: learning tools or entertainment
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from ..errors import ViewError, shorten
+from ..system import answers
 from .answers import NumberAnswer, form, text_of
 from .checks import attended, checks
 from .palette import style
@@ -44,6 +48,8 @@ class Prediction:
         self.text, self.answer, self.tolerance, self.choices = text, answer, tolerance, tuple(choices)
         self.because = whys.get("right", "")
         self.whys = {wrong: why for wrong, why in whys.items() if wrong != "right"}
+        self.displayed = False
+        """Whether a box has shown it in this kernel. The first box shows the answer that was kept, a later one asks."""
         self._form = form(text, answer, self.whys, choices)
         self._right = self._form.wanted(answer)
         self._wrong = {wrong: self._form.wanted(wrong) for wrong in self.whys}
@@ -135,7 +141,11 @@ class PredictionBox:
         if self.guess is None and attended():
             from .prediction_widget import PredictionWidget
 
-            return PredictionWidget(self._question(), self.prediction.verdict)._repr_mimebundle_(**kwargs)
+            lesson, text = os.environ.get("JPY_SESSION_NAME", ""), self.prediction.text
+            kept = None if self.prediction.displayed else answers.read(PurePath(lesson).stem, text)
+            self.prediction.displayed = True
+            keep = partial(answers.write, PurePath(lesson).stem, text)
+            return PredictionWidget(self._question(), self.prediction.verdict, keep, kept)._repr_mimebundle_(**kwargs)
         return {"text/plain": repr(self), "text/html": self.html()}
 
     def _question(self) -> str:

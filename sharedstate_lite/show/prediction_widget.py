@@ -27,9 +27,17 @@ class PredictionWidget(anywidget.AnyWidget):
     given = traitlets.Dict().tag(sync=True)
     again = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, question: str, verdict: Callable[[str | None], dict[str, Any]]) -> None:
-        self._verdict = verdict
-        super().__init__(question=question)
+    def __init__(
+        self,
+        question: str,
+        verdict: Callable[[str | None], dict[str, Any]],
+        keep: Callable[[str], None],
+        kept: str | None = None,
+    ) -> None:
+        """``keep``: is called with an answer; ``kept``: the answer of an earlier kernel, which is shown first."""
+        self._verdict, self._keep = verdict, keep
+        before = None if kept is None else verdict(kept)
+        super().__init__(question=question, given={} if before is None or before["again"] else before)
         self.on_msg(self._received)
 
     def _received(self, _: Any, message: Any, __: Any) -> None:
@@ -45,3 +53,5 @@ class PredictionWidget(anywidget.AnyWidget):
             self.again = {"text": verdict["text"], "number": self.again.get("number", 0) + 1}
         else:
             self.given = verdict
+            if guess is not None:
+                self._keep(guess)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
+from ..system.notes import note
 from .session.java import Java, find_java
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
@@ -100,6 +101,14 @@ def _engine_spec(
     return EngineSpec(kind, views, join)
 
 
+def _announced(engine: SparkEngine, place: Any) -> SparkEngine:
+    """Log that the engine continues from a checkpoint, if it does, and return the engine."""
+    if engine.resumed:
+        engine.continued = f"{os.fspath(place)}, epoch {engine.epoch}"
+        note(f"continues from {engine.continued}")
+    return engine
+
+
 def engine(
     kind: str,
     views: Sequence[View],
@@ -118,9 +127,9 @@ def engine(
 
     The engine is a context manager. ``session`` is a running session (default: the one that `session` returns).
     ``checkpoint`` is the folder for the state. If the folder already contains a checkpoint, the engine continues from
-    it, and first completes an epoch that was interrupted. Without ``checkpoint``, the state is temporary. ``bins`` is
-    the number of bins per stage (default: 4), which cannot change once the checkpoint exists. ``join`` has the same
-    values as in ``ss.engine``, except that Spark does not support "delta".
+    it, after it has completed an epoch that was interrupted, and a note says so. Without ``checkpoint``, the state is
+    temporary. ``bins`` is the number of bins per stage (default: 4), which cannot change once the checkpoint exists.
+    ``join`` has the same values as in ``ss.engine``, except that Spark does not support "delta".
 
     Partial state also accepts ``max_rows``, ``max_bytes``, ``seed`` and ``without``, as ``ss.engine`` does. Its
     ``base`` maps relations to `Postgres` tables, which replace their Parquet files as base tables.
@@ -132,10 +141,10 @@ def engine(
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return PartialSparkEngine(plan, _on(session), checkpoint, bins, base=base)
+        return _announced(PartialSparkEngine(plan, _on(session), checkpoint, bins, base=base), checkpoint)
     from .driver.engine import SparkEngine
 
-    return SparkEngine(plan, _on(session), checkpoint, bins)
+    return _announced(SparkEngine(plan, _on(session), checkpoint, bins), checkpoint)
 
 
 def restore(
@@ -172,8 +181,8 @@ def restore(
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return PartialSparkEngine(plan, _on(session), home, bins, copy, base=base)
-    return SparkEngine(plan, _on(session), home, bins, copy)
+        return _announced(PartialSparkEngine(plan, _on(session), home, bins, copy, base=base), path)
+    return _announced(SparkEngine(plan, _on(session), home, bins, copy), path)
 
 
 def stream(
@@ -200,8 +209,8 @@ def stream(
 
     ``sink`` is a folder or a function. A folder receives one Parquet file per micro-batch and view that changed, and
     each file is written exactly once. A function is called with {view: Changes} and the number of the micro-batch, at
-    least once per micro-batch. If ``checkpoint`` already exists, the job continues from it. A micro-batch that fails
-    for a reason other than its rows is retried.
+    least once per micro-batch. If ``checkpoint`` already exists, the job continues from it, and a note says so. A
+    micro-batch that fails for a reason other than its rows is retried.
 
     A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, so that keys
     can be looked up while it runs. Its sink receives the changes of filled keys only. It accepts the same options for

@@ -12,8 +12,11 @@ Modules, from the bottom up:
 
     cache      the folder for files that can be recreated: logs, jars and temporary files
     command    runs a command, and prints an Error as one line on standard error
+    notes      lines that engines log, and that notebooks and commands show
     lazy       imports a package's names on first use
     folders    writes a folder completely or not at all
+    work       the learner's folder, and the exercises as they were delivered
+    answers    the answers to predictions, kept in the learner's folder
     scratch    temporary folders that are deleted even if their process is killed
     example    the schema, view and messages of the assignment's example
 """

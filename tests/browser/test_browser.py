@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from sharedstate_lite.doctor.copies import copy_lessons
 from sharedstate_lite.doctor.lab import JupyterServer
 from sharedstate_lite.system.cache import cache_dir
 
@@ -39,10 +39,13 @@ def shots() -> Path:
 
 @pytest.fixture(scope="module")
 def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A JupyterLab of the tests' own, on a free port, with copies of the notebooks; ended with all that it started."""
-    root = tmp_path_factory.mktemp("notebooks")
-    for path in NOTEBOOKS:
-        shutil.copy(path, root)
+    """A JupyterLab of the tests' own, on a free port, with a learner's copies; ended with all that it started.
+
+    Git sees nothing of what happened in between.
+    """
+    root = tmp_path_factory.mktemp("learner") / "work"
+    copy_lessons(root)
+    before = status()
     with pytest.MonkeyPatch.context() as patch:
         # Separate settings, so that the user's theme stays; the package of this checkout.
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -52,6 +55,13 @@ def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
             yield server.ready()
         finally:
             server.stop()
+        assert status() == before
+
+
+def status() -> str:
+    """What git says about the files of this checkout."""
+    command = ["git", "status", "--porcelain"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def steppers(path: Path) -> int:
@@ -66,7 +76,12 @@ def test_a_notebook_in_the_browser(
     path: Path, theme: str, width: int, address: str, tools: dict[str, str], shots: Path
 ) -> None:
     """Every cell runs; each prediction is answered, and each stepper stepped and forked, by keyboard."""
-    told: dict[str, Any] = {"address": address, "notebooks": [path.name], "looks": [[theme, width]], "seconds": SECONDS}
+    told: dict[str, Any] = {
+        "address": address,
+        "notebooks": [f"notebooks/{path.name}"],
+        "looks": [[theme, width]],
+        "seconds": SECONDS,
+    }
     told |= {"out": str(shots), "chromium": tools["chromium"], "restart": (theme, width) == LOOKS[0]}
     done = subprocess.run(
         [tools["node"], str(HERE / "drive.js"), json.dumps(told)],

@@ -51,7 +51,7 @@ class Lab:
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "SHAREDSTATE_LITE_CACHE": str(cache), **variables},
+            env={**os.environ, "SHAREDSTATE_LITE_CACHE": str(cache), lab.WORK: str(cache / "work"), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -166,6 +166,10 @@ def test_a_lab_from_start_to_ctrl_c(start: Callable[..., Lab], tmp_path: Path) -
     found = made.started()
     assert re.search(r"^doctor: \d+ of \d+ ok", made.output, re.MULTILINE) and made.output.endswith(found[0])
     assert found[2] == f"lab/tree/{lab.START_HERE}"
+    opened = made.ask(f"api/contents/{lab.START_HERE}?content=0")
+    assert opened["writable"] and (tmp_path / "cache" / "work" / opened["path"]).is_file()
+    assert {"docs", "labs", "notebooks"} <= {each["name"] for each in made.ask("api/contents")["content"]}
+    assert made.ask("api/contents/docs/rules.md")["content"].startswith("# ")
     with urllib.request.urlopen(found[0].strip(), timeout=60) as page:
         assert page.status == 200 and b"jupyter" in page.read().lower()
     with pytest.raises(urllib.error.HTTPError, match="403"):

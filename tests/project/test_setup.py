@@ -267,7 +267,14 @@ def test_somebody_elses_folder_is_left_alone(checkout: Path, tmp_path: Path, kin
 def test_clean_removes_what_was_made_and_nothing_else(checkout: Path) -> None:
     """`make clean` removes environment, caches and leftovers of builds, and leaves a person's files."""
     made = [".venv/x", ".cache/x", "build/x", "dist/x", "a.egg-info/x", "sharedstate_lite/__pycache__/x"]
-    kept = ["notebooks/mine.ipynb", "data/.cache/x", "data/build/x", "my.venv/x", "notes.txt"]
+    kept = [
+        "notebooks/mine.ipynb",
+        "work/notebooks/mine.ipynb",
+        "data/.cache/x",
+        "data/build/x",
+        "my.venv/x",
+        "notes.txt",
+    ]
     for name in [*made, *kept]:
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text("x")

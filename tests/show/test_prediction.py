@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from sharedstate_lite import show
 from sharedstate_lite.errors import ViewError
 from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.prediction_widget import PredictionWidget
+from sharedstate_lite.system import answers
+from sharedstate_lite.system.work import RECORD
 
 CHANGED = "The text describes the cells as delivered; one of them was changed."
 CHANGE = [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]
@@ -88,9 +91,9 @@ def test_a_guess_in_the_cell_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser gets the question alone. What is no answer is asked again, the first answer is final."""
     monkeypatch.delenv(UNATTENDED, raising=False)
-    asked = show.question("How many?", 4711, {1: "One each."})
+    asked, kept = show.question("How many?", 4711, {1: "One each."}), list[str]()
     assert any("widget-view" in kind for kind in show.predict(asked)._repr_mimebundle_()[0])
-    widget = PredictionWidget(asked.text, asked.verdict)
+    widget = PredictionWidget(asked.text, asked.verdict, kept.append)
     assert "4711" not in repr(widget.get_state()) and widget.given == {}
     for number, message in enumerate(({"guess": "many"}, {"guess": "many"}), 1):
         widget._received(None, message, None)
@@ -99,9 +102,30 @@ def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch
         widget._received(None, message, None)
     assert (widget.given["right"], widget.given["text"]) == (False, "You said 1. It was 4,711.")
     assert widget.given["why"] == "One each."
-    skipped = PredictionWidget(asked.text, asked.verdict)
+    skipped = PredictionWidget(asked.text, asked.verdict, kept.append)
     skipped._received(None, {"skip": True}, None)
-    assert skipped.given["right"] is None and skipped.given["text"] == "It was 4,711."
+    assert skipped.given["right"] is None and skipped.given["text"] == "It was 4,711." and kept == ["1"]
+
+
+def test_an_answer_survives_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a learner's folder, a new kernel shows the answer with its verdict; the cell, run again, asks again."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    (tmp_path / RECORD).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JPY_SESSION_NAME", f"{tmp_path}/notebooks/00-start-here.ipynb")
+    shown: list[PredictionWidget] = []
+    monkeypatch.setattr(PredictionWidget, "_repr_mimebundle_", lambda self, **kwargs: shown.append(self))
+    for _ in range(2):  # as a new kernel does, with a question of its own
+        asked = show.question("How many?", 4711, {1: "One each."})
+        show.predict(asked)._repr_mimebundle_()
+        show.predict(asked)._repr_mimebundle_()
+        if len(shown) == 2:
+            shown[0]._received(None, {"guess": "one"}, None)
+    assert [widget.given.get("text", "") for widget in shown] == [
+        *("You said one. It was 4,711.", ""),
+        *("You said one. It was 4,711.", ""),
+    ]
+    assert answers.read("00-start-here", "How many?") == "one"
 
 
 def test_what_is_near_enough_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

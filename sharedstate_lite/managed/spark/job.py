@@ -37,6 +37,7 @@ from ...spark.session.paths import absolute, made
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Dictionary
+from ...system.notes import note
 from ...system.scratch import lock_folder
 from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
@@ -61,6 +62,9 @@ BINS = 16
 class ManagedJob:
     """A chain of operators on Spark. `run` starts it, and continues it if the checkpoint exists."""
 
+    continued = ""
+    """Where the job continued: a checkpoint and its epoch, as text. Empty for a new job."""
+
     def __init__(
         self,
         chain: Sequence[Declared],
@@ -77,7 +81,7 @@ class ManagedJob:
         self._folder, self._out = folder, out
         self._lock = lock_folder(made(location))
         try:
-            new = not (location / FILE).exists()
+            self.resumed = not (new := not (location / FILE).exists())
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             sink.claim(out, self._owner, location, new)
@@ -338,6 +342,11 @@ class ManagedJob:
             self._query.close()
             os.close(lock)
 
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self.chain)
+        since = f", continued from {self.continued}" if self.continued else ""
+        return f"ManagedJob({names}, epoch={self.epoch}, slots={self.slots}{since})"
+
     def __enter__(self) -> ManagedJob:
         return self
 
@@ -359,7 +368,7 @@ def run(
     restore: str | os.PathLike[str] | None = None,
     session: SparkSession | None = None,
 ) -> ManagedJob:
-    """Start operators on Spark, or continue them if ``checkpoint`` exists.
+    """Start operators on Spark, or continue them if ``checkpoint`` exists; a note then says so.
 
     ``inputs`` maps the name of the source to a folder of Parquet files, of which each is one epoch. ``out`` is the
     folder for what the last operator emits: ``out/Late/batch-00000001.parquet`` for epoch 1. ``bins`` (16) is a power
@@ -390,7 +399,11 @@ def run(
         begin = None
         if restore is not None and not (location / "query" / "log.jsonl").exists():
             begin = stack.enter_context(restored(absolute(restore, "restore"), operators, workers=1, store="columns"))
-        return ManagedJob(chain, source, folder, target, location, session, wanted, order, begin)
+        job = ManagedJob(chain, source, folder, target, location, session, wanted, order, begin)
+    if job.resumed:
+        job.continued = f"{os.fspath(checkpoint)}, epoch {job.epoch}"
+        note(f"continues from {job.continued}")
+    return job
 
 
 __all__ = ["ManagedJob", "run"]

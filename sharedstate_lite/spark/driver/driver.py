@@ -59,6 +59,9 @@ class EngineDriver(ABC):
 
     _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
+    continued = ""
+    """Where the engine continued: a checkpoint and its epoch, as text. Empty for a new engine."""
+
     def __init__(self, plan: EngineSpec, bins: int) -> None:
         self.trace = EventLog()
         self.epoch = 0
@@ -277,10 +280,14 @@ class EngineDriver(ABC):
         """Return the table of ``state()`` as HTML, for a notebook."""
         if not self._open:
             return "<p>closed engine</p>"
-        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}", self.state())
+        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}{self._since()}", self.state())
 
     def __repr__(self) -> str:
-        return f"<{self.kind} engine over bins, epoch {self.epoch}, views: {', '.join(self.views)}>"
+        views = ", ".join(self.views)
+        return f"<{self.kind} engine over bins, epoch {self.epoch}{self._since()}, views: {views}>"
+
+    def _since(self) -> str:
+        return f" (continued from {self.continued})" if self.continued else ""
 
     # --- messages ---------------------------------------------------------------
 

@@ -48,6 +48,9 @@ class SparkEngine(EngineDriver):
     _streams: bool | None = None
     """True if the engine belongs to a stream. Only a stream can use such an engine's checkpoint."""
 
+    resumed = False
+    """Whether there was a checkpoint, from which the engine continued."""
+
     def __init__(
         self,
         plan: EngineSpec,
@@ -78,7 +81,7 @@ class SparkEngine(EngineDriver):
                 checkpoint_copy.discard(self.location)
             self._release()
             raise
-        self._new = False
+        self.resumed, self._new = not self._new, False
         entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
         self._initialized = any(e.kind in ("epoch", "load") and not e.void for e in entries)

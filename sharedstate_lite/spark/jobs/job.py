@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
+from ...system.notes import note
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
 from ..bins.bin import BinFactory
@@ -82,6 +83,8 @@ class Job:
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
+            self.continued = "" if self._new else f"{os.fspath(checkpoint)}, epoch {self._epochs()}"
+            """Where the job continued: a checkpoint and its epoch, as text. Empty for a new job."""
             self._sources = {relation: frame for relation, (_, frame) in frames.items()}
             self._launch()
         except BaseException:
@@ -89,6 +92,8 @@ class Job:
                 self._forget()
             self._release()
             raise
+        if self.continued:
+            note(f"continues from {self.continued}")
         threading.Thread(target=self._watch, name=f"stream {self.location.name}", daemon=True).start()
 
     # --- using it ---------------------------------------------------------------
@@ -155,6 +160,10 @@ class Job:
                 self.query.stop()
             self._over.set()
             self._release()
+
+    def __repr__(self) -> str:
+        since = f", continued from {self.continued}" if self.continued else ""
+        return f"<{self._spec.kind} stream, views: {', '.join(self._empty_engine.views)}{since}>"
 
     def __enter__(self) -> Job:
         return self
@@ -240,6 +249,10 @@ class Job:
     @property
     def _empty_engine(self) -> Any:
         return self._route.engine
+
+    def _epochs(self) -> int:
+        """Return the number of epochs that were completed."""
+        return committed(self._spark)
 
     @property
     def _spark(self) -> Path:

@@ -22,12 +22,14 @@ from ...engine import view_rules
 from ...engine.engine import EpochInput
 from ...errors import Error, RowError, TimeError, ViewError, is_integer, shorten
 from ...partial import chains
+from ...partial.describe import unread
 from ...partial.nodes import BaseNode
 from ...plan.view import View
 from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, concat
 from ...storage.encoding import Dictionary, Words
+from ...system.notes import note_once
 from ..bins import tables
 from ..bins.engine_spec import EngineSpec
 from ..bins.messages import BinMessage
@@ -94,7 +96,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """Return the rows of one key of a view, after filling the key if it is a hole.
 
-        Without a key, return the rows of all filled keys.
+        Without a key, return the rows of all filled keys. If there are none, a note says so, once for each view.
         """
         self._check_open()
         shown = self._empty_engine._view(view)
@@ -104,7 +106,10 @@ class PartialDriver(RoundScheduler, EngineDriver):
                 f"not {shorten(at)}; to read earlier epochs, use the shared engine in one process"
             )
         strings = Dictionary()
-        return self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
+        found = self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
+        if key is None and not (len(found) or shown.name in self._told or self.filled(shown.name)):
+            note_once(self._told, shown.name, unread(shown.name))
+        return found
 
     def lookup(self, view: str | View, keys: Sequence[Any]) -> pd.DataFrame:
         """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""

@@ -163,6 +163,9 @@ class PartialJob(Job):
             stream = stream.union(other)
         return stream
 
+    def _epochs(self) -> int:
+        return self.epoch
+
     def _schema(self, relation: str) -> Any:
         return known(self._empty_engine.catalog, relation)[1]
 

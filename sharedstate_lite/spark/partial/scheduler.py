@@ -92,6 +92,8 @@ class RoundScheduler(ABC):
         self._draws = 0
         """The number of random evictions so far. It is part of the seed, so a restart does not repeat evictions."""
         self._evicted: list[BinMessage] = []
+        self._told: set[str] = set()
+        """The views about which a note was logged."""
         self.key_strings = Dictionary()
         """The dictionary for the strings in the keys of open upqueries."""
 

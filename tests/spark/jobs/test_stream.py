@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 NAMES = ("result", "counts")
 
 
-def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_keeps_epochs_goes_on_and_names_bad_files(
+    spark: SparkSession, tmp_path: Path, notes: Callable[[], list[str]]
+) -> None:
     """Folders keep their epochs, a restart continues, corrupt, lost and empty files are named, nothing comes twice."""
     source, sink = tmp_path / "shop of parquet", tmp_path / "out"
     folders(source, 0)
@@ -41,6 +44,7 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
             job()
         running.finish(told.append)
         assert list(running.progress()["batch"]) == [0, 1]
+    assert notes() == [] and repr(running) == "<shared stream, views: result, counts>"
     assert [line.split(" rows")[0] for line in told] == ["batch 0: 72", "batch 1: 3"]
     assert {name: changelog(sink, name) for name in NAMES} == expected(2)
     # Each would cost a micro-batch two processes.
@@ -54,6 +58,8 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
         pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: this file cannot"),
     ):
         running.finish()
+    where = f"{tmp_path / 'checkpoint'}, epoch 2"
+    assert notes() == [f"continues from {where}"] and repr(running).endswith(f"counts, continued from {where}>")
     assert not running.active
     good.write_bytes(data)
     other = source / "info" / "epoch=00003" / "part.parquet"

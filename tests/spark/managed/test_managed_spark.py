@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,18 +211,23 @@ def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
             log.next(broken, NULL, None)
 
 
-def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_flights_in_one_process_then_on_spark_and_back(
+    spark: SparkSession, tmp_path: Path, notes: Callable[[], list[str]]
+) -> None:
     """A checkpoint of one process continues on Spark, and Spark's state in one process; queries are equal (rule 27)."""
     epochs = parts(flights(4_000), 4)
     with m.run(Late(), FLIGHTS) as run:
         frames = [run.step(epochs[0])]
         run.checkpoint(tmp_path / "first")
         frames += [run.step(each) for each in epochs[1:3]]
-        with m.spark.run(
-            Late(), FLIGHTS, {"flights": written(tmp_path / "in", epochs[1:2])}, tmp_path / "out",
-            checkpoint=tmp_path / "state", restore=tmp_path / "first", session=spark,
-        ) as job:  # fmt: skip
-            assert job.run_available() == 1
+        inputs = {"flights": written(tmp_path / "in", epochs[1:2])}
+        start = partial(m.spark.run, Late(), FLIGHTS, inputs, tmp_path / "out", checkpoint=tmp_path / "state",
+                        session=spark)  # fmt: skip
+        with start(restore=tmp_path / "first") as job:
+            assert job.run_available() == 1 and "continued" not in repr(job)
+        assert notes() == [f"continues from {tmp_path / 'first'}, epoch 1"]
+        with start(restore=tmp_path / "first") as job:
+            assert notes() == [f"continues from {tmp_path / 'state'}, epoch 2"] and "state, epoch 2)" in repr(job)
             late = "SELECT plane, total, last FROM {}.total JOIN {}.last USING (plane) ORDER BY plane"
             live, past = late.format("live", "live"), late.format("snapshot", "snapshot")
             first = job.sql(past, at=2)
@@ -237,6 +244,7 @@ def test_flights_in_one_process_then_on_spark_and_back(spark: SparkSession, tmp_
             pd.testing.assert_frame_equal(job.sql(past, at=2), first)
             job.snapshot().checkpoint(tmp_path / "second")
         with m.restore(tmp_path / "second", Late(), workers=3) as back:
+            assert notes() == [f"continues from {tmp_path / 'second'}, epoch 3"] and "second, epoch 3)" in repr(back)
             pd.testing.assert_frame_equal(back.step(epochs[3]), run.step(epochs[3]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +48,18 @@ def view(sql: str = RESULT) -> ss.View:
     return ss.Catalog(**RELATIONS).view(sql)
 
 
-def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: Path) -> None:
+def test_partial_on_spark_is_the_one_in_process(
+    spark: SparkSession, tmp_path: Path, notes: Callable[[], list[str]]
+) -> None:
     """Misses, hits, epochs, a refusal, eviction, a late view and a restored copy equal those of one process."""
     place = tmp_path / "a place"
     with ss.engine("partial", [view()]) as here:
         with ss.spark.engine("partial", [here.views["result"]], spark, checkpoint=place, bins=2) as there:
             for engine in (here, there):
                 assert len(engine.step(FIRST)["result"]) == 0
+                assert [len(engine.read("result")), len(engine.read("result"))] == [0, 0]
+            first, second = notes()  # one line for each engine
+            assert first == second and first.startswith("result: nothing was read yet")
             for key in ("Fruit", "nowhere", (None,)):
                 assert there.read("result", key=key).equals(here.read("result", key=key))
             there.trace.clear()
@@ -88,6 +94,8 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
         assert set(here.state().operator) <= set(state.operator)
         assert ss.spark.stages(place)["bins"].tolist() == [2, 2] and len(ss.spark.partitions(place)) == 4
         with ss.spark.restore(tmp_path / "copy", spark) as again:
+            assert notes() == [f"continues from {tmp_path / 'copy'}, epoch 3"]
+            assert f"epoch 3 (continued from {tmp_path / 'copy'}, epoch 3), views" in repr(again)
             assert (again.kind, again.epoch, list(again.views)) == ("partial", 3, ["result", "users"])
             assert again.filled("users") == [("b",)]
             more = {"visit": [(("Apple", "b", 70), 1)]}

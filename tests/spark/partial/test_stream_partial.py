@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
+def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path, notes: Callable[[], list[str]]) -> None:
     """The sink gets the changes of each step, again if it raised; filled keys survive restarts."""
     source, place = tmp_path / "shop", tmp_path / "c"
     wanted, answers = here()
@@ -55,7 +56,9 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, and now comes from .*/info"):
         job(visit=source / "info")
     bad.clear()
+    assert notes() == [f"continues from {place}, epoch 2"]
     with job() as running:
+        assert notes() == [f"continues from {place}, epoch 3"]
         # Lookups must not remove the changes that the sink has not received yet.
         assert running.epoch == 3 and running.filled("result") == [("c1",), ("c2",)]
         looked_up(running)
