@@ -291,6 +291,8 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is not a column",)),
     ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("the same name",)),
     ("a,b\n1,2\n", {"rename": ["a"]}, ("rename=['a']",)),
+    ("a,b\n1,2\n", {"forms": {"a": ["50%"]}}, ("forms={'a': ['50%']}", "The forms are '31.1.2024', ")),
+    ("a,b\n1,2\n", {"forms": ["a"]}, ("forms=['a']",)),
     ("a,b\n1,2\n", {"sep": "::"}, ("sep='::'",)),
     ("a→b\n1→2\n", {"sep": "→"}, ("sep='→'", "ASCII")),
 ]
