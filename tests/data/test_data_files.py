@@ -307,7 +307,7 @@ def test_a_wrong_csv_is_one_error_that_says_where(
     with pytest.raises(Error) as caught:
         load(path, **options)
     assert all(part in str(caught.value) for part in named), str(caught.value)
-    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename=", "schema="))
+    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename=", "schema=", "forms="))
 
 
 def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
