@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.show.prediction import UNATTENDED
+from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.system.cache import cache_dir
 
 from .progress import Progress, duration

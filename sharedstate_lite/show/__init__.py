@@ -12,7 +12,8 @@ picture of the same numbers, for pages that cannot run plotly.
     panels           such lines, each in a small chart of its own, with the same axes
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
     emitted          a view's changes as tuples
-    predict, written    a question that the reader answers first, and a check of code that the reader writes
+    question, predict    a question that the reader answers first (docs/predictions.md)
+    checks, written  checks of what a notebook's text says, and of code that the reader writes
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
@@ -38,24 +39,25 @@ Full state
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
-``line_charts`` draw them. ``predict`` judges predictions, ``prediction`` asks for them, ``written`` checks the reader's
-code, ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The folder ``stepper`` is the stepper.
-``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of
-code, and ``process_map`` draws processes.
+``line_charts`` draw them. ``answers`` reads what a reader types, and ``prediction`` asks for it. ``checks`` and
+``written`` run checks. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The folder ``stepper``
+is the stepper. ``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws orders, ``machine``
+draws blocks of code, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
 
+from .answers import emitted
 from .bar_charts import rungs_chart
 from .chart import Chart
+from .checks import checks
 from .dataframes import tables
 from .graph import graph
 from .lifetimes import lifetimes
 from .line_charts import curves, hits_chart, panels, rows_chart, time_chart
 from .machine import machine
 from .outcome_tree import outcome_tree
-from .predict import emitted
-from .prediction import predict
+from .prediction import predict, question
 from .process_map import process_map
 from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
@@ -66,6 +68,7 @@ __all__ = [
     "Chart",
     "Picture",
     "Stepper",
+    "checks",
     "curves",
     "emitted",
     "graph",
@@ -76,6 +79,7 @@ __all__ = [
     "panels",
     "predict",
     "process_map",
+    "question",
     "rows_chart",
     "rungs_chart",
     "space_time",

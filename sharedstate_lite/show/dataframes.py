@@ -7,14 +7,13 @@ has so many columns that pandas leaves some out, it is displayed as pandas displ
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
 import pandas as pd
 from pandas.api import types
 
-from .prediction import UNATTENDED
+from .checks import attended
 from .tracebacks import tracebacks
 
 WIDEST = 120
@@ -37,7 +36,7 @@ def tables() -> None:
         html = shell.display_formatter.formatters["text/html"]
         html.for_type(pd.DataFrame, aligned)
         html.for_type_by_name("sharedstate_lite.changelog.changes", "Changes", changed)
-        tracebacks(full=UNATTENDED in os.environ)
+        tracebacks(full=not attended())
 
 
 def aligned(frame: pd.DataFrame) -> str | None:

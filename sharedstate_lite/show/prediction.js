@@ -11,6 +11,9 @@ function render({ model, el }) {
   const box = document.createElement("div");
   box.className = "ssl ssl-predict";
   el.append(box);
+  // A text that is no answer gets a word, and the form stays as it is.
+  let tell = () => {};
+  const again = () => tell();
   const draw = () => {
     const given = model.get("given"), focused = box.contains(document.activeElement);
     box.replaceChildren();
@@ -38,11 +41,16 @@ function render({ model, el }) {
     word.setAttribute("role", "status");
     word.hidden = true;
     const say = (text) => { word.textContent = text; word.hidden = !text; };
+    tell = () => say(model.get("again").text);
     const send = (message) => {
       say("");
       model.send(message);
       // Without a kernel there is no answer; the reader is told instead of waiting.
-      setTimeout(() => { if (!("text" in model.get("given"))) say("Python does not answer. Is the kernel running?"); }, 5000);
+      const before = model.get("again").number;
+      setTimeout(() => {
+        if (!("text" in model.get("given")) && model.get("again").number === before)
+          say("Python does not answer. Is the kernel running?");
+      }, 5000);
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -54,8 +62,9 @@ function render({ model, el }) {
     for (const kind of ["keydown", "keypress", "keyup"]) form.addEventListener(kind, (event) => event.stopPropagation());
   };
   model.on("change:given", draw);
+  model.on("change:again", again);
   draw();
-  return () => model.off("change:given", draw);
+  return () => { model.off("change:given", draw); model.off("change:again", again); };
 }
 
 export default { render };

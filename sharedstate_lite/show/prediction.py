@@ -1,165 +1,187 @@
 """A question that the reader answers before the notebook shows the answer.
 
-The reader types a guess and presses Enter, or skips the question. Only then are the answer and the explanations shown.
-The call returns at once, so "run all" works, and the question still waits for a guess afterwards. If the variable
-SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and on the site, the answer is shown folded instead.
+``question`` binds a question to its answer and its explanations, and ``predict`` displays it. The reader types a guess
+and presses Enter, or skips the question. Only then are the answer and the explanations shown. A text that is not an
+answer is asked again. The call returns at once, so "run all" works, and the question still waits for a guess
+afterwards. If the variable SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and on the site, the answer is shown
+folded instead.
 
 >>> from sharedstate_lite import show
->>> asked = show.predict("How many rows?", 2, {1: "Both copies are stored."}, guess=1)
->>> asked
+>>> stored = show.question("How many rows?", 2, {1: "Both copies are stored."})
+>>> show.predict(stored, guess="one row")
 How many rows?
-  ✗ You said 1. It was 2.
+  ✗ You said one row. It was 2.
   Both copies are stored.
+>>> show.predict(stored, guess="some")
+How many rows?
+  ? You said some. Type one whole number, such as 12.
 
 Source: Crouch et al., Classroom demonstrations: learning tools or entertainment?, 2004 (predict before you see).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..errors import ViewError, shorten
+from .answers import NumberAnswer, form, text_of
+from .checks import attended, checks
 from .palette import style
-from .predict import agrees, near
 
-UNATTENDED = "SHAREDSTATE_LITE_UNATTENDED"
-"""The environment variable that is set if a notebook runs without a reader."""
 _HERE = Path(__file__).parent
 _STYLE = (_HERE / "prediction.css").read_text(encoding="utf-8")
 
 
 class Prediction:
-    """A question with its answer and the explanations of wrong answers. Displayed as a widget, or as folded text."""
+    """A question with its answer, what is near enough to it, and the explanations of the right and of wrong answers."""
 
-    def __init__(self, question: str, answer: Any, whys: Mapping[Any, str], guess: Any, factor: float) -> None:
-        self.question, self.answer, self._factor = question, answer, factor
-        self._whys = dict(whys)
-        self._because = self._whys.pop("right", "")
-        self.guess = guess
-        if not self.judge(answer):
-            raise ViewError(
-                f"predict({question!r}): the answer {shorten(answer)} is not judged right; use plain values"
-            )
-        for wrong in self._whys:
-            if self._is(answer, answer, wrong) or self.judge(wrong):
-                raise ViewError(f"predict({question!r}): {shorten(wrong)} has a why, but it is right")
+    def __init__(
+        self, text: str, answer: Any, whys: Mapping[Any, str], tolerance: float | range, choices: Sequence[str]
+    ) -> None:
+        self.text, self.answer, self.tolerance, self.choices = text, answer, tolerance, tuple(choices)
+        self.because = whys.get("right", "")
+        self.whys = {wrong: why for wrong, why in whys.items() if wrong != "right"}
+        self._form = form(text, answer, self.whys, choices)
+        self._right = self._form.wanted(answer)
+        self._wrong = {wrong: self._form.wanted(wrong) for wrong in self.whys}
+        # A reader's change may make a wrong answer right. It is then judged right.
+        with checks():
+            self._check()
 
-    def judge(self, guess: Any) -> bool:
-        """Return whether a guess is right. A guess is a Python value, or text as a reader types it."""
-        if isinstance(self.answer, range):
-            low, high = min(self.answer), max(self.answer)
-            return any(_number(guess, low, high))
-        if isinstance(self.answer, Mapping) and isinstance(guess, str):
-            guess = _pairs(guess)
-        return agrees(guess, self.answer) or near(guess, self.answer, self._factor)
+    def _check(self) -> None:
+        asked = f"question({self.text!r})"
+        if not self.judge(self.shown):
+            raise ViewError(f"{asked}: the answer {shorten(self.answer)} is not judged right; is it in choices?")
+        for wrong, read in self._wrong.items():
+            if read is None or self.judge(text_of(wrong)) or self._explains(self.shown, read):
+                raise ViewError(f"{asked}: {shorten(wrong)} has a why, but it is right, or not an answer")
+
+    def judge(self, guess: Any) -> bool | None:
+        """Return whether a guess is right, or None if it is not an answer.
+
+        A guess is text as a reader types it, or a Python value.
+        """
+        read = self._form.read(text_of(guess))
+        if read is None or self._right is None:
+            return None if read is None else False
+        return self._near(read) if isinstance(self._form, NumberAnswer) else self._form.equal(read, self._right)
+
+    def _near(self, read: float | str) -> bool:
+        if isinstance(read, str):
+            return False
+        if isinstance(self.tolerance, range):
+            return min(self.tolerance) <= read <= max(self.tolerance)
+        low, high = sorted((read, float(self.answer)))
+        return self._form.equal(read, self._right) or 0 < low and high <= self.tolerance * low
 
     def why(self, guess: Any) -> str:
         """Return the explanation of a wrong guess; "" if it has none.
 
-        For an answer with several parts, a key such as ``left 1`` explains one part.
+        For an answer with several parts, an explanation such as that of ``left 1`` is of one part.
         """
-        parts = _pairs(guess) if isinstance(guess, str) and isinstance(self.answer, Mapping) else guess
-        return next((text for wrong, text in self._whys.items() if self._is(guess, parts, wrong)), "")
+        typed = text_of(guess)
+        return next((self.whys[wrong] for wrong, read in self._wrong.items() if self._explains(typed, read)), "")
 
-    def _is(self, guess: Any, parts: Any, wrong: Any) -> bool:
-        if isinstance(self.answer, Mapping) and isinstance(wrong, str) and isinstance(parts, Mapping):
-            return any(agrees(parts.get(name, ""), value) for name, value in _pairs(wrong).items())
-        return agrees(guess, wrong)
+    def _explains(self, typed: str, wrong: Any) -> bool:
+        read = self._form.read(typed)
+        return read is not None and wrong is not None and self._form.equal(read, wrong)
 
     @property
     def shown(self) -> str:
-        """The answer as text, as a reader would type it."""
-        return _text(self.answer)
+        """The answer as a reader would type it."""
+        return text_of(self.answer)
+
+    @property
+    def near(self) -> str:
+        """What else is right, in words; "" if nothing is."""
+        if isinstance(self.tolerance, range):
+            return "A rough number is right."
+        return f"A number within a factor of {self.tolerance:g} is right." if self.tolerance > 1 else ""
 
     def verdict(self, guess: Any) -> dict[str, Any]:
-        """Return what the reader is shown after a guess (None: skipped): right, text, why."""
+        """Return what the reader is shown after a guess (None: skipped): right, text, why, and again if it was none."""
         if guess is None:
-            whys = [f"Not {_text(wrong)}: {text}" for wrong, text in self._whys.items()]
-            return {
-                "right": None,
-                "text": f"It was {self.shown}.",
-                "why": " ".join(filter(None, [self._because, *whys])),
-            }
-        right = self.judge(guess)
-        said = f"You said {_text(guess)}." if right else f"You said {_text(guess)}. It was {self.shown}."
-        whys = ["" if right else self.why(guess), self._because]
-        return {"right": right, "text": f"Right. {said}" if right else said, "why": " ".join(filter(None, whys))}
+            whys = [f"Not {text_of(wrong)}: {text}" for wrong, text in self.whys.items()]
+            why = " ".join(filter(None, [self.because, *whys]))
+            return {"right": None, "text": f"It was {self.shown}.", "why": why, "again": False}
+        right, said = self.judge(guess), f"You said {text_of(guess)}."
+        if right is None:
+            return {"right": None, "text": f"{said} {self._form.hint}", "why": "", "again": True}
+        why = " ".join(filter(None, ["" if right else self.why(guess), self.because]))
+        text = f"Right. {said}" if right else f"{said} It was {self.shown}."
+        return {"right": right, "text": text, "why": why, "again": False}
+
+
+class PredictionBox:
+    """A prediction as it is displayed: as a widget, or as text with the answer folded or the guess judged."""
+
+    def __init__(self, prediction: Prediction, guess: Any) -> None:
+        self.prediction, self.guess = prediction, guess
+
+    def _given(self) -> tuple[str, dict[str, Any]]:
+        given = self.prediction.verdict(self.guess)
+        return {True: "✓", False: "✗", None: "?"}[given["right"]], given
 
     def __repr__(self) -> str:
         if self.guess is None:
-            return f"{self.question}\n  (not answered yet)"
-        given = self.verdict(self.guess)
-        lines = [self.question, f"  {'✓' if given['right'] else '✗'} {given['text']}", *filter(None, [given["why"]])]
-        return "\n".join([*lines[:2], *(f"  {line}" for line in lines[2:])])
+            return f"{self.prediction.text}\n  (not answered yet)"
+        mark, given = self._given()
+        return "\n  ".join([self.prediction.text, f"{mark} {given['text']}", *filter(None, [given["why"]])])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        if self.guess is None and not os.environ.get(UNATTENDED):
+        if self.guess is None and attended():
             from .prediction_widget import PredictionWidget
 
-            return PredictionWidget(self.question, self.verdict)._repr_mimebundle_(**kwargs)
+            return PredictionWidget(self._question(), self.prediction.verdict)._repr_mimebundle_(**kwargs)
         return {"text/plain": repr(self), "text/html": self.html()}
+
+    def _question(self) -> str:
+        return " ".join(filter(None, [self.prediction.text, self.prediction.near]))
 
     def html(self) -> str:
         """The question with its verdict if there is a guess, else with the answer and the explanations folded."""
-        inside = f"<p><b>Predict.</b> {escape(self.question)}</p>"
+        inside = f"<p><b>Predict.</b> {escape(self._question())}</p>"
         if self.guess is None:
-            inside += f"<details><summary>The answer</summary><p><code>{escape(self.shown)}</code></p>{self._list()}"
-            inside += "</details>"
+            shown = escape(self.prediction.shown)
+            inside += f"<details><summary>The answer</summary><p><code>{shown}</code></p>{self._list()}</details>"
         else:
-            given = self.verdict(self.guess)
-            kind, mark = ("right", "✓") if given["right"] else ("wrong", "✗")
-            inside += f"<p class='{kind}'>{mark} {escape(given['text'])}</p>"
+            mark, given = self._given()
+            inside += f"<p class='{'right' if given['right'] else 'wrong'}'>{mark} {escape(given['text'])}</p>"
             inside += f"<p>{escape(given['why'])}</p>" if given["why"] else ""
         return f"<style>{style()}{_STYLE}</style><div class='ssl ssl-predict'>{inside}</div>"
 
     def _list(self) -> str:
-        because = f"<p>{escape(self._because)}</p>" if self._because else ""
+        because = f"<p>{escape(self.prediction.because)}</p>" if self.prediction.because else ""
         return because + "".join(
-            f"<p>Not <code>{escape(_text(wrong))}</code>: {escape(text)}</p>" for wrong, text in self._whys.items()
+            f"<p>Not <code>{escape(text_of(wrong))}</code>: {escape(text)}</p>"
+            for wrong, text in self.prediction.whys.items()
         )
 
 
-def predict(
-    question: str, answer: Any, whys: Mapping[Any, str] | None = None, *, guess: Any = None, factor: float = 1
+def question(
+    text: str,
+    answer: Any,
+    whys: Mapping[Any, str] | None = None,
+    tolerance: float | range = 1,
+    choices: Sequence[str] | None = None,
 ) -> Prediction:
-    """Ask for a prediction of ``answer``, for a notebook to display.
+    """Return a question for ``predict`` to display. docs/predictions.md says how answers are read.
 
-    ``whys`` maps wrong answers to explanations; its entry ``"right"`` explains the right answer. ``guess`` is the
-    reader's answer if it is typed into the cell. A number is also right if the larger of the two numbers is at most
-    ``factor`` times the smaller one. If ``answer`` is a range, every number in it is right. Raises ViewError if the
-    answer is not judged right, or a wrong answer is.
+    ``answer`` is a number; a tuple of numbers, or a list of numbers whose length is part of the answer; a set of
+    numbers; rows as tuples; a dictionary of parts; or, out of ``choices``, a name or a set of names. ``whys`` maps
+    wrong answers to explanations; its entry ``"right"`` explains the right answer. With a ``tolerance``, a number is
+    also right if the larger of the two is at most ``tolerance`` times the smaller one, or, if ``tolerance`` is a
+    range, if it is in the range. Unattended, raises ViewError if the answer is not judged right, or a wrong one is.
     """
-    return Prediction(question, answer, whys or {}, guess, factor)
+    return Prediction(text, answer, whys or {}, tolerance, choices or ())
 
 
-def _number(guess: Any, low: int, high: int) -> list[bool]:
-    try:
-        return [low <= float(str(guess).replace(",", "")) <= high]
-    except ValueError:
-        return [isinstance(guess, range) and low <= min(guess) and max(guess) <= high]
+def predict(question: Prediction, guess: Any = None) -> PredictionBox:
+    """Ask for a prediction, for a notebook to display. ``guess`` is the answer of a reader who types it here."""
+    return PredictionBox(question, guess)
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """Parse ``left 1, right: 2`` into names and values."""
-    pairs = (part.replace(":", " ").replace("=", " ").rsplit(maxsplit=1) for part in text.strip("{} ").split(","))
-    return {pair[0].strip("'\" "): pair[1] for pair in pairs if len(pair) == 2}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {part}" for name, part in value.items())
-    if isinstance(value, range):
-        return f"{min(value):,} to {max(value):,}"
-    if isinstance(value, list | tuple | set | frozenset):
-        if not value:
-            return "nothing"
-        parts = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else str(part) for part in parts)
-    return f"{value:,}" if type(value) is int else str(value)
-
-
-__all__ = ["UNATTENDED", "Prediction", "predict"]
+__all__ = ["Prediction", "PredictionBox", "predict", "question"]

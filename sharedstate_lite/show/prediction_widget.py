@@ -15,12 +15,17 @@ HERE = Path(__file__).parent
 
 
 class PredictionWidget(anywidget.AnyWidget):
-    """The widget of one prediction. ``given`` is empty until the reader has typed a guess or skipped."""
+    """The widget of one prediction.
+
+    ``given`` is empty until the reader has typed an answer or skipped. ``again`` is the reply to the last text that was
+    not an answer.
+    """
 
     _esm = (HERE / "prediction.js").read_text(encoding="utf-8")
     _css = style() + (HERE / "prediction.css").read_text(encoding="utf-8")
     question = traitlets.Unicode().tag(sync=True)
     given = traitlets.Dict().tag(sync=True)
+    again = traitlets.Dict().tag(sync=True)
 
     def __init__(self, question: str, verdict: Callable[[str | None], dict[str, Any]]) -> None:
         self._verdict = verdict
@@ -32,5 +37,11 @@ class PredictionWidget(anywidget.AnyWidget):
         if not isinstance(message, dict) or self.given:
             return
         guess = None if message.get("skip") else str(message.get("guess", ""))[:500].strip()
-        if guess != "":
-            self.given = self._verdict(guess)
+        if guess == "":
+            return
+        verdict = self._verdict(guess)
+        if verdict["again"]:
+            # The number makes a second equal reply a change, which the browser hears.
+            self.again = {"text": verdict["text"], "number": self.again.get("number", 0) + 1}
+        else:
+            self.given = verdict

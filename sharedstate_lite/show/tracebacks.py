@@ -13,7 +13,7 @@ import symtable
 import sys
 import sysconfig
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from ..errors import Error
@@ -40,9 +40,8 @@ def show(shell: Any, kind: type[BaseException], error: BaseException, trace: Any
     """Show an error of the kit, or a NameError, in the cell that raised it. IPython calls this with its shell."""
     if isinstance(error, Error):
         _shorten(error)
-        shell.showtraceback((kind, error, error.__traceback__), tb_offset=0)
-        return
-    if type(error) is NameError and error.name in names_above(shell.history_manager.input_hist_raw[-1], shell):
+        trace, tb_offset = error.__traceback__, 0
+    elif type(error) is NameError and error.name in names_above(shell.history_manager.input_hist_raw[-1], shell):
         error.add_note(f"Another cell of this notebook defines {error.name}: run the cells above first.")
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
@@ -78,10 +77,7 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
     """Return the traceback without the frames of the kit, of the standard library and of installed packages."""
     if trace is None:
         return None
-    rest = _own(trace.tb_next)
-    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno) if _is_own(trace.tb_frame) else rest
-
-
-def _is_own(frame: FrameType) -> bool:
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package not in _HIDDEN and not str(frame.f_globals.get("__file__")).startswith(_INSTALLED)
+    rest, module = _own(trace.tb_next), trace.tb_frame.f_globals
+    if str(module.get("__name__")).partition(".")[0] in _HIDDEN or str(module.get("__file__")).startswith(_INSTALLED):
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)

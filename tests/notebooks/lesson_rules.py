@@ -3,8 +3,9 @@
 Each check takes a notebook and its path, and yields one sentence for each thing that is wrong.
 
 A cell is collapsed if a reader does not need it: its tag is ``collapsed`` (it prepares what the next cell shows) or
-``check`` (it asserts what the text says). Collapsed cells carry ``source_hidden``, which JupyterLab folds, and show
-nothing. A cell tagged ``write-it`` has the stub that the reader completes; one tagged ``check-it`` checks it.
+``check`` (in ``with show.checks():`` it asserts what the text says, and no other cell needs it). Collapsed cells carry
+``source_hidden``, which JupyterLab folds, and show nothing. A cell tagged ``write-it`` has the stub that the reader
+completes; one tagged ``check-it`` checks it.
 
 A number in the text is asserted by a cell of its section, above or below, in an assert that computes something; a
 number before the first ``##`` heading by any cell of the notebook. Digits count, also in code spans that contain
@@ -19,6 +20,7 @@ Links to other sites are not followed: the tests run without a network.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
 import re
@@ -115,7 +117,7 @@ def headings_first(notebook: Notebook, path: Path) -> Iterator[str]:
 def small(notebook: Notebook, path: Path) -> Iterator[str]:
     """A cell has at most 25 lines of at most 92 characters."""
     for cell in code(notebook):
-        lines = cell.source.splitlines()
+        lines = cell.source.removeprefix("with show.checks():\n").splitlines()
         if len(lines) > LINES:
             yield f"{name(cell)}: {len(lines)} lines; {LINES} is the maximum"
         if any(len(line) > COLUMNS for line in lines):
@@ -123,19 +125,104 @@ def small(notebook: Notebook, path: Path) -> Iterator[str]:
 
 
 def hidden(notebook: Notebook, path: Path) -> Iterator[str]:
-    """Collapsed cells are folded and show nothing; asserts stand in them alone; a check asserts something."""
+    """Collapsed cells are folded and show nothing; asserts stand in ``with show.checks():`` of cells tagged check."""
     for cell in code(notebook):
         folded = bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
         tree = ast.parse(cell.source)
         asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
         if folded != bool(HIDDEN & set(tags(cell))):
             yield f"{name(cell)}: tags collapsed and check go with metadata jupyter.source_hidden"
-        if asserts and not folded:
-            yield f"{name(cell)}: an assert stands in a visible cell; tag it check"
+        if asserts and "check" not in tags(cell):
+            yield f"{name(cell)}: an assert stands in a cell that is not tagged check"
         if "check" in tags(cell) and not asserts:
             yield f"{name(cell)}: a check without an assert"
+        if "check" in tags(cell) and not (len(tree.body) == 1 and _is_checks(tree.body[0])):
+            yield f"{name(cell)}: a check is one 'with show.checks():' and nothing else"
         if folded and tree.body and isinstance(tree.body[-1], ast.Expr) and not _call(tree.body[-1].value):
             yield f"{name(cell)}: a collapsed cell shows something"
+
+
+def _is_checks(node: ast.stmt) -> bool:
+    return isinstance(node, ast.With) and [ast.unparse(item) for item in node.items] == ["show.checks()"]
+
+
+class _Flow(ast.NodeVisitor):
+    """The names that a cell takes from the cells above it, and those that it binds, in the order of evaluation."""
+
+    def __init__(self, source: str) -> None:
+        self.reads, self.binds, self.inside = set[str](), set[str](), dict[str, set[str]]()
+        self.visit(ast.parse(source))
+
+    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+        if isinstance(node.ctx, ast.Store):
+            self.binds.add(node.id)
+        elif node.id not in self.binds:
+            self.reads.add(node.id)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.binds.add((node.asname or node.name).partition(".")[0])
+
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:  # noqa: N802
+        for part in [node.value, *(node.targets if isinstance(node, ast.Assign) else [node.target])]:
+            if part:
+                self.visit(part)
+
+    visit_AnnAssign = visit_NamedExpr = visit_Assign  # noqa: N815
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
+        self.visit(node.value)
+        if isinstance(node.target, ast.Name) and node.target.id not in self.binds:
+            self.reads.add(node.target.id)
+        self.visit(node.target)
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:  # noqa: N802
+        for part in [node.iter, node.target, *node.body, *node.orelse]:
+            self.visit(part)
+
+    visit_AsyncFor = visit_For  # noqa: N815
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:  # noqa: N802
+        for part in node.decorator_list:
+            self.visit(part)
+        self.inside[node.name] = _free(node)
+        self.binds.add(node.name)
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Lambda(self, node: ast.AST) -> None:  # noqa: N802
+        self.reads |= _free(node) - self.binds
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda  # noqa: N815
+
+
+def _free(node: ast.AST) -> set[str]:
+    """The names that a function, a class or a comprehension reads and does not bind."""
+    every = list(ast.walk(node))
+    names = [n for n in every if isinstance(n, ast.Name)]
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {n.arg for n in every if isinstance(n, ast.arg)}
+    bound |= {n.name for n in every if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return {n.id for n in names if isinstance(n.ctx, ast.Load)} - bound
+
+
+def independent(notebook: Notebook, path: Path) -> Iterator[str]:
+    """What a check binds is for checks: no other cell reads it, so a check that fails stops nothing."""
+    checked: dict[str, str] = {}
+    inside: dict[str, set[str]] = {}
+    for cell in code(notebook):
+        flow = _Flow(cell.source)
+        inside |= flow.inside
+        reads, todo = set[str](), [*flow.reads]
+        while todo:  # what is called reads, too
+            if (each := todo.pop()) not in reads:
+                reads.add(each)
+                todo += inside.get(each, ())
+        if "check" not in tags(cell):
+            for each in sorted(reads & {*checked}):
+                yield f"{name(cell)}: it reads {each}, which the check in {checked[each]} has bound"
+        for each in flow.binds:
+            checked.pop(each, None)
+            if "check" in tags(cell):
+                checked[each] = name(cell)
 
 
 def _call(node: ast.expr) -> bool:
@@ -144,33 +231,42 @@ def _call(node: ast.expr) -> bool:
 
 
 def predictions(notebook: Notebook, path: Path) -> Iterator[str]:
-    """``guess = None``, then ``show.predict(..., guess=guess)``, whose answer a collapsed cell above has computed."""
-    cells = code(notebook)
+    """``show.predict(question, guess=None)``; a collapsed cell directly above binds the question and its answer."""
+    cells, names = code(notebook), list[str]()
     for at, cell in enumerate(cells):
-        calls = [n for n in ast.walk(ast.parse(cell.source)) if _is_predict(n)]
-        if not calls:
+        if not any(_is(n, "show.predict") for n in ast.walk(ast.parse(cell.source))):
             continue
-        body = ast.parse(cell.source).body
-        first = body[0]
-        if not (isinstance(first, ast.Assign) and ast.unparse(first) == "guess = None" and len(body) == 2):
-            yield f"{name(cell)}: a prediction is 'guess = None' and one call of show.predict"
+        call = re.fullmatch(r"show\.predict\((\w+), guess=None\)(  # .+)?", cell.source)
+        if not call:
+            yield f"{name(cell)}: a prediction is one line, 'show.predict(question, guess=None)  # what to type'"
             continue
-        (call,) = calls
-        if [k.arg for k in call.keywords if ast.unparse(k.value) == "guess"] != ["guess"]:
-            yield f"{name(cell)}: show.predict needs guess=guess"
-        above = cells[at - 1] if at else None
-        if above is None or "collapsed" not in tags(above):
-            yield f"{name(cell)}: no cell tagged collapsed computes the answer directly above"
-        elif not (isinstance(call.args[1], ast.Name) and call.args[1].id in _assigned(above.source)):
-            yield f"{name(cell)}: the answer must be a name that the cell above assigns"
-        elif any(_literal(value) for value in _values_of(above.source, call.args[1].id)):
-            yield f"{name(above)}: the answer is a literal; compute it"
-        elif not all(isinstance(whys, ast.Name) and whys.id in _assigned(above.source) for whys in call.args[2:]):
-            yield f"{name(cell)}: the explanations tell the answer; assign them in the collapsed cell above, as whys"
+        above = list(itertools.takewhile(lambda c: "collapsed" in tags(c), reversed(cells[:at])))
+        asked = [n for c in above[:1] for n in _values_of(c.source, call[1]) if _is(n, "show.question")]
+        names.append(call[1])
+        if len(asked) != 1:
+            yield f"{name(cell)}: no cell tagged collapsed binds {call[1]} by show.question directly above"
+            continue
+        answer = asked[0].args[1]
+        values = [v for c in above if isinstance(answer, ast.Name) for v in _values_of(c.source, answer.id)]
+        if not isinstance(answer, ast.Name) or not any(answer.id in _assigned(c.source) for c in above):
+            yield f"{name(cell)}: the answer must be a name that a collapsed cell directly above assigns"
+        elif any(_literal(value) for value in values):
+            yield f"{name(above[0])}: the answer is a literal; compute it"
+    for each in sorted({n for n in names if names.count(n) > 1}):
+        yield f"{path.name}: two questions are called {each}"
 
 
-def _is_predict(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "show.predict"
+def answered_later(notebook: Notebook, path: Path) -> Iterator[str]:
+    """What a prediction is about is not told in sight: a cell that shows code comes before the next text."""
+    for at, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and any(_is(n, "show.predict") for n in ast.walk(ast.parse(cell.source))):
+            open_ = (c for c in notebook.cells[at + 1 :] if c.cell_type == "markdown" or not HIDDEN & set(tags(c)))
+            if next(open_).cell_type == "markdown":
+                yield f"{name(cell)}: a text follows the prediction; put what it tells into whys, or a cell between"
+
+
+def _is(node: ast.AST, function: str) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == function
 
 
 def _assigned(source: str) -> set[str]:
@@ -188,7 +284,7 @@ def _literal(node: ast.expr) -> bool:
 
 
 def written(notebook: Notebook, path: Path) -> Iterator[str]:
-    """One or two write-it cells (none in 00): each checked at once, with a folded solution that a check runs."""
+    """One or two write-it cells (none in 00): each checked at once, with a folded solution that a folded cell runs."""
     stubs = [cell for cell in code(notebook) if "write-it" in tags(cell)]
     if number(path) == "00":
         if stubs:
@@ -208,10 +304,10 @@ def written(notebook: Notebook, path: Path) -> Iterator[str]:
             solutions = [s for c in rest if c.cell_type == "markdown" for s in _solutions(c.source)]
             if not solutions:
                 yield f"{name(cell)}: no folded solution follows in its section"
-            checks = "\n".join(textwrap.dedent(c.source) for c in rest if "check" in tags(c))
+            checks = "\n".join(textwrap.dedent(c.source) for c in rest if HIDDEN & set(tags(c)))
             for solution in solutions:
                 if _flat(solution) not in _flat(checks):
-                    yield f"{name(cell)}: no check runs the folded solution as it stands"
+                    yield f"{name(cell)}: no folded cell has the solution as it stands"
 
 
 def _solutions(markdown: str) -> list[str]:
@@ -224,7 +320,9 @@ def _flat(source: str) -> str:
 
 
 def shape(notebook: Notebook, path: Path) -> Iterator[str]:
-    """Title, puzzle with a picture or code, box with the time, text, and an exit with a link."""
+    """Title (in 00 above all), puzzle with a picture or code, box with the time, text, and an exit with a link."""
+    if number(path) == "00" and notebook.cells[0].cell_type != "markdown":
+        yield f"{path.name}: a cell stands above the title"
     first = texts(notebook)[0].source
     if not re.match(rf"# {number(path)} · ", first):
         yield f"{path.name}: the first line is '# {number(path)} · title'"
@@ -241,6 +339,18 @@ def shape(notebook: Notebook, path: Path) -> Iterator[str]:
             yield f"{name(cell)}: something to try has no folded answer"
 
 
+def closed(notebook: Notebook, path: Path) -> Iterator[str]:
+    """A notebook that starts Spark or PostgreSQL ends with a cell in sight that stops them."""
+    text = "\n".join(c.source for c in code(notebook))
+    stops = {"spark.session(": r"session\.stop\(\)", "postgres.Server(": r"(?:server|database)\.close\(\)"}
+    last = notebook.cells[-1]
+    for start, stop in stops.items():
+        if start in text and not re.match(rf"# Close everything\n(?s:.*){stop}", last.source):
+            yield f"{path.name}: the last cell is '# Close everything', and stops what {start}) has started"
+        if start in text and HIDDEN & set(tags(last)):
+            yield f"{path.name}: the last cell is folded"
+
+
 def box(notebook: Notebook) -> int:
     """The minutes that the box states; 0 if there is none."""
     found = _BOX.search("\n".join(c.source for c in texts(notebook)))
@@ -250,7 +360,7 @@ def box(notebook: Notebook) -> int:
 def minutes(notebook: Notebook) -> int:
     """The minutes for reading and for what is asked, rounded up to five."""
     words = sum(any(map(str.isalnum, word)) for c in texts(notebook) for word in c.source.split())
-    asked = sum(any(_is_predict(n) for n in ast.walk(ast.parse(c.source))) for c in code(notebook))
+    asked = sum(any(_is(n, "show.predict") for n in ast.walk(ast.parse(c.source))) for c in code(notebook))
     stubs = sum("write-it" in tags(c) for c in code(notebook))
     steppers = sum("show.stepper(" in c.source for c in code(notebook))
     extra = ASKED["predict"] * asked + ASKED["write-it"] * stubs + ASKED["stepper"] * steppers
@@ -380,9 +490,12 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     headings_first,
     small,
     hidden,
+    independent,
     predictions,
+    answered_later,
     written,
     shape,
+    closed,
     duration,
     numbers,
     links,

@@ -18,7 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from sharedstate_lite.show.prediction import UNATTENDED
+from sharedstate_lite.show.checks import UNATTENDED
 
 ROOT = Path(__file__).resolve().parents[2]
 

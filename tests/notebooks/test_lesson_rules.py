@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,26 @@ Cell = tuple[str, ...]
 """The source and the tags of a code cell."""
 STUB = "def largest(values):\n    raise NotImplementedError"
 SOLVED = "def largest(values):\n    return max(values, default=None)"
+SPARK = "session = ss.spark.session()"
+CHECKED = f"with show.checks():\n{textwrap.indent(SOLVED, '    ')}\n    assert check(largest).right"
 LESSON: list[str | Cell] = [
     ("longest = {}", "collapsed"),
     "# 01 · A lesson\n\nA screen shows 60, and that is wrong.",
     ("longest",),
     "You can follow one row.\n\n10 minutes · some Python",
     "## A question",
-    ("rows = len(longest)\nwhys = {2: 'It has none of 2.'}", "collapsed"),
-    ("guess = None\nshow.predict('How many rows?', rows, whys, guess=guess)",),
-    ("assert rows == 0 and 2 not in longest and longest != 60", "check"),
+    (
+        "rows = len(longest)\nwhys = {2: 'It has none of 2.'}\nhow_many = show.question('How many?', rows, whys)",
+        "collapsed",
+    ),
+    ("show.predict(how_many, guess=None)  # a number",),
+    ("rows",),
+    ("with show.checks():\n    assert rows == 0 and 2 not in longest and longest != 60", "check"),
     "## Write it",
     (STUB, "write-it"),
     ("check(largest)", "check-it"),
     f"<details><summary>A solution</summary>\n\n```python\n{SOLVED}\n```\n</details>",
-    (f"{SOLVED}\nassert check(largest).right", "check"),
+    (CHECKED, "check"),
     "## What you can do now\n\n[Next](https://example.org)",
 ]
 
@@ -83,21 +90,33 @@ def test_a_right_lesson_has_no_complaint() -> None:
         (changed("[Next](https://example.org)", "Next."), ["shape"]),
         (changed("[Next](https://example.org)", "[Next](nowhere.ipynb)"), ["links"]),
         (changed("rows = len(longest)", "rows = 0"), ["predictions"]),
-        (changed("guess=guess", "factor=2"), ["predictions"]),
-        (changed("rows, whys,", "rows, {2: 'It has none.'},"), ["predictions"]),
-        (changed("guess = None\n", "guess = None\nx = 1\n"), ["predictions"]),
+        (changed("rows, whys)", "0, whys)"), ["predictions"]),
+        (changed("guess=None", "guess=0"), ["predictions"]),
+        (changed("show.predict(how_many", "x = 1\nshow.predict(how_many"), ["predictions"]),
+        (changed("show.predict(how_many", "show.predict(rows"), ["predictions"]),
+        ([*LESSON[:8], *LESSON[5:]], ["predictions"]),
+        ([*LESSON[:7], *LESSON[8:]], ["answered_later"]),
+        ([*LESSON[:7], "The answer is none.", *LESSON[7:]], ["answered_later"]),
         (changed("raise NotImplementedError", "return None"), ["written"]),
         (changed("return max(values, default=None)\n```", "return max(values)\n```"), ["written"]),
-        (changed("assert check(largest).right", "check(largest)"), ["hidden"]),
+        (changed("    assert check(largest).right", "    check(largest)"), ["hidden"]),
+        (changed("    assert check(largest).right", "assert check(largest).right"), ["hidden"]),
+        (changed("with show.checks()", "with show.checks(), open(name)"), ["hidden"] * 2),
+        (changed("    assert rows == 0", "    rows = 0\n    assert rows == 0"), []),
+        (changed("    assert rows == 0", "    check = 0\n    assert rows == 0"), ["independent"]),
         (changed("longest = {}", "longest = {}\nlongest"), ["hidden"]),
         ([*LESSON[:3], ("assert longest == {}",), *LESSON[3:]], ["hidden"]),
         ([*LESSON[:2], *LESSON[3:]], ["shape"]),
-        ([*LESSON[:5], LESSON[6], *LESSON[7:]], ["predictions"]),
-        ([*LESSON[:10], *LESSON[11:]], ["written"]),
+        ([*LESSON[:5], ("rows = 0",), *LESSON[6:]], ["predictions"]),
         ([*LESSON[:11], *LESSON[12:]], ["written"]),
+        ([*LESSON[:12], *LESSON[13:]], ["written"]),
         ([*LESSON[:4], ("x = 1\n" * 26,), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], ("x = '" + "a" * 90 + "'",), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], "**Try this**: what happens?", *LESSON[4:]], ["shape"]),
+        ([*LESSON, (SPARK,)], ["closed"]),
+        ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()",)], []),
+        ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()", "collapsed")], ["closed"]),
+        ([*LESSON, (SPARK,), ("# Close everything\nserver.close()",)], ["closed"]),
     ],
 )
 def test_each_rule_finds_its_breach(cells: list[str | Cell], complaints: list[str]) -> None:
@@ -107,10 +126,12 @@ def test_each_rule_finds_its_breach(cells: list[str | Cell], complaints: list[st
 def test_the_first_lesson_is_short_and_has_nothing_to_write() -> None:
     """In 00 a write-it is a breach, and so are too many words."""
     first = PATH.with_name("00-start.ipynb")
-    start = [*changed("# 01 ·", "# 00 ·")[:8], LESSON[-1]]
+    start = [*changed("# 01 ·", "# 00 ·")[:9], LESSON[-1]]
+    start[:2] = [start[1], start[0]]
     start = [cell.replace("10 minutes", "5 minutes") if isinstance(cell, str) else cell for cell in start]
     assert said(start, first) == []
-    assert said([*start[:5], LESSON[9], *start[5:]], first) == ["written", "duration"]
+    assert said([start[1], start[0], *start[2:]], first) == ["shape"]
+    assert said([*start[:5], LESSON[10], *start[5:]], first) == ["written", "duration"]
     assert said([*start[:5], "word " * 2001, *start[5:]], first) == ["duration"] * 2
 
 
@@ -121,6 +142,35 @@ def test_functions_that_stand_in_two_notebooks() -> None:
     assert len(rules.identical({"a": same(long), "b": same(long)})) == 1
     assert rules.identical({"a": same(long), "b": same(long.replace("1", "2"))}) == []
     assert rules.identical({"a": same("def g(x):\n    return x"), "b": same("def g(x):\n    return x")}) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "reads"),
+    [
+        ("bound", 1),
+        ("bound = 1\nbound", 0),
+        ("bound = bound + 1", 1),
+        ("bound += 1", 1),
+        ("for bound in rows:\n    print(bound)", 0),
+        ("for row in bound:\n    print(row)", 1),
+        ("[bound for bound in rows]", 0),
+        ("[row for row in rows if row in bound]", 1),
+        ("def f(bound):\n    return bound", 0),
+        ("import bound\nbound.x", 0),
+        ("uses()", 1),
+        ("lambda: bound", 1),
+        ("if bound := 1:\n    bound", 0),
+        ("with x as bound:\n    bound", 0),
+    ],
+)
+def test_what_a_check_binds_is_not_read(cell: str, reads: int) -> None:
+    """A name is read if a cell needs it from above, by itself or through a function that it calls."""
+    above = [("def uses():\n    return bound",), ("with show.checks():\n    bound = 1\n    assert bound", "check")]
+    assert complaints(rules.independent, *above, (cell,)) == reads
+    assert complaints(rules.independent, *above, ("bound = 2",), (cell,)) == 0
+    assert (
+        complaints(rules.independent, *above, (f"with show.checks():\n{textwrap.indent(cell, '    ')}", "check")) == 0
+    )
 
 
 @pytest.mark.parametrize(

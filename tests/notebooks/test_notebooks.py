@@ -1,7 +1,15 @@
-"""Every notebook keeps to the conventions and runs top to bottom, unattended and without noise."""
+"""Every notebook keeps to the conventions and runs top to bottom, unattended and without noise.
+
+After its run, its questions are answered in the same kernel, as a reader does who runs all cells first. The texts that
+are typed, and what each is, stand in tests/predictions.json: by notebook and question, true for a right answer, false
+for a wrong one, and null for a text that is no answer. They are written by hand.
+"""
 
 from __future__ import annotations
 
+import ast
+import json
+import os
 import re
 from collections.abc import Iterator
 from copy import deepcopy
@@ -11,9 +19,30 @@ from typing import Any
 import lesson_rules as rules
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell
 from notebook_run import ROOT, run
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+TYPED: dict[str, dict[str, dict[str, bool | None]]] = json.loads((ROOT / "tests/predictions.json").read_text("utf-8"))
+ANSWERED = """
+import json
+from sharedstate_lite.show.answers import text_of
+from sharedstate_lite.show.prediction import Prediction, predict
+
+def whole(each, wrong):  # an explanation may be of one part
+    return {**each.answer, **dict([wrong.rsplit(maxsplit=1)])} if isinstance(each.answer, dict) else wrong
+
+
+asked = {name: value for name, value in [*globals().items()] if isinstance(value, Prediction)}
+print(json.dumps([
+    {name: {text: asked[name].judge(text) for text in texts} for name, texts in json.loads(%r).items()},
+    {name: predict(each).html() for name, each in asked.items()},
+    {name: [each.why(text_of(whole(each, wrong))) for wrong in each.whys] for name, each in asked.items()},
+    {name: list(each.whys.values()) for name, each in asked.items()},
+]))
+"""
+"""A cell that answers all questions of a notebook, and shows each again."""
 
 
 def read(path: Path) -> Any:
@@ -40,15 +69,48 @@ def test_what_is_needed_twice_lives_in_the_library() -> None:
     assert rules.identical({p.name: read(p) for p in NOTEBOOKS}) == []
 
 
+def questions(notebook: Any) -> dict[str, Any]:
+    """The cell of each question, by the question's name."""
+    asked = {}
+    for cell in rules.code(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "show.predict":
+                asked[ast.unparse(node.args[0])] = cell
+    return asked
+
+
+def test_each_question_is_answered() -> None:
+    """At least two texts are typed for each of the 81 questions, and at least 40 texts are no answers."""
+    asked = {p.stem: {*questions(read(p))} for p in NOTEBOOKS}
+    assert {name: {*each} for name, each in TYPED.items()} == asked
+    texts = [texts for each in TYPED.values() for texts in each.values()]
+    assert len(texts) == 81 and all(len(each) > 1 and True in each.values() for each in texts)
+    verdicts = [verdict for each in texts for verdict in each.values()]
+    assert verdicts.count(None) >= 40
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_runs_without_noise(path: Path) -> None:
-    """A notebook runs from an empty kernel to its end without an error or a warning."""
+    """A notebook runs from an empty kernel to its end without an error or a warning.
+
+    Its exercise is a stub. After the run, each text that is typed gets its verdict, and each question is shown with
+    the same answer and the same explanations as when its cell ran.
+    """
     notebook = read(path)
+    notebook.cells.append(new_code_cell(ANSWERED % json.dumps(TYPED[path.stem])))
     ran = run(notebook)
+    answered = notebook.cells.pop()
     assert ran.error == ""
     assert ran.stderr == []
     assert ran.kernel == ""
     assert list(crooked(notebook)) == []
+    stubs = [cell.outputs for cell in rules.code(notebook) if "check-it" in rules.tags(cell)]
+    assert [out[-1].data["text/plain"] for out in stubs] == ["not written yet"] * len(stubs)
+    judged, html, explained, whys = json.loads(answered.outputs[0].text)
+    if os.environ.get("SCALE", "small") == "small":  # other sizes have other answers
+        assert judged == TYPED[path.stem]
+    assert html == {name: cell.outputs[0].data["text/html"] for name, cell in questions(notebook).items()}
+    assert explained == whys
 
 
 def crooked(notebook: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Predictions: what counts as right, which explanation is shown, and what is displayed with and without a reader."""
+"""Predictions: which explanation is shown, and what is displayed with and without a reader; and checks."""
 
 from __future__ import annotations
 
@@ -9,56 +9,66 @@ import pytest
 
 from sharedstate_lite import show
 from sharedstate_lite.errors import ViewError
-from sharedstate_lite.show.prediction import UNATTENDED
+from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.prediction_widget import PredictionWidget
 
+CHANGED = "The text describes the cells as delivered; one of them was changed."
 CHANGE = [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]
-
-
-@pytest.mark.parametrize(
-    ("answer", "right", "wrong"),
-    [
-        (16, [16, "16", "16.0"], [15, "", "sixteen"]),
-        (range(100, 201), [150, "1,050"[:0] + "150", "200"], [99, "201", "many"]),
-        (CHANGE, [CHANGE, "-U Vegetable 50, +U Vegetable 60", "+1 vegetable 60; -1 vegetable 50"], ["+U Vegetable 60"]),
-        ([], ["nothing", "no change", []], ["+U Vegetable 60"]),
-        ({"left": 1, "right": 0}, [{"left": 1, "right": 0}, "left 1, right 0", "right: 0, left = 1"], ["left 1"]),
-        ("full", ["full", "Full"], ["shared"]),
-    ],
-    ids=["number", "range", "changes", "nothing", "parts", "word"],
-)
-def test_right_and_wrong_guesses(answer: Any, right: list[Any], wrong: list[Any]) -> None:
-    """A guess is right as a value and as text."""
-    asked = show.predict("What?", answer)
-    assert all(asked.judge(guess) for guess in right), right
-    assert not any(asked.judge(guess) for guess in wrong), wrong
 
 
 def test_a_wrong_guess_gets_its_explanation() -> None:
     """The explanation of the whole guess, or of the part that is wrong; a right guess has none."""
-    asked = show.predict("Rows?", {"left": 1, "right": 0}, {"left 0": "It is stored.", "right 1": "It is looked up."})
-    assert asked.why("left 0, right 0") == "It is stored."
+    asked = show.question("Rows?", {"left": 1, "right": 0}, {"left 0": "It is stored.", "right 1": "It is looked up."})
+    assert asked.why("left 0, right 0") == asked.why("0, 0") == "It is stored."
     assert asked.why({"left": 1, "right": 1}) == "It is looked up."
-    assert asked.why("left 7, right 7") == ""
-    assert asked.verdict("left 1, right 0") == {"right": True, "text": "Right. You said left 1, right 0.", "why": ""}
+    assert asked.why("left 7, right 7") == asked.why("?") == ""
+    assert asked.verdict("left 1, right 0")["text"] == "Right. You said left 1, right 0."
+    assert asked.verdict("left 1, right 0")["why"] == ""
     skipped = asked.verdict(None)
     assert skipped["right"] is None and skipped["text"] == "It was left 1, right 0."
     assert "Not left 0: It is stored." in skipped["why"]
 
 
 @pytest.mark.parametrize(
+    ("typed", "why"),
+    [("nothing", "a"), ("-1 Vegetable 60", "b"), ("+1 Vegetable 40, -1 Vegetable 50", "c"), ("+I Vegetable 60", "")],
+)
+def test_a_wrong_guess_is_known_however_it_is_typed(typed: str, why: str) -> None:
+    """A wrong answer with an explanation is found by the same rules as the right one."""
+    whys = {"nothing": "a", "-D Vegetable 60": "b", "-U Vegetable 50, +U Vegetable 40": "c"}
+    assert show.question("What?", CHANGE, whys).why(typed) == why
+
+
+@pytest.mark.parametrize(
     ("answer", "right"),
     [(2, 2), (2, "2"), (CHANGE, "-U Vegetable 50, +U Vegetable 60"), ({"left": 1, "right": 0}, "left 1")],
 )
-def test_a_right_answer_with_a_why_is_refused(answer: Any, right: Any) -> None:
+def test_a_right_answer_with_a_why_is_refused(answer: Any, right: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unattended. A reader whose change has made it right is judged right, and not stopped."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    asked = show.question("What?", answer, {right: "no"})
+    assert asked.verdict(answer)["right"] and not asked.verdict(answer)["why"]
+    monkeypatch.setenv(UNATTENDED, "1")
     with pytest.raises(ViewError, match="has a why, but it is right"):
-        show.predict("What?", answer, {right: "no"})
+        show.question("What?", answer, {right: "no"})
+
+
+def test_an_answer_that_nobody_can_type_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unattended. A reader, whose change may have led to it, goes on; every name is then wrong."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    assert show.question("What?", "b", choices=("a", "c")).judge("a") is False
+    assert capsys.readouterr().out.splitlines() == [CHANGED]
+    monkeypatch.setenv(UNATTENDED, "1")
+    with pytest.raises(ViewError, match="is not judged right"):
+        show.question("What?", "b", choices=("a", "c"))
 
 
 def test_without_a_reader_the_answer_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unattended: HTML with question, answer and explanations in <details>. Everything is escaped."""
     monkeypatch.setenv(UNATTENDED, "1")
-    shown = show.predict("1 < 2?", "<b>", {"<i>": "a & b"})._repr_mimebundle_()
+    shown = show.predict(show.question("1 < 2?", "<b>", {"<i>": "a & b"}, choices=("<b>", "<i>")))._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html"}
     html = shown["text/html"]
     assert "1 &lt; 2?" in html and html.index("<details>") < html.index("&lt;b&gt;") < html.index("a &amp; b")
@@ -66,25 +76,56 @@ def test_without_a_reader_the_answer_is_folded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_guess_in_the_cell_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong, a right and no answer each have a mark of their own."""
     monkeypatch.delenv(UNATTENDED, raising=False)
-    shown = show.predict("How many?", 2, {1: "One each."}, guess=1)._repr_mimebundle_()
+    asked = show.question("How many?", 2, {1: "One each."})
+    shown = show.predict(asked, guess=1)._repr_mimebundle_()
     assert "✗ You said 1. It was 2." in shown["text/html"] and "One each." in shown["text/html"]
-    assert repr(show.predict("How many?", 2, guess=2)) == "How many?\n  ✓ Right. You said 2."
+    assert repr(show.predict(asked, guess=2)) == "How many?\n  ✓ Right. You said 2."
+    assert repr(show.predict(asked, "few")) == "How many?\n  ? You said few. Type one whole number, such as 12."
 
 
 def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser gets the question alone. An empty guess changes nothing, the first real one is final."""
+    """The browser gets the question alone. What is no answer is asked again, the first answer is final."""
     monkeypatch.delenv(UNATTENDED, raising=False)
-    asked = show.predict("How many?", 4711, {1: "One each."})
-    assert any("widget-view" in kind for kind in asked._repr_mimebundle_()[0])
-    widget = PredictionWidget(asked.question, asked.verdict)
+    asked = show.question("How many?", 4711, {1: "One each."})
+    assert any("widget-view" in kind for kind in show.predict(asked)._repr_mimebundle_()[0])
+    widget = PredictionWidget(asked.text, asked.verdict)
     assert "4711" not in repr(widget.get_state()) and widget.given == {}
+    for number, message in enumerate(({"guess": "many"}, {"guess": "many"}), 1):
+        widget._received(None, message, None)
+        assert widget.again["number"] == number and "4711" not in repr(widget.get_state())
     for message in ("", {"guess": "  "}, {"guess": "1"}, {"guess": "4711"}):
         widget._received(None, message, None)
-    assert widget.given == {"right": False, "text": "You said 1. It was 4,711.", "why": "One each."}
-    skipped = PredictionWidget(asked.question, asked.verdict)
+    assert (widget.given["right"], widget.given["text"]) == (False, "You said 1. It was 4,711.")
+    assert widget.given["why"] == "One each."
+    skipped = PredictionWidget(asked.text, asked.verdict)
     skipped._received(None, {"skip": True}, None)
     assert skipped.given["right"] is None and skipped.given["text"] == "It was 4,711."
+
+
+def test_what_is_near_enough_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The box says which numbers are right besides the answer, and does not tell the answer."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 12))
+    assert "A number within a factor of 2 is right." in show.predict(within, 9).html()
+    assert "A rough number is right." in show.predict(rough, 9).html()
+
+
+def test_checks_stop_the_tests_and_not_a_reader(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a reader, a check that fails or raises prints one line; unattended, it raises."""
+    monkeypatch.delenv(UNATTENDED, raising=False)
+    for raised in (AssertionError(), NameError("gone")):
+        with show.checks():
+            raise raised
+    with show.checks():
+        assert True
+    assert capsys.readouterr().out.splitlines() == [CHANGED, CHANGED]
+    monkeypatch.setenv(UNATTENDED, "1")
+    with pytest.raises(NameError), show.checks():
+        raise NameError("gone")
 
 
 @show.written
@@ -129,9 +170,11 @@ def test_written_code_is_checked_step_by_step() -> None:
 
 
 def test_the_right_answer_is_explained() -> None:
-    """The entry "right" is shown after every guess, and folded with the answer."""
-    asked = show.predict("How many?", 2, {1: "Both are stored.", "right": "One on each side."})
+    """The entry "right" is shown after every answer, and folded with the answer."""
+    asked = show.question("How many?", 2, {1: "Both are stored.", "right": "One on each side."})
     assert asked.verdict(2)["why"] == "One on each side."
     assert asked.verdict(1)["why"] == "Both are stored. One on each side."
+    assert asked.verdict("some")["why"] == ""
     assert asked.verdict(None)["why"] == "One on each side. Not 1: Both are stored."
-    assert asked.html().index("One on each side.") < asked.html().index("Not <code>1</code>")
+    html = show.predict(asked).html()
+    assert html.index("One on each side.") < html.index("Not <code>1</code>")

@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
 from sharedstate_lite.doctor.startup import write_startup
-from sharedstate_lite.show.prediction import UNATTENDED
+from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.tracebacks import NOTEBOOK
 
 IMPORTS = "%cd -q .\nimport data\nimport sharedstate_lite as ss\nfrom sharedstate_lite import show\nshow.tables()"

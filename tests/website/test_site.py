@@ -41,10 +41,13 @@ CELLS = [
         "view = ss.Catalog(**SCHEMA).view(SQL)\nengine = ss.engine('full', [view])\nprint('loud <b>')\nengine.state()",
     ),
     ("shown", "show.graph(engine.graph(), engine.state, title='A picture')"),
-    ("collapsed", "answer = len(MESSAGES)"),
-    ("shown", "guess = None\nshow.predict('How many messages?', answer, {7: 'There is one more.'}, guess=guess)"),
+    (
+        "collapsed",
+        "n = len(MESSAGES)\nhow_many = show.question('How many messages?', n, {7: 'There is one more.'})",
+    ),
+    ("shown", "show.predict(how_many, guess=None)"),
     ("shown", "show.stepper(ss.replay('full', [view]), MESSAGES[:4])"),
-    ("check", "secret = 4711\nassert secret"),
+    ("check", "with show.checks():\n    secret = 4711\n    assert secret"),
     ("", "## The end\n\nOf $x_1 \\cdot 2$ and $5.\n\n- one\n  - two"),
     ("", "<details><summary>Folded</summary>\n\n```python\nx = 1\n```\n</details>"),
 ]
