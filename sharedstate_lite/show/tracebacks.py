@@ -51,9 +51,8 @@ def names_above(cell: str, shell: Any) -> set[str]:
 
     If the notebook does not contain the cell, because it was changed, all of its cells count.
     """
-    path = Path(os.environ.get(NOTEBOOK, ""))
     found: set[str] = set()
-    if path.suffix == ".ipynb" and path.is_file():
+    if (path := Path(os.environ.get(NOTEBOOK, ""))).suffix == ".ipynb" and path.is_file():
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         for source in ("".join(each["source"]) for each in cells if each["cell_type"] == "code"):
             if source.strip() == cell.strip():
