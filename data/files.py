@@ -2,6 +2,7 @@
 
     mine = load("visits.csv")                                  infer the types from the cells
     mine = load("visits/", "product STRING, length INT")       check the types and drop all other columns
+    mine = load("visits.csv", forms={"price": "1.234,5"})      read prices such as 12,50
     catalog = ss.Catalog(mine=declaration(mine))
     engine.step({"mine": mine})
 
@@ -14,8 +15,8 @@ once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -30,6 +31,7 @@ from sharedstate_lite.changelog.read_tables import kind_of
 from sharedstate_lite.errors import Error, RowError, shorten
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import parse_columns
+from sharedstate_lite.system.notes import note
 
 from . import arrow_values, csv_text, text_values
 from .text_values import Arrow
@@ -74,6 +76,7 @@ def load(
     *,
     sep: str | None = None,
     rename: Mapping[str, str] | None = None,
+    forms: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the rows of a CSV or Parquet file, or of all such files in a folder, as a frame to pass to ``step``.
 
@@ -81,7 +84,12 @@ def load(
     the same way as a catalog does. The frame then contains only these columns, in this order. Without ``schema``, each
     column gets the narrowest type that fits all of its values: INT, BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP or STRING.
     ``sep`` is the separator of a CSV file; by default, a comma, or a tab for ``.tsv``. ``rename`` maps the names of
-    columns in the file to their names in the frame.
+    columns in the file to their names in the frame. ``forms`` maps names of columns in the frame to the form of their
+    cells, if it is not the kit's: ``31.1.2024``, ``31/1/2024`` or ``1/31/2024`` for a DATE or TIMESTAMP, ``1.234,5`` or
+    ``1,234.5`` for a number, and ``50%`` for the number 0.5.
+
+    A column that becomes a STRING although all its cells are written in one of these forms is logged as a note, at the
+    level INFO, to the logger ``sharedstate_lite``.
 
     Raises :class:`~sharedstate_lite.errors.Error`. The message names the file, row, line, column, value and rule, as
     far as they apply.
@@ -99,7 +107,13 @@ def load(
             "Omit it to infer the types from the file."
         )
     wanted = None if schema is None else parse_columns(root.name, schema)
-    files = [_renamed(_read(file, root, sep), rename or {}) for file in _paths(root)]
+    known = tuple(text_values.FORMS)
+    if forms is not None and not (isinstance(forms, Mapping) and all(form in known for form in forms.values())):
+        raise Error(
+            f"forms={shorten(forms)}: this must be a dict from names of columns to forms. "
+            f"The forms are {', '.join(map(repr, known))}."
+        )
+    files = [_in_form(_renamed(_read(file, root, sep), rename or {}), forms or {}) for file in _paths(root)]
     first = files[0]
     for file in files[1:]:
         if differ := sorted(file.columns.keys() ^ first.columns.keys()):
@@ -114,7 +128,8 @@ def load(
                 f"{first.path}: the column name time is reserved for the epoch of a change. "
                 "Pass rename={'time': 'at'} to rename the column, or a schema without it to drop it."
             )
-        columns = [Column(name, _inferred(files, name.lower())) for name in names]
+        given = {name.lower(): form for name, form in (forms or {}).items()}
+        columns = [Column(name, _inferred(files, name.lower(), given.get(name.lower()))) for name in names]
     else:
         columns = list(wanted)
         if missing := [column.name for column in columns if column.name.lower() not in first.columns]:
@@ -224,11 +239,41 @@ def _renamed(file: _File, rename: Mapping[str, str]) -> _File:
     return _File(file.path, file.sep, columns, frozenset(new.get(n, n).lower() for n in file.text), file.rows)
 
 
-def _inferred(files: Sequence[_File], name: str) -> Type:
+def _in_form(file: _File, forms: Mapping[str, str]) -> _File:
+    """Return the file with the cells of the columns in ``forms`` in the kit's form."""
+    columns = dict(file.columns)
+    for name, form in forms.items():
+        spelling, cells = columns.get(str(name).lower(), ("", None))
+        if cells is None:
+            raise Error(f"{file.path}: forms contains {name}, which is not a column. The columns are {file.names}.")
+        if spelling.lower() not in file.text:
+            raise Error(f"{file.path}: column {name} is not text in a CSV file, so it has no form. Omit it from forms.")
+        try:
+            columns[spelling.lower()] = (spelling, text_values.rewritten(cells, form))
+        except text_values.CellError as error:
+            raise RowError(
+                f"{file.place(error.row)}, column {spelling}: {error}. Correct the cell, or omit the form."
+            ) from None
+    return replace(file, columns=columns)
+
+
+def _inferred(files: Sequence[_File], name: str, form: str | None) -> Type:
     """Return the type of the column ``name`` that fits its values in all files. Raises Error if there is none."""
     if any(name in file.text for file in files):
         chunks = [chunk for file in files for chunk in file.columns[name][1].chunks]
-        return text_values.infer(pa.chunked_array(chunks, type=pa.string()))
+        cells = pa.chunked_array(chunks, type=pa.string())
+        inferred = text_values.infer(cells)
+        if inferred is not Type.STRING:
+            return inferred
+        if form is not None:
+            return text_values.FORMS[form][0]  # a cell such as 31.2.2024, which the conversion refuses
+        if found := text_values.forms(cells):
+            spelling, first = files[0].columns[name][0], cells.drop_null()[0].as_py()
+            note(
+                f"{files[0].path}: column {spelling} is loaded as STRING, but all of its values look like {first!r}. "
+                f"To load it as {' or '.join({k.value: 0 for k in found.values()})}, pass {_calls(spelling, found)}."
+            )
+        return Type.STRING
     kinds = {}
     for file in files:
         given = file.columns[name][1].type
@@ -249,6 +294,11 @@ def _inferred(files: Sequence[_File], name: str) -> Type:
     return widest[-1] if widest else next(iter(kinds), Type.STRING)
 
 
+def _calls(spelling: str, forms: Iterable[str]) -> str:
+    """Return the options with which ``load`` reads a column that is written in one of ``forms``."""
+    return " or ".join(f"forms={{{spelling!r}: {form!r}}}" for form in forms)
+
+
 def _joined(files: Sequence[_File], column: Column) -> Arrow:
     """Return a column of all files, converted to its type. Raises RowError for the first value that does not fit."""
     chunks: list[Any] = []
@@ -259,8 +309,10 @@ def _joined(files: Sequence[_File], column: Column) -> Arrow:
         try:
             chunks += convert(values, column.type).chunks
         except text_values.CellError as error:
+            found = text_values.forms(values) if name in file.text else {}
+            remedy = f"Pass {_calls(spelling, found)}" if found else "Correct the cell"
             raise RowError(
-                f"{file.place(error.row)}, column {spelling}: {error}. Correct the cell, or declare another type."
+                f"{file.place(error.row)}, column {spelling}: {error}. {remedy}, or declare another type."
             ) from None
         except RowError as error:
             raise RowError(f"{file.path}, column {spelling}: {error}. Declare another type.") from None

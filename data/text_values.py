@@ -6,6 +6,9 @@ TIMESTAMP can have a time zone, and is then converted to UTC. In a DOUBLE column
 Without a declaration, a column gets the first of the types BOOLEAN, INT, BIGINT, DOUBLE, DATE and TIMESTAMP that fits
 all of its cells. If none fits, its type is STRING. For example, ``007`` is the number 7, but ``yes`` and a whole number
 outside the range of BIGINT are text.
+
+Other programs also write values in a form that does not say what it means: 3/4/2024 is a day in March or in April. Such
+cells are text until the caller names the form, one of `FORMS`. `rewritten` then replaces each cell by the kit's form.
 """
 
 from __future__ import annotations
@@ -24,6 +27,22 @@ from sharedstate_lite.kernels.casts import parse
 from sharedstate_lite.plan.nodes import Type
 
 pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
+
+_DAY, _MONTH, _YEAR = "(0?[1-9]|[12][0-9]|3[01])", "(0?[1-9]|1[0-2])", "([0-9]{4})"
+_CLOCK = r"( +[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
+_PADDED = (r"([- ])([0-9])\b", r"\10\2")
+"""The last step of a date's form: 2024-3-4 9:05 becomes 2024-03-04 09:05."""
+_DATE = r"^([0-9]+)[./]([0-9]+)[./]([0-9]+)"
+
+FORMS: dict[str, tuple[Type, str, list[tuple[str, str]]]] = {
+    "31.1.2024": (Type.DATE, rf"{_DAY}\.{_MONTH}\.{_YEAR}{_CLOCK}", [(_DATE, r"\3-\2-\1"), _PADDED]),
+    "31/1/2024": (Type.DATE, f"{_DAY}/{_MONTH}/{_YEAR}{_CLOCK}", [(_DATE, r"\3-\2-\1"), _PADDED]),
+    "1/31/2024": (Type.DATE, f"{_MONTH}/{_DAY}/{_YEAR}{_CLOCK}", [(_DATE, r"\3-\1-\2"), _PADDED]),
+    "1.234,5": (Type.DOUBLE, r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?", [(r"\.", ""), (",", ".")]),
+    "1,234.5": (Type.DOUBLE, r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?", [(",", "")]),
+    "50%": (Type.DOUBLE, r"[+-]?[0-9]+(\.[0-9]+|,([0-9]{1,2}|[0-9]{4,}))? ?%", [(",", "."), (" ?%", "e-2")]),
+}
+"""Form, named by an example -> type, pattern of its cells, and the replacements that lead to the kit's form."""
 
 Arrow = Any
 """An Arrow array or chunked array. Arrow's functions accept both, but its type stubs do not."""
@@ -71,6 +90,31 @@ def infer(cells: Arrow) -> Type:
                 _values(texts, kind)
                 return kind
     return Type.STRING
+
+
+def forms(cells: Arrow) -> dict[str, Type]:
+    """Return the `FORMS` in which all cells are written, each with the type that the cells then have.
+
+    There are two if a cell such as 3/4/2024 can be read in two ways, and none if the cells are in the kit's form.
+    """
+    texts = _trimmed(cells).unique().drop_null()
+    fitting = [f for f, (_, pattern, _) in FORMS.items() if _match(texts[:1], pattern) and _match(texts, pattern)]
+    if not fitting or infer(texts) is not Type.STRING:
+        return {}
+    kinds = {form: infer(rewritten(texts, form)) for form in fitting}
+    return {form: kind for form, kind in kinds.items() if kind is not Type.STRING}
+
+
+def rewritten(cells: Arrow, form: str) -> Arrow:
+    """Return the cells in the kit's form. Raises CellError for the first cell that is not written in ``form``."""
+    cells = _trimmed(cells)
+    _, pattern, replacements = FORMS[form]
+    wrong = pc.invert(pc.match_substring_regex(cells, f"^(?:{pattern})$"))
+    if (row := pc.index(wrong, pa.scalar(True)).as_py()) >= 0:
+        raise CellError(row, f"{shorten(cells[row].as_py())} is not written in the form {form!r}")
+    for old, new in replacements:
+        cells = pc.replace_substring_regex(cells, old, new)
+    return cells
 
 
 def convert(cells: Arrow, kind: Type) -> Arrow:

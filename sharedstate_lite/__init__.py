@@ -91,6 +91,11 @@ def replay(kind: str, views: View | Sequence[View], **options: Any) -> Replay:
     return Replay(engine, kind, views, **options)
 
 
+def tracebacks(full: bool = False) -> None:
+    """Show the kit's errors in this notebook with your own frames alone, as in the lessons, or with all if ``full``."""
+    importlib.import_module(".show.tracebacks", __name__).tracebacks(full)
+
+
 def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
@@ -117,4 +122,5 @@ __all__ = [
     "engine",
     "replay",
     "restore",
+    "tracebacks",
 ]

@@ -36,6 +36,7 @@ from types import FrameType
 import psutil
 
 from sharedstate_lite.doctor.copies import copy_lessons
+from sharedstate_lite.doctor.startup import write_startup
 from sharedstate_lite.errors import Error
 from sharedstate_lite.system.cache import cache_dir, checkout, new_log
 from sharedstate_lite.system.notes import show_notes
@@ -194,6 +195,7 @@ class JupyterServer:
         settings = Path(environment["JUPYTER_CONFIG_DIR"]) / "labconfig" / "default_setting_overrides.json"
         settings.parent.mkdir(exist_ok=True)
         settings.write_text(json.dumps(SETTINGS))
+        write_startup(Path(environment["IPYTHONDIR"]))
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, SERVE, *server_options(root, page)],

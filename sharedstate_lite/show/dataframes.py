@@ -13,6 +13,9 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from .checks import attended
+from .tracebacks import tracebacks
+
 WIDEST = 120
 """The largest number of characters that are shown for a string."""
 _HEADING = re.compile(r"<th[^>]*>[^<]+")
@@ -20,9 +23,10 @@ _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 
 
 def tables() -> None:
-    """Display data frames and Changes with left-aligned text in the current notebook.
+    """Display data frames and Changes with left-aligned text, and the kit's errors briefly, in the current notebook.
 
-    Outside a notebook, this only sets pandas' ``display.max_colwidth`` to `WIDEST`.
+    An unattended run, such as that of a test, keeps all frames of an error. Outside a notebook, this only sets pandas'
+    ``display.max_colwidth`` to `WIDEST`.
     """
     pd.set_option("display.max_colwidth", WIDEST)
     from IPython.core.getipython import get_ipython
@@ -32,6 +36,7 @@ def tables() -> None:
         html = shell.display_formatter.formatters["text/html"]
         html.for_type(pd.DataFrame, aligned)
         html.for_type_by_name("sharedstate_lite.changelog.changes", "Changes", changed)
+        tracebacks(full=not attended())
 
 
 def aligned(frame: pd.DataFrame) -> str | None:

@@ -291,6 +291,8 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is not a column",)),
     ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("the same name",)),
     ("a,b\n1,2\n", {"rename": ["a"]}, ("rename=['a']",)),
+    ("a,b\n1,2\n", {"forms": {"a": ["50%"]}}, ("forms={'a': ['50%']}", "The forms are '31.1.2024', ")),
+    ("a,b\n1,2\n", {"forms": ["a"]}, ("forms=['a']",)),
     ("a,b\n1,2\n", {"sep": "::"}, ("sep='::'",)),
     ("a→b\n1→2\n", {"sep": "→"}, ("sep='→'", "ASCII")),
 ]
@@ -305,7 +307,7 @@ def test_a_wrong_csv_is_one_error_that_says_where(
     with pytest.raises(Error) as caught:
         load(path, **options)
     assert all(part in str(caught.value) for part in named), str(caught.value)
-    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename=", "schema="))
+    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename=", "schema=", "forms="))
 
 
 def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 """Files as other programs write them: each is read right, or refused with the column.
 
-pandas, Arrow, DuckDB and Spark write theirs here. Those of Excel, R, polars and PostgreSQL are imitations: the texts
-are what these programs write by default (polars 2.1 and PostgreSQL 18 were run to see it; Excel and R are as in their
-manuals), and Arrow writes polars' Parquet file, with the note on the types that polars leaves in it.
+pandas, Arrow, DuckDB and Spark write theirs here. Those of Excel, Numbers, R, polars and PostgreSQL are imitations: the
+texts are what these programs write by default (polars 2.1 and PostgreSQL 18 were run to see it; the others are as in
+their manuals), and Arrow writes polars' Parquet file, with the note on the types that polars leaves in it.
 """
 
 from __future__ import annotations
 
 import base64
 import datetime as dt
+import logging
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -176,6 +177,33 @@ READ: dict[str, tuple[Write, dict[str, Any], str, list[Any]]] = {
         "i INT, x STRING, d STRING",
         [(1, "1,5", "31.01.2024")],
     ),
+    "Excel of Germany csv": (
+        "\ufeffd;t;x;p;i\r\n31.01.2024;1.2.2024 09:05;1.234,50;50,00%;7\r\n;;-0,5;;\r\n",
+        {"sep": ";", "forms": {"d": "31.1.2024", "T": "31.1.2024", "x": "1.234,5", "p": "50%"}},
+        "d DATE, t TIMESTAMP, x DOUBLE, p DOUBLE, i INT",
+        [(dt.date(2024, 1, 31), dt.datetime(2024, 2, 1, 9, 5), 1234.5, 0.5, 7), (None, None, -0.5, None, None)],
+    ),
+    "Excel of the USA csv": (
+        '\ufeffd,t,x,n\r\n3/4/2024,1/31/2024 9:05:07.5,"1,234.50","1,234"\r\n',
+        {
+            "forms": {"d": "1/31/2024", "t": "1/31/2024", "x": "1,234.5", "n": "1,234.5"},
+            "schema": "n BIGINT, d DATE, t TIMESTAMP",
+        },
+        "n BIGINT, d DATE, t TIMESTAMP",
+        [(1234, dt.date(2024, 3, 4), dt.datetime(2024, 1, 31, 9, 5, 7, 500_000))],
+    ),
+    "Numbers csv": (
+        'Product,Price,Share\nKiwi,"1,25",10 %\nFig,2,"12,5 %"\n',
+        {"rename": {"price": "p"}, "forms": {"P": "1.234,5", "share": "50%"}},
+        "Product STRING, p DOUBLE, Share DOUBLE",
+        [("Kiwi", 1.25, 0.1), ("Fig", 2.0, 0.125)],
+    ),
+    "R, write.csv2, numbers csv": (
+        '"x";"s"\n1,5;"a"\n;"b"\n',
+        {"sep": ";", "forms": {"x": "1.234,5"}},
+        "x DOUBLE, s STRING",
+        [(1.5, "a"), (None, "b")],
+    ),
     "Excel of a Mac csv": ("i,s\r1,x\r2,y\r", {}, "i INT, s STRING", [(1, "x"), (2, "y")]),
     "PostgreSQL csv": (
         'i,b,e,d,z,x,c,n\n1,t,"",2024-01-01,2024-01-01 12:00:00+00,1.50,u,\n,f,,,,,,\n',
@@ -192,13 +220,70 @@ READ: dict[str, tuple[Write, dict[str, Any], str, list[Any]]] = {
 }
 
 
+NOTED = {"Excel with a decimal comma csv": ["x", "d"]}
+"""The columns that become STRING although their values are numbers or dates, and therefore get a note."""
+
+
 @pytest.mark.parametrize("name", READ)
-def test_what_programs_write_is_read(tmp_path: Path, name: str) -> None:
-    """The types and the rows are those that the program had."""
+def test_what_programs_write_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    """The types and the rows are those that the program had, also for a path as text; only NOTED columns get a note."""
     write, options, kinds, rows = READ[name]
-    loaded = load(written(tmp_path, name, write), **options)
+    path = written(tmp_path, name, write)
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        loaded = load(path, **options)
     assert declaration(loaded) == kinds
     assert tuples(loaded.drop(columns="diff")) == rows
+    assert [re.findall(r": column (\w+) ", text) for text in caplog.messages] == [[c] for c in NOTED.get(name, [])]
+    assert loaded.equals(load(str(path), **options))
+
+
+LOOKS = [
+    ("31.01.2024", ["DATE"], ["31.1.2024"]),
+    ("31/1/2024 9:05", ["TIMESTAMP"], ["31/1/2024"]),
+    ("1/31/2024", ["DATE"], ["1/31/2024"]),
+    ("3/4/2024", ["DATE"], ["31/1/2024", "1/31/2024"]),
+    ("73,44", ["DOUBLE"], ["1.234,5"]),
+    ("1.234.567,8", ["DOUBLE"], ["1.234,5"]),
+    ("-1,234.50", ["DOUBLE"], ["1,234.5"]),
+    ("1,234,567", ["INT"], ["1,234.5"]),
+    ("1,234", ["DOUBLE", "INT"], ["1.234,5", "1,234.5"]),
+    ("12.5%", ["DOUBLE"], ["50%"]),
+    ("12,5 %", ["DOUBLE"], ["50%"]),
+]
+
+
+@pytest.mark.parametrize(("cell", "kinds", "forms"), LOOKS)
+def test_a_note_says_how_the_column_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cell: str, kinds: list[str], forms: list[str]
+) -> None:
+    """The note is one line with each call that reads the column, and each of these calls reads it, declared or not."""
+    path = written(tmp_path, "a person csv", f"My Column;s\n{cell};a\n;b\n")
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        assert declaration(load(path, sep=";")) == '"My Column" STRING, s STRING'
+    calls = [f"forms={{'My Column': {form!r}}}" for form in forms]
+    assert caplog.messages == [
+        f"{path}: column My Column is loaded as STRING, but all of its values look like {cell!r}. "
+        f"To load it as {' or '.join(kinds)}, pass {' or '.join(calls)}."
+    ]
+    read = [load(path, sep=";", forms={"my column": form}) for form in forms]
+    assert {declaration(each) for each in read} == {f'"My Column" {kind}, s STRING' for kind in kinds}
+    for form, each in zip(forms, read, strict=True):
+        declared = declaration(each).removesuffix(", s STRING")
+        assert tuples(load(path, declared, sep=";", forms={"My Column": form})) == tuples(each.drop(columns="s"))
+        with pytest.raises(Error, match=f"row 1 .*{re.escape(' or '.join(calls))}, or declare another type"):
+            load(path, declared, sep=";")
+
+
+@pytest.mark.parametrize(
+    "cells", [["31.02.2024"], ["1.2.3"], ["73,44", "none"], ["1,2,3"], ["1.1.24", "50%"], ["1,234%"]]
+)
+def test_what_only_begins_like_a_number_gets_no_note(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: list[str]
+) -> None:
+    """A column of text in which one value is neither a date nor a number, or a date that no calendar has, is text."""
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        load(written(tmp_path, "a person csv", "\n".join(["v;s", *(f"{cell};a" for cell in cells)])), sep=";")
+    assert caplog.messages == []
 
 
 REFUSED: dict[str, tuple[Write, dict[str, Any], str]] = {
@@ -263,6 +348,18 @@ REFUSED: dict[str, tuple[Write, dict[str, Any], str]] = {
         "line 2: .*not UTF-8",
     ),
     "Excel, Unicode text, tsv": (lambda path: path.write_bytes("a\tb\r\n".encode("utf-16")), {}, "it is UTF-16"),
+    "Excel, a date of no calendar, csv": (
+        "d;x\n31.2.2024;a\n",
+        {"sep": ";", "forms": {"d": "31.1.2024"}},
+        "row 1 .*column d: '2024-02-31' is not a valid DATE",
+    ),
+    "Excel, another form, csv": (
+        "x;s\n1,5;a\n1.5;b\n",
+        {"sep": ";", "forms": {"x": "1.234,5"}},
+        r"row 2 \(line 3\), column x: '1.5' is not written in the form '1.234,5'",
+    ),
+    "Excel, no such column, csv": ("x,y\n1,2\n", {"forms": {"z": "50%"}}, "forms contains z, .* columns are x, y"),
+    "Arrow, a form, parquet": (by_arrow(pa.array(["50%"])), {"forms": {"v0": "50%"}}, "column v0 is not text in a CSV"),
     "PostgreSQL, infinity, csv": ("v\n1.5\nInfinity\n", {"schema": "v DOUBLE"}, "row 2 .*column v: 'Infinity'"),
     "PostgreSQL, COPY as text, tsv": ("v\ts\n1\tx\n\\N\ty\n", {"schema": "v INT"}, r"row 2 .*column v: '\\\\N'"),
 }
