@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 
 _FENCE = re.compile(r" *(```+|~~~+)")
+_HEADING = re.compile(r"(#{1,6}) +\S")
 _ITEM = re.compile(r"( *)([-*+]|\d+[.)])( +)(?=\S)")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 _EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:", re.I)
@@ -100,3 +101,27 @@ def relinked(text: str, source: str, pages: Mapping[str, str], repository: str) 
         return f"{mark}[{words}]({repository}/{file}{hash_}{fragment})" if repository else words
 
     return outside_fences(text, lambda lines: _LINK.sub(moved, "\n".join(lines)).split("\n") if lines else lines)
+
+
+def faults(text: str) -> list[str]:
+    """Return what is wrong with the fences and headings of a page, each with its line.
+
+    >>> faults("# Title\\n\\n```python\\nx = {1}```\\n\\n### Run")
+    ['line 4: a fence ends behind other text', 'line 3: the fence is not closed']
+    """
+    found, fence, opened, level = [], "", 0, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _FENCE.match(line)
+        if fence:
+            if match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            elif line.rstrip().endswith(fence):
+                found.append(f"line {number}: a fence ends behind other text")
+        elif match:
+            fence, opened = match[1], number
+        elif heading := _HEADING.match(line):
+            depth = len(heading[1])
+            if depth > level + 1 or depth == level == 1:
+                found.append(f"line {number}: a heading of level {depth} comes after one of level {level}")
+            level = depth
+    return found + ([f"line {opened}: the fence is not closed"] if fence else [])

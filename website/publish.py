@@ -23,7 +23,7 @@ from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
 from .execution import ROOT, SiteError
-from .github_markdown import adapted, relinked
+from .github_markdown import adapted, faults, relinked
 from .lesson import HERE, Lesson, empty, lesson, place, script
 from .links import broken
 from .stepping import frames
@@ -94,7 +94,10 @@ def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
         if path.suffix != ".md":
             shutil.copy(ROOT / source, path)
         elif source.endswith(".md") and source != "README.md":
-            path.write_text(adapted(relinked((ROOT / source).read_text(encoding="utf-8"), source, pages, here)))
+            text = (ROOT / source).read_text(encoding="utf-8")
+            if wrong := faults(text):
+                raise SiteError(f"{source}: {'; '.join(wrong)}")
+            path.write_text(adapted(relinked(text, source, pages, here)))
     lessons = {}
     for name, notebook in notebooks.items():
         source = f"notebooks/{name}"

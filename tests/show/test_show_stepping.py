@@ -195,3 +195,15 @@ def test_the_readme_shows_what_the_demo_draws(tmp_path: Path) -> None:
         for path in (root / "docs" / "stepper.svg", drawn)
     )
     assert kept == fresh, "the frame has changed: run the command, look at the picture, commit it"
+
+
+def test_the_lines_of_the_readme_step_a_view_of_ones_own() -> None:
+    """They run as they stand, and open the stepper at the first step of the second message."""
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    own, stepped = re.findall(r"```python\n(.*?)```", readme, re.S)[:2]
+    names: dict[str, Any] = {}
+    exec(own, names)
+    exec(stepped.replace("\nshow.stepper(", "\nshown = show.stepper("), names)
+    shown = names["shown"]
+    assert shown.step == shown.recording.messages[1].first and len(shown.recording.messages) == 2
+    assert "Potato" in shown.svg()

@@ -22,7 +22,7 @@ def test_the_lines_of_readme_twice(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: Callable[[], list[str]]
 ) -> None:
     """The second run continues from the folder, adds the same rows again, and says so in one line."""
-    own, on_spark = re.findall(r"```python\n(.*?)```", README, re.S)[:2]
+    own, _, on_spark = re.findall(r"```python\n(.*?)```", README, re.S)[:3]
     assert 'checkpoint="state"' in on_spark
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ss.spark, "session", lambda: contextlib.nullcontext(spark))

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from mkdocs.utils.yaml import yaml_load
 from nbconvert.filters import markdown2html
 
-from website.github_markdown import adapted, relinked
+from website.github_markdown import adapted, faults, relinked
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "bench/README.md"]
@@ -109,3 +109,25 @@ def test_links_to_the_repository() -> None:
     """If the repository is known, a file that is not on the site is shown there."""
     moved = relinked("[code](../bench/views.py#L3)", "docs/a.md", PAGES, "https://example.org/blob/1")
     assert moved == "[code](https://example.org/blob/1/bench/views.py#L3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# A\n\n## B\n\n```python\n# no heading\n```\n\n### C\n\n## D", []),
+        ("# A\n\n~~~~\n```\n~~~~\n\n    # code", []),
+        ("# A\n\n```\nx})```\n\n## B", ["line 4: a fence ends behind other text", "line 3: the fence is not closed"]),
+        ("## A", ["line 1: a heading of level 2 comes after one of level 0"]),
+        ("# A\n\n### B", ["line 3: a heading of level 3 comes after one of level 1"]),
+        ("# A\n\n# B", ["line 3: a heading of level 1 comes after one of level 1"]),
+    ],
+)
+def test_fences_and_headings(text: str, found: list[str]) -> None:
+    """A fence that stays open, and a heading that skips a level, stop the build of the site."""
+    assert faults(text) == found
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".md"], ids=lambda path: path.name)
+def test_pages_have_whole_fences_and_headings(path: Path) -> None:
+    """Each page of docs/, and the READMEs."""
+    assert faults(path.read_text(encoding="utf-8")) == []
