@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from ..errors import shorten
 from .checks import attended
 
 T = TypeVar("T")
@@ -58,8 +59,11 @@ def alarm() -> Iterator[None]:
 def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in another thread, as the loop of a notebook is running, and return its result.
 
-    Raises TimeoutError if it takes too long. A coroutine that blocks its loop cannot be stopped; its thread is left.
+    Raises TimeoutError if it takes too long, and TypeError if it is no coroutine. One that blocks its loop cannot be
+    stopped; its thread is left.
     """
+    if not asyncio.iscoroutine(coroutine):
+        raise TypeError(f"{shorten(coroutine)} is no coroutine; write `async def`")
     done: Future[T] = Future()
 
     def run() -> None:

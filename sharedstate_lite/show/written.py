@@ -15,6 +15,7 @@ A check is a generator of steps. Each step has a label, a call of the reader's c
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,11 +34,11 @@ NOT_WRITTEN = "not written yet"
 OFFER = 3
 """After how many wrong attempts a solution is offered."""
 SLIPS = {
-    "None": "A function without `return` returns None.",
-    "generator": "A function with `yield` returns a generator: write `return`.",
-    "coroutine": "A function with `async` returns a coroutine: write `def` alone, or await it.",
+    r"^None$|'NoneType' object": "A function without `return` returns None.",
+    r"<generator object|'generator' object": "A function with `yield` returns a generator: write `return`.",
+    r"<coroutine object|'coroutine' object": "A function with `async` returns a coroutine: write `def`, or await it.",
 }
-"""A sentence for a word in what is wrong at the first step."""
+"""A sentence for a text of what the first step gave instead."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
     """Turn a generator of steps into a check of the reader's code, which never raises.
 
     Code that raises NotImplementedError is not written yet. A step has a few seconds (``waiting``). From the third
-    wrong attempt on, the text says where a solution is. ``in_order``: a step needs the steps before it, which are named.
+    wrong attempt on, the text says where a solution is. ``in_order``: each step needs those before it.
     """
 
     @wraps(steps)
@@ -107,7 +108,7 @@ def _checked(steps: Iterable[Step], in_order: bool) -> Written:
         if problem:
             # Without a label, the reader's code failed outside of a call, for example in a constructor.
             after = f" (after {', '.join(before)})" if in_order and before else ""
-            slips = [slip for kind, slip in SLIPS.items() if kind in problem and kind not in wanted and not before]
+            slips = [slip for kind, slip in SLIPS.items() if not before and re.search(kind, problem)]
             problem += wanted and f", should be {wanted}"
             text = [f"{label}{after}: {problem}" if label else problem, *slips, *([f"Hint: {hint}"] if hint else [])]
             return Written(False, " ".join(each if each[-1] in ".?!" else f"{each}." for each in text))

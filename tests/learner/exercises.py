@@ -61,7 +61,9 @@ def exercises(notebook: Any) -> list[Exercise]:
         checks = [cell for cell in part if "check-it" in rules.tags(cell)]
         for write, check in zip(stubs, checks, strict=True):
             after = part[part.index(check) :]
-            solution = next(s for cell in after if cell.cell_type == "markdown" for s in rules.folded_solutions(cell.source))
+            solution = next(
+                s for cell in after if cell.cell_type == "markdown" for s in rules.folded_solutions(cell.source)
+            )
             (name,) = re.findall(r"^check\((\w+)\)$", check.source, re.M)
             found.append(Exercise(write, check, re.sub(r"\bsolution\b", name, solution)))
     return found
