@@ -20,7 +20,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ..errors import shorten
 from .checks import attended
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
     stopped; its thread is left.
     """
     if not asyncio.iscoroutine(coroutine):
-        raise TypeError(f"{shorten(coroutine)} is no coroutine; write `async def`")
+        raise TypeError(f"{type(coroutine).__name__} is not a coroutine; write `async def`")
     done: Future[T] = Future()
 
     def run() -> None:
