@@ -58,7 +58,7 @@ class Written:
         )
 
 
-_wrong: Counter[CodeType] = Counter()
+WRONG: Counter[CodeType] = Counter()
 """How often the code for a check was wrong since it was right; a check that is defined again is the same."""
 
 
@@ -73,8 +73,8 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
     def check(mine: Any) -> Written:
         said = _checked(steps(mine), in_order)
         if not checking() and said.right is not None:
-            _wrong[code] = 0 if said.right else _wrong[code] + 1
-            if _wrong[code] >= OFFER:
+            WRONG[code] = 0 if said.right else WRONG[code] + 1
+            if WRONG[code] >= OFFER:
                 return Written(False, f"{said.text} A solution is folded below.")
         return said
 
