@@ -50,6 +50,17 @@ def test_each_notebook_is_changed() -> None:
     assert sum(not costs(name).marks for name in NOTEBOOKS) == 7
 
 
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_only_its_check_reads_an_exercise(name: str) -> None:
+    """No other cell reads what the learner writes, so what goes through the check goes through the notebook."""
+    written: set[str] = set()
+    for cell in rules.code(read(name)):
+        flow = rules.Flow(cell.source)
+        if "check-it" not in rules.tags(cell):
+            assert not written & flow.reads.union(*flow.inside.values()), cell.source
+        written = written - flow.binds | (flow.binds if "write-it" in rules.tags(cell) else set())
+
+
 @pytest.mark.parametrize("name", [costs(name) for name in NOTEBOOKS])
 def test_a_change_stops_nothing(name: str) -> None:
     """With a reader, all cells run after each of the changes."""

@@ -146,7 +146,7 @@ def _is_checks(node: ast.stmt) -> bool:
     return isinstance(node, ast.With) and [ast.unparse(item) for item in node.items] == ["show.checks()"]
 
 
-class _Flow(ast.NodeVisitor):
+class Flow(ast.NodeVisitor):
     """The names that a cell takes from the cells above it, and those that it binds, in the order of evaluation."""
 
     def __init__(self, source: str) -> None:
@@ -209,7 +209,7 @@ def independent(notebook: Notebook, path: Path) -> Iterator[str]:
     checked: dict[str, str] = {}
     inside: dict[str, set[str]] = {}
     for cell in code(notebook):
-        flow = _Flow(cell.source)
+        flow = Flow(cell.source)
         inside |= flow.inside
         reads, todo = set[str](), [*flow.reads]
         while todo:  # what is called reads, too
