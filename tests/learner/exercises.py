@@ -20,7 +20,7 @@ ATTEMPTS: dict[str, list[dict[str, str]]] = tomllib.loads(
     Path(__file__).with_name("attempts.toml").read_text(encoding="utf-8")
 )
 TRIED = """
-import json, os
+import json, os, warnings
 from sharedstate_lite.show.checks import UNATTENDED
 
 def tried(source):  # in a copy of the notebook's names, by a reader who waits for five seconds
@@ -29,7 +29,8 @@ def tried(source):  # in a copy of the notebook's names, by a reader who waits f
 
 
 unattended = os.environ.pop(UNATTENDED, None)
-said = [tried(source) for source in json.loads(%r)]
+with warnings.catch_warnings(action="ignore"):  # such as that of a mean of nothing
+    said = [tried(source) for source in json.loads(%r)]
 if unattended:
     os.environ[UNATTENDED] = unattended
 print(json.dumps(said))
