@@ -14,6 +14,7 @@ picture of the same numbers, for pages that cannot run plotly.
     emitted          a view's changes as tuples
     question, predict    a question that the reader answers first (docs/predictions.md)
     checks, written  checks of what a notebook's text says, and of code that the reader writes
+    awaited          the result of a coroutine, if it comes within seconds
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
@@ -40,9 +41,9 @@ Modules, from the bottom: ``palette`` defines the colours, ``text`` measures tex
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
 ``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
 ``line_charts`` draw them. ``answers`` reads what a reader types, and ``prediction`` asks for it. ``checks`` and
-``written`` run checks. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The folder ``stepper``
-is the stepper. ``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws orders, ``machine``
-draws blocks of code, and ``process_map`` draws processes.
+``written`` run checks, and ``waiting`` ends those that take too long. ``dataframes`` displays data frames, and
+``tracebacks`` displays errors. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a time axis with
+its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -62,12 +63,14 @@ from .process_map import process_map
 from .stepper import Stepper, space_time, static, stepper
 from .svg import Picture
 from .tiles import tiles
-from .written import written
+from .waiting import awaited
+from .written import written, written_in_order
 
 __all__ = [
     "Chart",
     "Picture",
     "Stepper",
+    "awaited",
     "checks",
     "curves",
     "emitted",
@@ -89,4 +92,5 @@ __all__ = [
     "tiles",
     "time_chart",
     "written",
+    "written_in_order",
 ]

@@ -8,24 +8,37 @@ A check is a generator of steps. Each step has a label, a call of the reader's c
 ...     yield "of 1 and 2", lambda: largest([1, 2]), 2, "compare all values"
 ...     yield "of nothing", lambda: largest([]), None, "an empty list has no maximum"
 >>> check(lambda values: values[-1] if values else 0)
-✗ of 1 and 2, of nothing: 0, should be None. Hint: an empty list has no maximum.
+✗ of nothing: 0, should be None. Hint: an empty list has no maximum.
 >>> check(lambda values: max(values, default=None))
 ✓ 2 steps, all right.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from html import escape
+from types import CodeType
 from typing import Any
 
 from ..errors import shorten
+from .checks import checking
 from .palette import colour, style
+from .waiting import NoAnswer, alarm, patience
 
 Step = tuple[str, Callable[[], Any], Any, str]
 NOT_WRITTEN = "not written yet"
+OFFER = 3
+"""After how many wrong attempts a solution is offered."""
+SLIPS = {
+    r"^None$|'NoneType' object": "A function without `return` returns None.",
+    r"<generator object|'generator' object": "A function with `yield` returns a generator: write `return`.",
+    r"<coroutine object|'coroutine' object": "A function with `async` returns a coroutine: write `def`, or await it.",
+}
+"""A sentence for a text of what the first step gave instead."""
 
 
 @dataclass(frozen=True)
@@ -45,41 +58,68 @@ class Written:
         )
 
 
-def written(steps: Callable[[Any], Iterable[Step]]) -> Callable[[Any], Written]:
+WRONG: Counter[CodeType] = Counter()
+"""How often the code for a check was wrong since it was right; a check that is defined again is the same."""
+
+
+def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> Callable[[Any], Written]:
     """Turn a generator of steps into a check of the reader's code, which never raises.
 
-    Code that raises NotImplementedError is not written yet.
+    Code that raises NotImplementedError is not written yet. A step has a few seconds (``waiting``). From the third
+    wrong attempt on, the text says where a solution is. ``in_order``: each step needs those before it.
     """
 
     @wraps(steps)
     def check(mine: Any) -> Written:
-        labels: list[str] = []
-        try:
-            for label, call, right, hint in steps(mine):
-                labels.append(label)
-                problem = _problem(call, right)
-                if problem:
-                    return Written(False, f"{', '.join(labels)}: {problem}. Hint: {hint}.")
-        except NotImplementedError:
-            return Written(None, NOT_WRITTEN)
-        except Exception as error:
-            # The reader's code failed outside of a call, for example in a constructor.
-            return Written(False, f"{type(error).__name__}: {error}")
-        return Written(True, f"{len(labels)} steps, all right." if len(labels) > 1 else "Right.")
+        said = _checked(steps(mine), in_order)
+        if not checking() and said.right is not None:
+            WRONG[code] = 0 if said.right else WRONG[code] + 1
+            if WRONG[code] >= OFFER:
+                return Written(False, f"{said.text} A solution is folded below.")
+        return said
 
+    code = steps.__code__
     return check
 
 
-def _problem(call: Callable[[], Any], right: Any) -> str:
-    """Return how the result of a call differs from the right one; "" if it does not. Raises NotImplementedError."""
+written_in_order = partial(written, in_order=True)
+
+
+def _checked(steps: Iterable[Step], in_order: bool) -> Written:
+    before: list[str] = []
+    todo, label, hint = iter(steps), "", ""
+    while True:
+        try:
+            with alarm():
+                label = hint = wanted = ""
+                step = next(todo, None)
+                if step is None:
+                    return Written(True, f"{len(before)} steps, all right." if len(before) > 1 else "Right.")
+                label, call, right, hint = step
+                got = call()
+                wanted = shorten(right)
+                problem = "" if _same(got, right) else shorten(got)
+        except NotImplementedError:
+            return Written(None, NOT_WRITTEN)
+        except (NoAnswer, TimeoutError):
+            problem = f"no answer within {patience():g} seconds; does it wait for something that never comes?"
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+        if problem:
+            # Without a label, the reader's code failed outside of a call, for example in a constructor.
+            after = f" (after {', '.join(before)})" if in_order and before else ""
+            slips = [slip for kind, slip in SLIPS.items() if not before and re.search(kind, problem)]
+            problem += wanted and f", should be {wanted}"
+            text = [f"{label}{after}: {problem}" if label else problem, *slips, *([f"Hint: {hint}"] if hint else [])]
+            return Written(False, " ".join(each if each[-1] in ".?!" else f"{each}." for each in text))
+        before.append(label)
+
+
+def _same(got: Any, right: Any) -> bool:
     try:
-        got = call()
-        same = bool(got == right)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "" if same else f"{shorten(got)}, should be {shorten(right)}"
+        return bool(got == right)
+    except (TypeError, ValueError):  # pandas' missing value, or an array: neither equal nor different
+        return False
 
 
-__all__ = ["NOT_WRITTEN", "Written", "written"]
+__all__ = ["NOT_WRITTEN", "Written", "written", "written_in_order"]

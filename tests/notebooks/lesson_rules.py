@@ -146,7 +146,7 @@ def _is_checks(node: ast.stmt) -> bool:
     return isinstance(node, ast.With) and [ast.unparse(item) for item in node.items] == ["show.checks()"]
 
 
-class _Flow(ast.NodeVisitor):
+class Flow(ast.NodeVisitor):
     """The names that a cell takes from the cells above it, and those that it binds, in the order of evaluation."""
 
     def __init__(self, source: str) -> None:
@@ -209,7 +209,7 @@ def independent(notebook: Notebook, path: Path) -> Iterator[str]:
     checked: dict[str, str] = {}
     inside: dict[str, set[str]] = {}
     for cell in code(notebook):
-        flow = _Flow(cell.source)
+        flow = Flow(cell.source)
         inside |= flow.inside
         reads, todo = set[str](), [*flow.reads]
         while todo:  # what is called reads, too
@@ -301,7 +301,7 @@ def written(notebook: Notebook, path: Path) -> Iterator[str]:
                 yield f"{name(cell)}: the stub raises NotImplementedError"
             if not any("check-it" in tags(c) for c in rest):
                 yield f"{name(cell)}: no cell tagged check-it follows in its section"
-            solutions = [s for c in rest if c.cell_type == "markdown" for s in _solutions(c.source)]
+            solutions = [s for c in rest if c.cell_type == "markdown" for s in folded_solutions(c.source)]
             if not solutions:
                 yield f"{name(cell)}: no folded solution follows in its section"
             checks = "\n".join(textwrap.dedent(c.source) for c in rest if HIDDEN & set(tags(c)))
@@ -310,7 +310,7 @@ def written(notebook: Notebook, path: Path) -> Iterator[str]:
                     yield f"{name(cell)}: no folded cell has the solution as it stands"
 
 
-def _solutions(markdown: str) -> list[str]:
+def folded_solutions(markdown: str) -> list[str]:
     folded = re.findall(r"<details>.*?</details>", markdown, re.S)
     return [block for fold in folded for block in re.findall(r"```python\n(.*?)```", fold, re.S)]
 

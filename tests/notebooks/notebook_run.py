@@ -47,14 +47,14 @@ class Ran:
     kernel: str
 
 
-def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = None) -> Ran:
+def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = None, attended: bool = False) -> Ran:
     """Run it in ``folder``, importing this checkout; the outputs are left in the notebook.
 
-    ``timeout`` is in seconds a cell; without one, what SCALE allows.
+    ``timeout`` is in seconds a cell; without one, what SCALE allows. ``attended``: as if a reader ran it.
     """
     timeout = timeout or TIMEOUTS[os.environ.get("SCALE", "small")]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), UNATTENDED: "1"}
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), UNATTENDED: "" if attended else "1"}
     # With it, the kernel would leave standard error alone, which it gathers into cells for a learner.
     settings.pop("PYTEST_CURRENT_TEST", None)
     with tempfile.TemporaryDirectory(prefix="nb") as short, tempfile.TemporaryFile() as said:

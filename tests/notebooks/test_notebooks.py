@@ -1,5 +1,6 @@
 """Every notebook keeps to the conventions and runs top to bottom, unattended and without noise.
 
+It runs with the solution in its exercise; behind the check, the stub and wrong attempts go through it (tests/learner).
 After its run, its questions are answered in the same kernel, as a reader does who runs all cells first. The texts that
 are typed, and what each is, stand in tests/predictions.json: by notebook and question, true for a right answer, false
 for a wrong one, and null for a text that is no answer. They are written by hand.
@@ -19,8 +20,11 @@ from typing import Any
 import lesson_rules as rules
 import nbformat
 import pytest
+from exercises import ATTEMPTS, exercises, solved
 from nbformat.v4 import new_code_cell
-from notebook_run import ROOT, run
+from notebook_run import ROOT, Ran, run
+
+from sharedstate_lite.show.written import NOT_WRITTEN
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -91,26 +95,42 @@ def test_each_question_is_answered() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_runs_without_noise(path: Path) -> None:
-    """A notebook runs from an empty kernel to its end without an error or a warning.
+    """A notebook runs from an empty kernel to its end without an error or a warning, with its exercise solved.
 
-    Its exercise is a stub. After the run, each text that is typed gets its verdict, and each question is shown with
-    the same answer and the same explanations as when its cell ran.
+    The check says so, and says of the stub that it is not written, and of each wrong attempt what is wrong. After the
+    run, each text that is typed gets its verdict, and each question is shown with the same answer and the same
+    explanations as when its cell ran.
     """
     notebook = read(path)
+    tries = solved(notebook, ATTEMPTS.get(path.stem, []))
     notebook.cells.append(new_code_cell(ANSWERED % json.dumps(TYPED[path.stem])))
     ran = run(notebook)
     answered = notebook.cells.pop()
-    assert ran.error == ""
-    assert ran.stderr == []
-    assert ran.kernel == ""
+    assert ran == Ran("", [], "")
     assert list(crooked(notebook)) == []
-    stubs = [cell.outputs for cell in rules.code(notebook) if "check-it" in rules.tags(cell)]
-    assert [out[-1].data["text/plain"] for out in stubs] == ["not written yet"] * len(stubs)
+    assert [said[0] for said in checked(notebook)] == ["✓"] * len(tries)
+    for cell in tries:
+        assert json.loads(cell.outputs[0].text) == [NOT_WRITTEN, *(wrong["says"] for wrong in ATTEMPTS[path.stem])]
     judged, html, explained, whys = json.loads(answered.outputs[0].text)
     if os.environ.get("SCALE", "small") == "small":  # other sizes have other answers
         assert judged == TYPED[path.stem]
     assert html == {name: cell.outputs[0].data["text/html"] for name, cell in questions(notebook).items()}
     assert explained == whys
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_runs_as_delivered(path: Path) -> None:
+    """A notebook runs with the stub in its exercise."""
+    notebook = read(path)
+    assert run(notebook) == Ran("", [], "")
+    assert checked(notebook) == [NOT_WRITTEN] * len(exercises(notebook))
+
+
+def checked(notebook: Any) -> list[str]:
+    """What the checks of the exercises say."""
+    cells = [cell for cell in rules.code(notebook) if "check-it" in rules.tags(cell)]
+    return [cell.outputs[-1].data["text/plain"] for cell in cells]
 
 
 def crooked(notebook: Any) -> Iterator[str]:

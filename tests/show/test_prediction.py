@@ -1,8 +1,7 @@
-"""Predictions: which explanation is shown, and what is displayed with and without a reader; and checks."""
+"""Predictions: which explanation is shown, and what is displayed with and without a reader; and checks of texts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -150,47 +149,6 @@ def test_checks_stop_the_tests_and_not_a_reader(
     monkeypatch.setenv(UNATTENDED, "1")
     with pytest.raises(NameError), show.checks():
         raise NameError("gone")
-
-
-@show.written
-def check(Max: Any) -> Any:  # noqa: N803
-    mine = Max()
-    for length, diff, right, hint in ((50, 1, 50, "store it"), (60, 1, 60, "compare"), (60, -1, 50, "what is left")):
-        yield f"{diff:+d} {length}", lambda length=length, diff=diff: mine.add(length, diff), right, hint
-
-
-class Stub:
-    def add(self, length: int, diff: int) -> int | None:
-        raise NotImplementedError
-
-
-class Forgets(Stub):
-    def add(self, length: int, diff: int) -> int | None:
-        return length if diff > 0 else None
-
-
-class Solution(Stub):
-    def __init__(self) -> None:
-        self.values = Counter[int]()
-
-    def add(self, length: int, diff: int) -> int | None:
-        self.values[length] += diff
-        return max(self.values.elements(), default=None)
-
-
-class Fails(Stub):
-    def add(self, length: int, diff: int) -> int | None:
-        raise KeyError(length)
-
-
-def test_written_code_is_checked_step_by_step() -> None:
-    """A stub is not written yet. A wrong solution is shown the first wrong step and its hint; nothing raises."""
-    assert (repr(check(Stub)), check(Stub).right) == ("not written yet", None)
-    assert repr(check(Solution)) == "✓ 3 steps, all right."
-    assert repr(check(Forgets)) == "✗ +1 50, +1 60, -1 60: None, should be 50. Hint: what is left."
-    assert repr(check(Fails)) == "✗ +1 50: KeyError: 50. Hint: store it."
-    assert repr(check(None)) == "✗ TypeError: 'NoneType' object is not callable"
-    assert "✓" in check(Solution)._repr_html_()
 
 
 def test_the_right_answer_is_explained() -> None:
