@@ -14,6 +14,7 @@ picture of the same numbers, for pages that cannot run plotly.
     emitted          a view's changes as tuples
     question, predict    a question that the reader answers first (docs/predictions.md)
     checks, written  checks of what a notebook's text says, and of code that the reader writes
+    put_back         puts the delivered cell of an exercise back
     awaited          the result of a coroutine, if it comes within seconds
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
     stepper, static  a recorded run step by step, interactively or as pictures
@@ -48,6 +49,7 @@ its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of code, and 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
 
+from ..system.work import put_back
 from .answers import emitted
 from .bar_charts import rungs_chart
 from .chart import Chart
@@ -82,6 +84,7 @@ __all__ = [
     "panels",
     "predict",
     "process_map",
+    "put_back",
     "question",
     "rows_chart",
     "rungs_chart",
