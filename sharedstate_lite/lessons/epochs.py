@@ -23,6 +23,7 @@ import sharedstate_lite as ss
 
 from ..changelog.changes import Changes
 from ..engine.engine import Engine
+from ..errors import Error, shorten
 from ..plan.view import View
 
 Message = tuple[str, tuple[Any, ...], int]
@@ -83,13 +84,16 @@ def log(engine: Engine, sent: Iterable[Message]) -> pd.DataFrame:
     """
     first = next(iter(engine.views))
     lines = []
-    for relation, row, diff in sent:
+    told = [sent] if isinstance(sent, tuple) and len(sent) == 3 and isinstance(sent[0], str) else list(sent)
+    if wrong := next((each for each in told if not isinstance(each, tuple) or len(each) != 3), None):
+        raise Error(f'{shorten(wrong)} is no message: write ("visit", ("Potato", "Eve", 60), +1)')
+    for relation, row, diff in told:
         out = _traced(engine, {relation: [(row, diff)]})
         joins = set(engine.graph()[0].query("kind == 'join'").name)
         own = engine.state().query("not base")
-        told = f"{_sign(diff)}{relation} {' '.join(map(_word, row))}"
+        shown = f"{_sign(diff)}{relation} {' '.join(map(_word, row))}"
         sent_on = (rows(e.payload) for e in engine.trace.named("message") if e.source in joins)
-        line = {"epoch": engine.epoch, "message": told, "joins send": ", ".join(filter(None, sent_on))}
+        line = {"epoch": engine.epoch, "message": shown, "joins send": ", ".join(filter(None, sent_on))}
         line["emitted"] = kinds(out[first])
         lines.append(line | dict(zip(own["operator"], own["rows"], strict=True)))
     return pd.DataFrame(lines)

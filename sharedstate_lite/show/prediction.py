@@ -113,7 +113,8 @@ class Prediction:
             whys = [f"Not {text_of(wrong)}: {text}" for wrong, text in self.whys.items()]
             why = " ".join(filter(None, [self.because, *whys]))
             return {"right": None, "text": f"It was {self.shown}.", "why": why, "again": False}
-        right, said = self.judge(guess), f"You said {text_of(guess)}."
+        right, said = self.judge(guess), f"You said {text_of(guess)}"
+        said += "" if said.endswith((".", "?", "!")) else "."
         if right is None:
             return {"right": None, "text": f"{said} {self._form.hint}", "why": "", "again": True}
         why = " ".join(filter(None, ["" if right else self.why(guess), self.because]))

@@ -1,7 +1,9 @@
-"""Shows errors in a notebook: the kit's own with the learner's frames alone, and a NameError with what to run first.
+"""Shows errors in a notebook: those of the kit with the learner's frames alone, and a NameError with what to run first.
 
 An error of the kit says in one line what was wrong and what to do. The frames of the kit and of Arrow below it would
-only push that line out of sight. A cause of the error keeps its place if it was raised in the learner's own code.
+only push that line out of sight. Any other error that the kit's code raises, for example a TypeError for an argument of
+another kind, is shown likewise, and names the function that was called. A cause of the error keeps its place if it was
+raised in the learner's own code.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ..errors import Error
 
 NOTEBOOK = "JPY_SESSION_NAME"
 """The environment variable with the path of the kernel's notebook. Jupyter's server sets it."""
-_HIDDEN = {"sharedstate_lite", "data", *sys.stdlib_module_names}
+_KIT = ("sharedstate_lite", "data")
+_HIDDEN = {*_KIT, *sys.stdlib_module_names}
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
 
@@ -33,7 +36,7 @@ def tracebacks(full: bool = False) -> None:
 
     shell: Any = get_ipython()
     if shell is not None:
-        shell.set_custom_exc((NameError,) if full else (Error, NameError), show)
+        shell.set_custom_exc((NameError,) if full else (Exception,), show)
 
 
 def show(shell: Any, kind: type[BaseException], error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
@@ -43,6 +46,10 @@ def show(shell: Any, kind: type[BaseException], error: BaseException, trace: Any
         trace, tb_offset = error.__traceback__, 0
     elif type(error) is NameError and error.name in names_above(shell.history_manager.input_hist_raw[-1], shell):
         error.add_note(f"Another cell of this notebook defines {error.name}: run the cells above first.")
+    elif called := _called(error.__traceback__):
+        error.add_note(f"It was raised in {called}, whose docstring says what it takes.")
+        _shorten(error)
+        trace, tb_offset = error.__traceback__, 0
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
@@ -63,6 +70,19 @@ def names_above(cell: str, shell: Any) -> set[str]:
     return found
 
 
+def _called(trace: TracebackType | None) -> str:
+    """Return the kit's function that a learner's frame has called last; "" if the error came from elsewhere."""
+    called, own = "", False
+    while trace is not None:
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
+        if not _hidden(trace):
+            called, own = "", True
+        elif own and module.partition(".")[0] in _KIT:
+            called, own = f"{module.rpartition('.')[2]}.{code.co_qualname}", False
+        trace = trace.tb_next
+    return called
+
+
 def _shorten(error: BaseException | None) -> BaseException | None:
     """Leave only the learner's frames in an error and its causes. Returns the first of them that has such a frame."""
     if error is None:
@@ -76,7 +96,14 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
     """Return the traceback without the frames of the kit, of the standard library and of installed packages."""
     if trace is None:
         return None
-    rest, module = _own(trace.tb_next), trace.tb_frame.f_globals
-    if str(module.get("__name__")).partition(".")[0] in _HIDDEN or str(module.get("__file__")).startswith(_INSTALLED):
+    rest = _own(trace.tb_next)
+    if _hidden(trace):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _hidden(trace: TracebackType) -> bool:
+    """Return whether a frame is one of the kit, of the standard library or of an installed package."""
+    module = trace.tb_frame.f_globals
+    top = str(module.get("__name__")).partition(".")[0]
+    return top in _HIDDEN or str(module.get("__file__")).startswith(_INSTALLED)

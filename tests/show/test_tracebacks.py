@@ -14,7 +14,12 @@ from sharedstate_lite.doctor.startup import write_startup
 from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.tracebacks import NOTEBOOK
 
-IMPORTS = "%cd -q .\nimport data\nimport sharedstate_lite as ss\nfrom sharedstate_lite import show\nshow.tables()"
+IMPORTS = """%cd -q .
+import data
+import sharedstate_lite as ss
+from sharedstate_lite import oracle, show
+from sharedstate_lite.lessons import epochs
+show.tables()"""
 DECLARED = "def mine():\n    return data.load('mine.csv', 'n INT, s STRING')"
 ENGINE = """catalog = ss.Catalog(visit='product STRING, n INT')
 view = catalog.view('CREATE VIEW v AS SELECT product, MAX(n) AS m FROM visit GROUP BY product')
@@ -23,6 +28,10 @@ CAUSE = """class Mine:
     def __fspath__(self):
         raise ValueError('no path yet')
 data.load(Mine())"""
+CALLBACK = """class Tables(dict):
+    def items(self):
+        return 1 / 0
+oracle.recompute(view, Tables())"""
 PAGE = [IMPORTS, DECLARED, ENGINE, "unfinished = (", "engine.upper", "print(later)", "later = 1"]
 """The cells of the notebook as it was saved."""
 RUN = {
@@ -40,6 +49,10 @@ RUN = {
     "a refused view": "catalog.view('CREATE VIEW w AS SELECT n FROM visit LIMIT 1')",
     "SQL that does not parse": "catalog.view('CREATE VIEW w AS SELEC 1')",
     "a cause in the learner's code": CAUSE,
+    "an argument of another kind": "def ask():\n    return oracle.recompute('SELECT 1', {})\nask()",
+    "a message without a sign": "epochs.log(engine, [('visit', ('Kiwi', 1))])",
+    "an error of the learner": "def half():\n    return 1 / 0\nhalf()",
+    "an error in the learner's callback": CALLBACK,
     "all frames": "ss.tracebacks(full=True)",
     "a wrong value, all frames": "mine()",
     "a name, all frames": "later",
@@ -114,6 +127,20 @@ def test_an_error_of_the_kit(seen: dict[str, list[str]], cell: str, frames: int,
     shown = seen[cell]
     assert shown[-1].startswith(message) and len(shown) <= 10 and "File" not in "".join(shown)
     assert [line.startswith("Cell In[") for line in shown].count(True) == frames
+
+
+def test_other_errors_of_the_kits_functions(seen: dict[str, list[str]]) -> None:
+    """The kit's frames are hidden, and its function is named; an error of the learner's code is as everywhere."""
+    shown = seen["an argument of another kind"]
+    assert shown[-2:] == [
+        "AttributeError: 'str' object has no attribute 'plan'",
+        "It was raised in oracle.recompute, whose docstring says what it takes.",
+    ]
+    assert "File" not in "".join(shown) and [line.startswith("Cell In[") for line in shown].count(True) == 2
+    right = """Error: ('visit', ('Kiwi', 1)) is no message: write ("visit", ("Potato", "Eve", 60), +1)"""
+    assert seen["a message without a sign"][-1] == right
+    assert seen["an error of the learner"][-1] == "ZeroDivisionError: division by zero"
+    assert seen["an error in the learner's callback"][-1] == "ZeroDivisionError: division by zero"
 
 
 def test_a_cause_in_the_learners_code_is_shown(seen: dict[str, list[str]]) -> None:
