@@ -64,13 +64,15 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
     """Return a new engine for ``views`` at epoch 0. ``kind`` is "full", "shared" or "partial".
 
     All engines accept the option ``join``: "auto", "linear", "multi" (only full state) or "delta" (only shared state).
+    Full state also accepts ``columns``: "used" (default: joins store only the columns that the view reads) or "all".
     Partial state also accepts ``max_rows`` or ``max_bytes`` (a limit on its state without the base tables), ``seed``
     (for the random choice of keys to evict) and ``without`` (names of fixes to switch off, which lessons use). Raises
     ViewError for an unknown kind or option, and for a view that the strategy does not support.
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise ViewError(f"engine {kind!r} does not exist; the kinds of engine are {', '.join(KINDS)}")
-    known = {"join"} | ({"max_rows", "max_bytes", "seed", "without"} if kind == "partial" else set())
+    more = {"full": {"columns"}, "partial": {"max_rows", "max_bytes", "seed", "without"}}
+    known = {"join"} | more.get(kind, set())
     unknown = [name for name in options if name not in known and name != "_like"]
     if unknown:
         raise ViewError(f"option {unknown[0]} is not valid; the {kind} engine accepts {', '.join(sorted(known))}")

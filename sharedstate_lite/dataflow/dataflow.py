@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..changelog.changes import Changes
 from ..engine.engine import Engine, EpochInput
-from ..engine.state_tables import StatePart
+from ..engine.state_tables import CACHED, DURABLE, StatePart
 from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
@@ -38,6 +38,10 @@ class Dataflow(Engine):
 
     # --- decided by a strategy ----------------------------------------------
 
+    def _plan(self, view: View) -> Node:
+        """Return the plan from which the operators of ``view`` are built."""
+        return view.plan
+
     @abstractmethod
     def _known(self, node: Node, view: View) -> Operator | None:
         """Return an existing operator that computes ``node`` and that ``view`` can share, or None."""
@@ -54,7 +58,7 @@ class Dataflow(Engine):
 
     def _add(self, view: View) -> None:
         self._fresh = []
-        root = self._build(view.plan, view)
+        root = self._build(self._plan(view), view)
         for node in view.plan.walk():
             if isinstance(node, Scan):
                 self.base(node.relation)
@@ -202,15 +206,19 @@ class Dataflow(Engine):
     def state_parts(self) -> Iterator[StatePart]:
         for relation, base in self.bases.items():
             schema = tuple(c.name for c in self.catalog.schema(relation))
-            yield StatePart(base.name, relation, self._base_kind, base, schema, base=True)
+            yield StatePart(base.name, relation, self._base_kind, base, schema, self._base_bill(base))
         bases = {id(base) for base in self.bases.values()}
         yield from describe.operator_parts(self.operators, self.readers, bases, self._identity)
         for name, reader in self.readers.items():
             if reader.own:
                 schema = tuple(c.name for c in self.views[name].schema)
-                yield StatePart(name, name, "reader", reader.arrangement, schema)
+                yield StatePart(name, name, "reader", reader.arrangement, schema, (CACHED,))
 
     _base_kind = "base"
+
+    def _base_bill(self, base: Arrangement) -> tuple[str, ...]:
+        """Return the columns of the bill for a base table."""
+        return (DURABLE,)
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
         """Return the ``identity`` of an arrangement; see :class:`~..engine.state_tables.StatePart`."""

@@ -3,17 +3,24 @@
 A join stores both of its inputs. In a chain of joins, these include the output of the join below. For MAX and MIN, a
 reduce stores every value of every group. Two views do not share any operators, unless one of them reads the other.
 
-Source: Flink SQL (StreamingJoinOperator, GroupAggFunction; for ``join="multi"`` on one common key, the multi-way
-join without intermediate state).
+A join stores only the columns that the view reads (:mod:`..plan.prune`), and rows that are equal in these columns as
+one row with a count. With ``columns="all"``, it stores all columns.
+
+Source: Flink SQL (its planner's projections; StreamingJoinOperator with its state of record to count,
+GroupAggFunction; for ``join="multi"`` on one common key, the multi-way join without intermediate state).
 """
 
 from __future__ import annotations
 
-from ..errors import ViewError
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ViewError, shorten
 from ..kernels.aggregate import ReduceState
 from ..kernels.join_order import flatten
 from ..kernels.minmax import Source
 from ..plan.nodes import Join, Node, Reduce
+from ..plan.prune import prune
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
@@ -23,10 +30,29 @@ from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, own_mu
 
 
 class Full(Dataflow):
-    """The engine for full state. ``join`` is "linear", "multi", or "auto", which is the same as "linear"."""
+    """The engine for full state.
+
+    ``join`` is "linear", "multi", or "auto", which is the same as "linear". ``columns`` is "used" or "all".
+    """
 
     kind = "full"
     joins = ("auto", "linear", "multi")
+
+    def __init__(self, views: Sequence[View], join: str = "auto", *, columns: str = "used", **like: Any) -> None:
+        if columns not in ("used", "all"):
+            raise ViewError(f"columns={shorten(columns)} is not valid; a full engine stores 'used' or 'all' columns")
+        self.columns = columns
+        super().__init__(views, join, **like)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options for a checkpoint; see :meth:`~..engine.engine.Engine.settings`."""
+        found = super().settings()
+        return found | {"options": found["options"] | {"columns": self.columns}}
+
+    def _plan(self, view: View) -> Node:
+        if self.columns == "all":
+            return view.plan
+        return prune(view.plan, [v.plan for v in view.uses], chains=self.join != "multi")
 
     def _known(self, node: Node, view: View) -> Operator | None:
         # Only the output of another view is shared. All other operators are built again, even if an equal one exists.

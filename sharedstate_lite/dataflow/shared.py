@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.state_tables import DURABLE, WORKING
 from ..kernels.aggregate import ReducePlan, ReduceState
 from ..kernels.join import net
 from ..kernels.join_order import Multiway, flatten
@@ -165,6 +166,10 @@ class Shared(Dataflow):
     def settings(self) -> dict[str, Any]:
         """Return the options and choices for a checkpoint; see :meth:`~..engine.engine.Engine.settings`."""
         return super().settings() | {"chosen": self.chosen}
+
+    def _base_bill(self, base: Arrangement) -> tuple[str, ...]:
+        looked_up = any(isinstance(o, Arrange) and o.arrangement is base for o in self.operators)
+        return (DURABLE, WORKING) if looked_up else (DURABLE,)
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
         role = arrangement.name.rsplit(".", 1)[-1] if isinstance(operator, ReduceCore) else str(arrangement.layout.key)

@@ -36,7 +36,7 @@ from .catalog_text import catalog_text, read_catalog
 if TYPE_CHECKING:
     from ..storage.arrangement import Arrangement
 
-FORMAT = 2
+FORMAT = 3
 
 
 class CheckpointedEngine(Protocol):

@@ -29,7 +29,7 @@ from ..storage.encoding import Dictionary, DictionaryRef, Words
 from ..storage.string_gc import sweep, truncate
 from . import checkpoint, view_rules
 from .events import EventLog
-from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
+from .state_tables import Handles, StatePart, bill_table, check_names, state_html, state_rows, state_table
 
 EpochInput = Mapping[str, Any]
 """The input of an epoch: for each relation, (row, diff) pairs, a pandas or Arrow table with a ``diff`` column, or
@@ -102,13 +102,20 @@ class Engine(ABC):
             self.dictionary.strings.truncate(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """Return the stored state as a data frame with columns operator, relation, key, rows, bytes, kind and base.
+        """Return the stored state as a data frame with columns operator, relation, key, rows, bytes, kind and bill.
 
         If ``operator`` is given, return the rows and diffs of this operator instead.
         """
         self._check_open()
         parts, strings = list(self.state_parts()), self.dictionary.strings
         return state_table(parts, strings) if operator is None else state_rows(operator, parts, strings)
+
+    def bill(self) -> pd.DataFrame:
+        """Return the rows and bytes of durable inputs, working state and cached answers, and of all state.
+
+        The rule is the same for every strategy (see :mod:`.state_tables`), so these numbers can be compared.
+        """
+        return bill_table(self.state(), self.dictionary.strings.nbytes)
 
     def install(self, view: str | View) -> Changes:
         """Install a view and the views that it reads, and return its rows. Raises ViewError.
@@ -374,5 +381,5 @@ class Engine(ABC):
         return (
             "<p>closed engine</p>"
             if not self._open
-            else state_html(f"{self.kind} engine, epoch {self.epoch}", self.state())
+            else state_html(f"{self.kind} engine, epoch {self.epoch}", self.bill(), self.state())
         )

@@ -1,7 +1,11 @@
-"""The state of an engine as tables for ``state()``, and handles on all its arrangements.
+"""The state of an engine as tables for ``state()`` and ``bill()``, and handles on all its arrangements.
 
 A strategy lists its state as :class:`StatePart` objects. The tables are built only from these objects, so they have the
 same format for every strategy, and also on Spark.
+
+The bill has the same three columns for every strategy. *Durable inputs* are the base tables, which must be kept or be
+readable again. *Working state* is what operators keep to go on. *Cached answers* are what may be dropped and computed
+again. A base table that operators look up in is in two columns: it is a durable input and working state.
 """
 
 from __future__ import annotations
@@ -15,20 +19,28 @@ from ..changelog.changes import frame, value_order
 from ..errors import ViewError
 from ..plan.nodes import Column, Schema
 from ..storage.arrangement import Arrangement, TraceHandle
-from ..storage.batch import merged
+from ..storage.batch import count_rows, merged
 from ..storage.encoding import Dictionary
+
+
+DURABLE, WORKING, CACHED = "durable", "working", "cached"
+BILL = {DURABLE: "durable inputs", WORKING: "working state", CACHED: "cached answers"}
+"""The columns of the bill, with their names."""
 
 
 @dataclass(frozen=True)
 class StatePart:
-    """One arrangement of an engine, which is one row of ``state()``. ``schema`` contains its column names."""
+    """One arrangement of an engine, which is one row of ``state()``. ``schema`` contains its column names.
+
+    ``bill`` lists the columns of the bill in which it is.
+    """
 
     operator: str
     relation: str
     kind: str
     arrangement: Arrangement
     schema: tuple[str, ...]
-    base: bool = False
+    bill: tuple[str, ...] = (WORKING,)
     extra: int = 0
     """Bytes in addition to those of the arrangement, for indexes and sets of filled keys."""
     identity: str = ""
@@ -38,6 +50,11 @@ class StatePart:
     def key(self) -> tuple[str, ...]:
         """The names of the columns by which the arrangement is looked up."""
         return tuple(self.schema[i] for i in self.arrangement.layout.key)
+
+    @property
+    def base(self) -> bool:
+        """Whether this is the base table of a relation."""
+        return DURABLE in self.bill
 
 
 def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> None:
@@ -59,16 +76,30 @@ def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> 
 
 
 def state_table(parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
-    """Return a data frame with one row per part and the columns operator, relation, key, rows, bytes, kind and base."""
-    parts = list(parts)
-    first = next((p for p in parts if p.base), None)
+    """Return a data frame with one row per part and the columns operator, relation, key, rows, bytes, kind and bill.
+
+    ``rows`` counts distinct rows whose multiplicity is not 0. ``bytes`` is the size of all buffers, so it also includes
+    entries that a later merge cancels. It does not include the dictionary of strings, which all parts share.
+    """
     table = []
     for part in parts:
-        # All parts share the dictionary. Its bytes are added to those of the first base table.
-        size = part.arrangement.nbytes + part.extra + (strings.nbytes if part is first else 0)
-        table.append([part.operator, part.relation, part.key, part.arrangement.rows, size, part.kind, part.base])
-    out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
-    return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
+        size = part.arrangement.nbytes + part.extra
+        rows = count_rows(part.arrangement.runs, part.arrangement.layout, strings)
+        table.append([part.operator, part.relation, part.key, rows, size, part.kind, " + ".join(part.bill)])
+    out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "bill"])
+    return out.astype({"rows": "int64", "bytes": "int64"})
+
+
+def bill_table(state: pd.DataFrame, strings: int = 0, place: str = "memory") -> pd.DataFrame:
+    """Return the bill of a table that `state_table` returned: rows, bytes and place of its three columns.
+
+    Two more lines follow: the dictionary of ``strings`` bytes that the rows refer to, and the sum, in which a part that
+    is in two columns counts once. ``place`` is "memory" or "disk".
+    """
+    sizes = state[["rows", "bytes"]]
+    columns = {name: sizes[state["bill"].str.contains(column)].sum() for column, name in BILL.items()}
+    more = pd.Series({"rows": 0, "bytes": strings})
+    return pd.DataFrame(columns | {"strings": more, "stored in all": sizes.sum() + more}).T.assign(place=place)
 
 
 def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
@@ -91,11 +122,9 @@ def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -
     return out
 
 
-def state_html(title: str, table: pd.DataFrame) -> str:
-    """Return a state table as HTML, below a line with its totals."""
-    own, base = table[~table.base], table[table.base]
-    totals = f"{int(own['rows'].sum())} rows ({int(own['bytes'].sum())} bytes) plus {int(base['rows'].sum())} base rows"
-    return f"<p>{title}, stores {totals}</p>{table.to_html(index=False)}"
+def state_html(title: str, bill: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Return the bill and the state table of an engine as HTML."""
+    return f"<p>{title}</p>{bill.to_html()}{table.to_html(index=False)}"
 
 
 class Handles:

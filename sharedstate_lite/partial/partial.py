@@ -17,7 +17,7 @@ import pandas as pd
 from ..changelog.changes import Changes, sorted_frame
 from ..engine import view_rules
 from ..engine.engine import EpochInput
-from ..engine.state_tables import StatePart
+from ..engine.state_tables import CACHED, DURABLE, StatePart
 from ..errors import Error, RowError, ViewError, is_integer, shorten
 from ..plan.nodes import Type
 from ..plan.view import View
@@ -276,7 +276,7 @@ class Partial(MessageScheduler):
         for relation, base in self.bases.items():
             names = tuple(c.name for c in self.catalog.schema(relation))
             more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
-            yield StatePart(base.name, relation, "base", base, names, True, more)
+            yield StatePart(base.name, relation, "base", base, names, (DURABLE,), more)
         for node in self.nodes.values():
             for name, (arrangement, kind, columns, filled) in zip(describe.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0
@@ -286,7 +286,7 @@ class Partial(MessageScheduler):
                     kind,
                     arrangement,
                     columns,
-                    False,
+                    (CACHED,),
                     extra,
                     describe.identity(node, arrangement),
                 )

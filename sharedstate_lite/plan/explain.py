@@ -121,6 +121,8 @@ def _leaves(node: Node) -> Iterator[Node]:
 
 
 def _kind(node: Node) -> str:
+    if isinstance(node, Map) and isinstance(node.input, Scan):
+        return node.input.relation
     return node.relation if isinstance(node, Scan) else type(node).__name__.lower()
 
 

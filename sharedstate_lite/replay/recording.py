@@ -202,18 +202,21 @@ class OperatorState:
 
 
 @dataclass(frozen=True)
+class Amount:
+    """A number of rows, of bytes, and of rows before the current message."""
+
+    rows: int = 0
+    bytes: int = 0
+    rows_before: int = 0
+
+
+@dataclass(frozen=True)
 class Totals:
-    """The numbers of rows and bytes stored after a step.
+    """What is stored after a step, in the columns of ``engine.bill()``."""
 
-    ``base_rows`` and ``base_bytes`` are for base tables, ``rows`` and ``bytes`` for all other state. ``rows_before`` is
-    the value of ``rows`` before the current message.
-    """
-
-    rows: int
-    bytes: int
-    base_rows: int
-    base_bytes: int
-    rows_before: int
+    durable: Amount = Amount()
+    working: Amount = Amount()
+    cached: Amount = Amount()
 
 
 # --- the graph ------------------------------------------------------------------

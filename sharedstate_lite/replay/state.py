@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..changelog.changes import Changes
+from ..engine.state_tables import BILL
 from ..storage.batch import Batch
 from ..storage.encoding import Dictionary, Words
 from .messages import Values
-from .recording import Totals
+from .recording import Amount, Totals
 from .rows import decode
 from .steps import PlayedMessage, StepDraft
 from .structure import Snapshot, Structure
@@ -188,20 +189,15 @@ class StateHistory:
         return 0 if played is None else self.spans[played.number][0] - 1
 
     def totals(self, step: int) -> Totals:
-        """Return the numbers of rows and bytes stored after a step."""
-        sums = {True: [0, 0], False: [0, 0]}
-        before = 0
+        """Return what is stored after a step, in the columns of the bill."""
+        sums = {column: [0, 0, 0] for column in BILL}
         for past in self.pieces.values():
-            for at, now in ((self.start(step), False), (step, True)):
-                snap = past.at(at)
+            for snap, before in ((past.at(step), False), (past.at(self.start(step)), True)):
                 if snap is not None and not snap.piece.hidden:
-                    if now:
-                        sums[snap.piece.base][0] += snap.stored
-                        sums[snap.piece.base][1] += snap.bytes
-                    elif not snap.piece.base:
-                        before += snap.stored
-        own, base = sums[False], sums[True]
-        return Totals(own[0], own[1], base[0], base[1], before)
+                    for column in snap.piece.bill:
+                        sums[column][2 if before else 0] += snap.rows
+                        sums[column][1] += 0 if before else snap.bytes
+        return Totals(**{column: Amount(*sums[column]) for column in BILL})
 
 
 def tuples(changes: Changes) -> list[Values]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ..dataflow.dataflow import Dataflow
 from ..dataflow.labels import label
 from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore
 from ..engine.engine import Engine
+from ..engine.state_tables import DURABLE
 from ..partial import describe
 from ..partial.join import JoinNode
 from ..partial.nodes import ReaderNode
@@ -21,16 +23,16 @@ from ..partial.partial import Partial
 from ..partial.reduce import ReduceNode
 from ..plan.nodes import Col, Map, Node, Reduce, Schema, Type
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Batch, Layout
-from ..storage.encoding import Words
+from ..storage.batch import Batch, Layout, count_rows
+from ..storage.encoding import Dictionary, Words
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A piece of state: an arrangement, its name in ``engine.state()``, and the operator that writes it.
 
-    ``kind`` is its kind in ``engine.state()``. ``base`` is True for a base table, and ``relation`` is the name of
-    the relation.
+    ``kind`` and ``bill`` are its kind and its columns of the bill in ``engine.state()``, and ``relation`` is the name of
+    the relation of a base table.
     """
 
     name: str
@@ -38,10 +40,15 @@ class Piece:
     arrangement: Arrangement
     columns: tuple[str, ...]
     kind: str
-    base: bool = False
+    bill: tuple[str, ...] = ()
     relation: str = ""
     hidden: bool = False
     """True for the output of an aggregation that a view reads directly. It is listed for both operators."""
+
+    @property
+    def base(self) -> bool:
+        """Whether this is a base table."""
+        return DURABLE in self.bill
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +106,7 @@ def structure(engine: Engine) -> Structure:
     edges = [(r["source"], r["target"], r["kind"]) for r in links.to_dict("records")]
     owners = {t: name for name, r in rows.items() for t in r["tables"]}
     pieces = {
-        h.operator: Piece(h.operator, owners.get(h.operator, ""), h.arrangement, h.schema, h.kind, h.base, h.relation)
+        h.operator: Piece(h.operator, owners.get(h.operator, ""), h.arrangement, h.schema, h.kind, h.bill, h.relation)
         for h in engine.state_parts()
     }
     views = engine.views.values()
@@ -195,7 +202,7 @@ def _label(engine: Engine, node: Node) -> str:
 class Snapshot:
     """A piece of state at one moment.
 
-    ``runs`` are its batches, ``stored`` is the number of stored rows, and ``handles`` are its trace handles as
+    ``runs`` are its batches, and ``handles`` are its trace handles as
     (reader, epoch). ``filled`` contains its filled keys, or is None if its keys cannot be holes.
     """
 
@@ -203,11 +210,16 @@ class Snapshot:
     runs: tuple[Batch, ...]
     upper: int
     since: int
-    stored: int
+    strings: Dictionary
     bytes: int
     handles: tuple[tuple[str, int], ...] = ()
     filled: Words | None = None
     filled_types: tuple[Type, ...] = ()
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows, as in ``engine.state()``."""
+        return count_rows(self.runs, self.layout, self.strings)
 
     @property
     def layout(self) -> Layout:
@@ -220,26 +232,21 @@ class Snapshot:
             self,
             runs=(*self.runs, batch),
             upper=batch.lower + 1,
-            stored=self.stored + len(batch),
             bytes=self.bytes + batch.nbytes,
         )
 
 
 def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snapshot]:
     """Return a snapshot of every piece of state. ``held`` maps the id of a trace handle to the name of its reader."""
-    filled = filled_keys(engine)
+    filled, strings = filled_keys(engine), engine.dictionary.strings
     rows = {h.operator: h for h in engine.state_parts()}
-    first = next((h.operator for h in rows.values() if h.base), None)
     out = {}
     for name, piece in s.pieces.items():
         a = piece.arrangement
         extra = rows[name].extra if name in rows else 0
-        if name == first:
-            # As in engine.state(), the dictionary is counted once, because all pieces share it.
-            extra += engine.dictionary.strings.nbytes
         keys, types = filled.get(name, (None, ()))
         mine = tuple((held[id(h)], h.time) for h in a.handles if id(h) in held)
-        out[name] = Snapshot(piece, tuple(a.runs), a.upper, a.since, a.rows, a.nbytes + extra, mine, keys, types)
+        out[name] = Snapshot(piece, tuple(a.runs), a.upper, a.since, strings, a.nbytes + extra, mine, keys, types)
     return out
 
 

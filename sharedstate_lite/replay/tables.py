@@ -57,7 +57,7 @@ class Tables:
         return OperatorState(
             name,
             tuple(tables),
-            sum(x.stored for x in snaps.values()),
+            sum(x.rows for x in snaps.values()),
             sum(x.bytes for x in snaps.values()),
             any(x.piece.base for x in snaps.values()),
             tuple(k for q in between for k in q[3]),
@@ -129,7 +129,7 @@ class Tables:
             int((marked.counts > 0).sum()),
             arrangement=self._arrangements.state(snap, s, step, change) if ruled else None,
             parts=(piece.name,),
-            stored=snap.stored,
+            stored=snap.rows,
             bytes=snap.bytes,
             **self._holes(snap, marked, step),
         )
@@ -205,7 +205,7 @@ class Tables:
 
     def _sizes(self, parts: Sequence[str], step: int) -> dict[str, Any]:
         snaps = [snap for p in parts if (snap := self._history.pieces[p].at(step)) is not None]
-        return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
+        return {"stored": sum(x.rows for x in snaps), "bytes": sum(x.bytes for x in snaps)}
 
     def _split(self, part: str, bag: MarkedRows, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
         """Return, for each group in int64[k, q], the values to list and the number of all values."""

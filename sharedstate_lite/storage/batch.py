@@ -287,6 +287,13 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Dictionary) -> Wor
     return layout.body(rows, diffs if layout.width > 1 else diffs[0], strings)
 
 
+def count_rows(batches: Sequence[Batch], layout: Layout, strings: Dictionary) -> int:
+    """Return the number of distinct rows in all batches whose multiplicity is not 0."""
+    if len(batches) == 1 and not batches[0].timed:
+        return len(batches[0])
+    return int(merged(batches, layout, strings).shape[1])
+
+
 def distinct_sorted(
     rows: Words, words: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

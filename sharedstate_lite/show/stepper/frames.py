@@ -36,18 +36,13 @@ NAMES = {"folded": "compacted epochs", "handle": "trace handle"}
 
 @dataclass(frozen=True)
 class Counts:
-    """The numbers in the header of a step."""
+    """The numbers in the header of a step: (name, value, change) for its first line, and the text of its second line.
 
-    epoch: int
-    rows: int
-    added: int
-    bytes: int
-    base: str
+    A change in a number of rows is ``+2``, ``−1``, or an empty string if it is 0.
+    """
 
-    @property
-    def change(self) -> str:
-        """The change in the number of rows: ``+2``, ``−1``, or an empty string if it is 0."""
-        return f"{self.added:+,}".replace("-", "−") if self.added else ""
+    pairs: tuple[tuple[str, str, str], ...]
+    bill: str
 
 
 def size(count: int) -> str:
@@ -65,10 +60,14 @@ def one_line(sql: Iterable[str]) -> str:
 def counts(recording: Recording, number: int) -> Counts:
     """Return the header's numbers at a step."""
     totals, step = recording.totals(number), recording.step(number)
-    base = f"base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
-    if recording.kind == "shared":
-        base = f"arranged base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
-    return Counts(step.epoch if step else 0, totals.rows, totals.rows - totals.rows_before, totals.bytes, base)
+    pairs = [("epoch", str(step.epoch if step else 0), "")]
+    for name, amount in (("working state", totals.working), ("cached answers", totals.cached)):
+        added = amount.rows - amount.rows_before
+        change = f"{added:+,}".replace("-", "−") if added else ""
+        pairs.append((name, counted(amount.rows, "row"), change))
+    durable = f"durable inputs {counted(totals.durable.rows, 'row')}, {size(totals.durable.bytes)}"
+    rest = f"working state {size(totals.working.bytes)} · cached answers {size(totals.cached.bytes)}"
+    return Counts(tuple(pairs), f"{durable} · {rest}")
 
 
 class Frames:
@@ -140,10 +139,8 @@ class Frames:
     def _header(self, number: int, wide: float) -> tuple[str, float]:
         header = counts(self.recording, number)
         right = wide - MARGIN
-        pieces = [("epoch", str(header.epoch), ""), ("rows held", f"{header.rows:,}", header.change)]
-        pieces.append(("bytes held", size(header.bytes), ""))
         out, x = [], right
-        for name, value, change in reversed(pieces):
+        for name, value, change in reversed(header.pairs):
             if change:
                 tone = "deleted" if change.startswith("−") else "inserted"
                 out.append(text((x, 22), change, anchor="end", fill=tone))
@@ -160,11 +157,11 @@ class Frames:
             label = f"step {number} of {self.recording.last}: {step.text}"
             if x - left > 60:
                 out.append(text((left, 22), fit(label, x - left), kind="m"))
-        room = right - MARGIN - width(header.base) - 20
+        room = right - MARGIN - width(header.bill) - 20
         lines = wrap(one_line(self.recording.sql), room, 2, mono=True)
         for n, words in enumerate(lines):
             out.append(text((MARGIN, 40 + 16 * n), words, kind="m mono"))
-        out.append(text((right, 40), header.base, kind="m", anchor="end"))
+        out.append(text((right, 40), header.bill, kind="m", anchor="end"))
         high = 40 + 16 * (len(lines) - 1) + 10
         return "".join(out) + rect(0, high, wide, 1, fill="hairline"), high + 1
 

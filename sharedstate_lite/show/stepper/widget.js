@@ -338,16 +338,18 @@ class View {
   counters(frame) {
     this.title.textContent = this.history.title;
     this.sql.textContent = this.sql.title = this.history.sql;
-    this.base.textContent = frame.base;
+    this.base.textContent = frame.bill;
     if (this.legend.innerHTML === "") {
       this.legend.innerHTML = this.history.legend;
       this.help.prepend(make("div", { cls: "marks" }));
       this.help.firstElementChild.innerHTML = this.history.legend;
     }
     if (this.caption.textContent !== frame.caption) this.caption.textContent = frame.caption;
-    const added = frame.change && make("i", { cls: frame.change.startsWith("−") ? "less" : "" }, frame.change);
-    const pair = (name, value, more) => make("span", {}, name, " ", make("b", {}, value), more || null);
-    this.counts.replaceChildren(pair("epoch", frame.epoch), pair("rows held", frame.rows, added), pair("bytes held", frame.bytes));
+    const pair = ([name, value, change]) => {
+      const more = change && make("i", { cls: change.startsWith("−") ? "less" : "" }, change);
+      return make("span", {}, name, " ", make("b", {}, value), more || null);
+    };
+    this.counts.replaceChildren(...frame.counts.map(pair));
   }
 
   predicting(frame) {

@@ -219,11 +219,8 @@ def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dic
         "svg": stepper.drawn(branch).scene(number, wide - 2).svg(caption, alone=False),
         "messages": stepper.drawn(branch).messages(number, wide - 2).svg(caption, alone=False),
         "caption": caption,
-        "epoch": str(header.epoch),
-        "rows": f"{header.rows:,}",
-        "change": header.change,
-        "bytes": size(header.bytes),
-        "base": header.base,
+        "counts": header.pairs,
+        "bill": header.bill,
         "asks": None if asked is None else {"text": asked.text, "hint": asked.hint},
     }
 

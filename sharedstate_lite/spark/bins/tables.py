@@ -1,12 +1,12 @@
 """Shows state in Spark's state store as the tables of an in-process engine, and reads base tables from it.
 
-The input is the heads and blobs that bins have written (:mod:`.bin`). In the tables, ``rows`` is the number of rows
-stored in all bins, and ``bytes`` is the size of the blobs before Spark compresses them.
+The input is the heads and blobs that bins have written (:mod:`.bin`). In the tables, ``bytes`` is the size of the
+blobs before Spark compresses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...plan.nodes import Scan
 from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch, merged
-from ...storage.encoding import Dictionary
+from ...storage.encoding import Dictionary, Words
 from .messages import BinMessage
 from .route import Route, StatefulStages
 
@@ -27,14 +27,26 @@ Heads = Mapping[tuple[int, int], Mapping[str, Any]]
 """(stage, bin) -> the decoded head of the bin."""
 
 
-def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
-    """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`."""
+def state_table(
+    route: StatefulStages, heads: Heads, blobs: Callable[[int, str], Iterable[bytes]]
+) -> pd.DataFrame:
+    """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`.
+
+    ``blobs(stage, part)`` returns the runs of a piece. It is called only for a piece with several runs in one bin,
+    whose rows can cancel.
+    """
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
-    for head in heads.values():
+    several: dict[str, int] = {}
+    for (stage, _), head in heads.items():
         for part, runs in head["runs"].items():
             rows[part] = rows.get(part, 0) + sum(run[2] for run in runs)
             size[part] = size.get(part, 0) + sum(run[1] for run in runs)
+            if len(runs) > 1:
+                several[part] = stage
+    for part, stage in several.items():
+        if (place := route.parts(stage).get(part)) is not None:
+            rows[part] = _merged(place, blobs(stage, part), Dictionary()).shape[1]
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
     shown = [h for h in route.engine.state_parts() if not h.base or h.relation in used or rows.get(h.operator)]
     out = state_tables.state_table(shown, Dictionary())
@@ -60,7 +72,7 @@ def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes
     runs += [_batch(place.arrangement, blob, strings, -1) for blob in removed]
     shown = Arrangement(place.arrangement.name, place.arrangement.layout)
     shown.runs = runs
-    of = StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
+    of = StatePart(place.operator, place.relation, place.kind, shown, place.schema, place.bill)
     return state_tables.state_rows(place.operator, [of], strings)
 
 
@@ -80,6 +92,10 @@ def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
 def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[BinMessage]:
     """Return messages that send one bin's rows of the base table ``place`` to the bins of another route, ``to``."""
     strings = Dictionary()
-    layout = place.arrangement.layout
-    body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)
-    return to.relation_messages(place.relation, layout.delta(body), bins, strings)
+    body = _merged(place, blobs, strings)
+    return to.relation_messages(place.relation, place.arrangement.layout.delta(body), bins, strings)
+
+
+def _merged(place: StatePart, blobs: Iterable[bytes], strings: Dictionary) -> Words:
+    batches = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
+    return merged(batches, place.arrangement.layout, strings)

@@ -23,7 +23,7 @@ from ...changelog.changes import Changes, sorted_frame
 from ...engine import view_rules
 from ...engine.engine import EpochInput
 from ...engine.events import EventLog
-from ...engine.state_tables import state_html
+from ...engine.state_tables import bill_table, state_html
 from ...errors import Error, TimeError, ViewError, is_integer, shorten
 from ...plan.view import View
 from ...storage import wire
@@ -174,9 +174,13 @@ class EngineDriver(ABC):
         """Return the state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
         if operator is None:
-            return tables.state_table(self._route, self._heads())
+            return tables.state_table(self._route, self._heads(), self._blobs)
         stage, place = tables.find(self._route, operator)
         return tables.state_rows(place, self._blobs(stage, operator))
+
+    def bill(self) -> pd.DataFrame:
+        """Return the bill of the state on disk; see `sharedstate_lite.engine.engine.Engine.bill`."""
+        return bill_table(self.state(), place="disk")
 
     @one_at_a_time
     def install(self, view: str | View) -> Changes:
@@ -280,7 +284,7 @@ class EngineDriver(ABC):
         """Return the table of ``state()`` as HTML, for a notebook."""
         if not self._open:
             return "<p>closed engine</p>"
-        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}{self._since()}", self.state())
+        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}{self._since()}", self.bill(), self.state())
 
     def __repr__(self) -> str:
         views = ", ".join(self.views)

@@ -175,7 +175,7 @@ def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
     Raises ViewError if the operator is unknown.
     """
     if operator is None:
-        return tables.state_table(reader.route, reader.heads())
+        return tables.state_table(reader.route, reader.heads(), reader.blobs)
     stage, place = tables.find(reader.route, operator)
     return tables.state_rows(place, reader.blobs(stage, operator))
 

@@ -186,7 +186,7 @@ class SparkBaseTables(BaseTables):
         rows = _to_delta(_run(frame.toArrow), self.schemas[part.relation], part.relation, strings)
         shown = Arrangement(part.arrangement.name, part.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
-        filled = StatePart(part.operator, part.relation, part.kind, shown, part.schema, base=True)
+        filled = StatePart(part.operator, part.relation, part.kind, shown, part.schema, part.bill)
         return state_tables.state_rows(part.operator, [filled], strings)
 
     def close(self) -> None:

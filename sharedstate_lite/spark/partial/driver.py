@@ -213,7 +213,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         if operator is not None:
             stage, part = tables.find(self._route, operator)
             return tables.state_rows(part, self._blobs(stage, operator))
-        table = tables.state_table(self._route, self._heads())
+        table = tables.state_table(self._route, self._heads(), self._blobs)
         for row, name in enumerate(table.operator):
             if name in bases:
                 table.loc[row, ["rows", "bytes"]] = self.base_tables.size(bases[name].relation)

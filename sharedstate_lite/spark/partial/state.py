@@ -33,7 +33,7 @@ def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
     if operator is not None:
         stage, part = tables.find(reader.route, operator)
         return tables.state_rows(part, reader.blobs(stage, operator))
-    table = tables.state_table(reader.route, reader.heads())
+    table = tables.state_table(reader.route, reader.heads(), reader.blobs)
     given, epoch, unknown = _given(reader), _epoch(reader, reader.batch), []
     for name, part in tables_of.items():
         file = _folder(reader, part.relation) / "files.json"
