@@ -50,15 +50,20 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
                     assert (table.arrangement.since, table.arrangement.upper) == (found.since, found.upper)
         parts = [part for table in state.tables for part in table.parts]
         rows, size = (sum(sizes[p][n] for p in parts) for n in (0, 1))
-        # A base's bytes have the dictionary in them, and CPython counts a string's bytes differently once it is used.
-        assert state.rows == rows and (state.bytes == size or (state.base and abs(state.bytes - size) < 512)), name
+        assert (state.rows, state.bytes) == (rows, size), name
     assert len(told) == len(set(told)) and set(told) <= set(sizes)
     rest = held[~held["operator"].isin(told)]
-    assert rest["base"].all() and not set(rest["relation"]) & {o.title for o in recording.graph_at(step)[0]}, rest
+    assert (rest["bill"] == "durable").all() and not set(rest["relation"]) & {
+        o.title for o in recording.graph_at(step)[0]
+    }, rest
     total = recording.totals(step)
-    assert total.rows == held.loc[~held["base"], "rows"].sum() and total.bytes == held.loc[~held["base"], "bytes"].sum()
-    assert total.base_rows == held.loc[held["base"], "rows"].sum()
-    assert abs(total.base_bytes - held.loc[held["base"], "bytes"].sum()) < 512
+    bill = engine.bill()
+    for column, amount in (
+        ("durable inputs", total.durable),
+        ("working state", total.working),
+        ("cached answers", total.cached),
+    ):
+        assert (amount.rows, amount.bytes) == tuple(bill.loc[column, ["rows", "bytes"]]), column
 
 
 def check_groups(recording: Recording, table: Table, name: str, engine: ss.Engine, names: list[str]) -> None:

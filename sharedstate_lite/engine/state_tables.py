@@ -22,7 +22,6 @@ from ..storage.arrangement import Arrangement, TraceHandle
 from ..storage.batch import count_rows, merged
 from ..storage.encoding import Dictionary
 
-
 DURABLE, WORKING, CACHED = "durable", "working", "cached"
 BILL = {DURABLE: "durable inputs", WORKING: "working state", CACHED: "cached answers"}
 """The columns of the bill, with their names."""

@@ -113,7 +113,7 @@ def play_all(engines: Mapping[str, Engine], epochs: Iterable[Inputs | tuple[int,
         for name in [*names[turn:], *names[:turn]]:
             out, seconds = timed(lambda e=engines[name], i=inputs: e.step(i))  # type: ignore[misc]
             state = engines[name].state()
-            own = state[~state["base"]]
+            own = state[state["bill"] != "durable"]
             went, rows, size = sum(map(len, out.values())), int(own["rows"].sum()), int(own["bytes"].sum())
             lines[name].append([engines[name].epoch, came, went, seconds, rows, size])
     columns = ["epoch", "changes", "emitted", "seconds", "rows", "bytes"]
@@ -173,7 +173,7 @@ def hit_rates(
             for each in epochs:
                 engine.step(each[1] if isinstance(each, tuple) else each)
             told = reads(engine, view, keys)
-            held = int(engine.state().query("not base")["rows"].sum())
+            held = int(engine.bill().loc["cached answers", "rows"])
             hits = int(told["hit"].sum())
             lines.append([budget, len(told), hits, hits / max(1, len(told)), held])
     return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "held"])

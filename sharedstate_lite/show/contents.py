@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..engine.state_tables import CACHED
 from .outline import OutlineEdge, OutlineOperator
 from .panel import ONE_WAY, TWO_WAYS, Panel
 from .table import DrawnTable, Limits, counted, cut, grouped, shown
@@ -32,10 +33,6 @@ class EngineContents:
     filled: dict[str, list[tuple[Any, ...]]]
     """The filled keys of each partial table, by the table's name."""
 
-    def total(self, base: bool) -> int:
-        """Return the number of rows in base tables if ``base`` is True, otherwise in all other state."""
-        return int(self.held.loc[self.held["base"].astype(bool) == base, "rows"].sum())
-
     def of(self, names: Sequence[str]) -> int:
         """Return the number of rows in the state tables with these names."""
         return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
@@ -45,10 +42,10 @@ def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[s
     """Read what an engine stores. ``filled`` is ``engine.filled`` for partial state, otherwise None."""
     held = state()
     size = dict(zip(held["operator"], held["rows"], strict=True))
-    base = dict(zip(held["operator"], held["base"].astype(bool), strict=True))
+    cached = set(held.loc[held["bill"] == CACHED, "operator"])
     names = [t for o in operators for t in o.tables if t in size]
     rows = {t: state(t) for t in names if size[t] <= READ_AT_MOST}
-    keys = {t: _keys(filled, t) for t in names if filled is not None and not base[t]}
+    keys = {t: _keys(filled, t) for t in names if filled is not None and t in cached}
     return EngineContents(held, rows, {t: k for t, k in keys.items() if k is not None})
 
 

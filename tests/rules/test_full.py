@@ -168,8 +168,8 @@ def test_rule_09_a_chain_stores_the_intermediate_join(label: str) -> None:
     with make(label, [view]) as engine:
         engine.step(ROWS)
         stored = join_rows(engine)
-        assert stored["info ⋈ visit"] == 5
-        assert (stored["info"], stored["visit"], stored["price"]) == (2, 5, 1)
+        assert stored["π(info ⋈ π(visit))"] == 5
+        assert (stored["info"], stored["π(visit)"], stored["price"]) == (2, 5, 1)
 
 
 @pytest.mark.parametrize(("one", "other"), [("full multi", "full"), ("full multi in bins", "full in bins")])
@@ -179,7 +179,7 @@ def test_rule_09_multi_stores_no_intermediate_join(one: str, other: str) -> None
     view = catalog.view(f"CREATE VIEW result AS {CHAIN}")
     with make(one, [view]) as multi, make(other, [view]) as linear:
         assert bag(multi.step(ROWS)["result"]) == bag(linear.step(ROWS)["result"])
-        assert join_rows(multi) == Counter({"info": 2, "visit": 5, "price": 1})
+        assert join_rows(multi) == Counter({"info": 2, "π(visit)": 5, "price": 1})
 
 
 @pytest.mark.parametrize("label", ["full multi", "full multi in bins"])

@@ -21,7 +21,7 @@ from ...replay.forks import Branch
 from ...replay.questions import Verdict
 from ...replay.recording import Recording
 from ..palette import style
-from .frames import Frames, counts, one_line, size
+from .frames import Frames, counts, one_line
 from .session import Answered, Score
 from .timeline import TimelineRow, timeline
 

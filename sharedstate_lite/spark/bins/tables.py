@@ -27,9 +27,7 @@ Heads = Mapping[tuple[int, int], Mapping[str, Any]]
 """(stage, bin) -> the decoded head of the bin."""
 
 
-def state_table(
-    route: StatefulStages, heads: Heads, blobs: Callable[[int, str], Iterable[bytes]]
-) -> pd.DataFrame:
+def state_table(route: StatefulStages, heads: Heads, blobs: Callable[[int, str], Iterable[bytes]]) -> pd.DataFrame:
     """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`.
 
     ``blobs(stage, part)`` returns the runs of a piece. It is called only for a piece with several runs in one bin,
