@@ -49,7 +49,7 @@ def measured(strategy: str, visits: int) -> dict[str, int]:
         engine.trace.clear()
         gc.collect()
         heap = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
-        return {line: int(count) for line, count in engine.bill()["bytes"].items()} | {"heap": heap}
+        return {str(line): int(count) for line, count in engine.bill()["bytes"].items()} | {"heap": heap}
 
 
 def gathered(visits: int, log: Path, hear: Callable[[float], None]) -> dict[str, dict[str, int]]:

@@ -87,7 +87,7 @@ def run(strategy: str, stream: Stream) -> Record:
                     record.filled_at = stretch.last - 1
                     for key in record.filled:
                         engine.read("result", key=(f"category-{key}",))
-                bill = {line: int(count) for line, count in engine.bill()["bytes"].items()}
+                bill = {str(line): int(count) for line, count in engine.bill()["bytes"].items()}
                 record.marks.append(Mark(stretch.level, bill, process.memory_info().rss - before))
         answer = pa.Table.from_pandas(engine.read("result")).to_pydict()
     record.answers[stream.epochs - 1] = contents(answer)

@@ -173,7 +173,7 @@ def hit_rates(
             for each in epochs:
                 engine.step(each[1] if isinstance(each, tuple) else each)
             told = reads(engine, view, keys)
-            held = int(engine.bill().loc["cached answers", "rows"])
+            held = int(engine.bill()["rows"]["cached answers"])
             hits = int(told["hit"].sum())
             lines.append([budget, len(told), hits, hits / max(1, len(told)), held])
     return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "held"])
