@@ -39,28 +39,11 @@ class Replay:
     are those of ``ss.engine``. Raises ViewError for an invalid kind, view or option.
     """
 
-    def __init__(
-        self,
-        engine: Callable[..., Engine],
-        kind: str,
-        views: View | Sequence[View],
-        *,
-        join: str = "auto",
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
-        seed: int = 0,
-        without: Iterable[str] = (),
-    ) -> None:
-        self._engine, self.kind = engine, kind
+    def __init__(self, engine: Callable[..., Engine], kind: str, views: View | Sequence[View], **options: Any) -> None:
+        self._engine, self.kind, self._options = engine, kind, options
         self.views = [views] if isinstance(views, View) else list(views)
-        self._options: dict[str, Any] = {"join": join}
-        partial = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": frozenset(without)}
-        if kind == "partial":
-            self._options |= partial
-        elif any(partial.values()):
-            raise ViewError(
-                f"{kind} state does not support the options max_rows, max_bytes, seed and without; use partial state"
-            )
+        if not isinstance(options.get("without", ""), str):
+            options["without"] = frozenset(options["without"])  # an iterator, too, is for every run
         self._make().close()
         self._catalog = self.views[0].catalog
 
