@@ -33,8 +33,8 @@ from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 show.tables()
 """
 CELLS = [
-    ("collapsed", SOURCE.strip()),
     ("", "# 77 · Made for a test\n\n5 minutes · nothing\n\nA word: zanzibar. Read [the rules](../docs/rules.md)."),
+    ("collapsed", SOURCE.strip()),
     ("", "## A table\n\nSee [the end](#The-end)."),
     (
         "shown",
@@ -161,7 +161,7 @@ def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> N
     said: list[str] = []
     (notebook,) = execution.executed([path], said.append)
     assert said == ["1 of 1 notebooks have not changed since they were last run"]
-    notebook.cells[1].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
+    notebook.cells[0].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
     before = (built / "site/index.html").stat()
     with pytest.raises(SiteError, match="nowhere"):
         publish.publish({path.name: notebook}, built / "site")
