@@ -74,6 +74,13 @@ def test_what_is_needed_twice_lives_in_the_library() -> None:
     assert rules.identical({p.name: read(p) for p in NOTEBOOKS}) == []
 
 
+def test_pictures_of_messages_and_limits_stay() -> None:
+    """03b, 14 and 18 draw messages over time. All notebooks but 11 and 12 say where they simplify."""
+    texts = {rules.number(p): "\n".join(cell.source for cell in read(p).cells) for p in NOTEBOOKS}
+    assert all("show.space_time(" in texts[name] for name in ("03b", "14", "18"))
+    assert {name for name, text in texts.items() if "## Where the simplification ends" not in text} == {"11", "12"}
+
+
 def questions(notebook: Any) -> dict[str, Any]:
     """The cell of each question, by the question's name."""
     asked = {}

@@ -135,6 +135,13 @@ def test_a_stepper_has_every_frame(built: Path) -> None:
     assert "export" not in re.findall(r"^\w+", script, re.M) and "const stepper = {" in script
 
 
+def test_without_scripts_a_stepper_is_pictures(page: str) -> None:
+    """The steps of the message at which it stands are pictures with their captions, and folds need no script."""
+    (still,) = re.findall(r'<div class="nb-stepper".*?</div><noscript>(.*?)</noscript>', page, re.S)
+    assert still.count("<svg") == still.count("aria-label=\"step ") == 2 and "<script" not in still
+    assert "<details" in page and "onclick" not in page
+
+
 def test_the_search_covers_notebooks(built: Path) -> None:
     """The index has the text of the notebook and of the documents, and nothing of the pictures."""
     index = json.loads((built / "site/search/search_index.json").read_text())
