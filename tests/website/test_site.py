@@ -138,7 +138,7 @@ def test_a_stepper_has_every_frame(built: Path) -> None:
 def test_without_scripts_a_stepper_is_pictures(page: str) -> None:
     """The steps of the message at which it stands are pictures with their captions, and folds need no script."""
     (still,) = re.findall(r'<div class="nb-stepper".*?</div><noscript>(.*?)</noscript>', page, re.S)
-    assert still.count("<svg") == still.count("aria-label=\"step ") == 2 and "<script" not in still
+    assert still.count("<svg") == still.count('aria-label="step ') == 2 and "<script" not in still
     assert "<details" in page and "onclick" not in page
 
 
