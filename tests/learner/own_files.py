@@ -11,7 +11,7 @@ import lesson_rules as rules
 from test_data_writers import READ, written
 
 FILES = {
-    "R csv": ("SELECT b, MAX(x) AS top FROM mine GROUP BY b", "100000.0"),
+    "R csv": ("SELECT s, MAX(x) AS top FROM mine GROUP BY s", "100000.0"),
     "Excel of Germany csv": ("SELECT d, SUM(x) AS total FROM mine GROUP BY d", "1234.5"),
 }
 """The query on each file, and a value of its answer."""
