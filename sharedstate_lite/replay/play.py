@@ -54,7 +54,9 @@ class Replay:
         self._engine, self.kind = engine, kind
         self.views = [views] if isinstance(views, View) else list(views)
         self._options: dict[str, Any] = {"join": join}
-        partial = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": frozenset(without)}
+        # The engine takes one name as well, and refuses what is neither.
+        fixes = without if isinstance(without, str) or not isinstance(without, Iterable) else frozenset(without)
+        partial = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": fixes}
         if kind == "partial":
             self._options |= partial
         elif any(partial.values()):
@@ -74,7 +76,8 @@ class Replay:
     def __call__(self, messages: Iterable[Any] = ()) -> Recording:
         """Play the messages and return the recording.
 
-        An invalid message does not raise an exception. The recording contains the error in the place of the message.
+        An invalid message does not raise an exception. The recording contains the error in the place of the message,
+        and the stepper shows it there. `Recording.check` raises it.
         """
         return _Run(self._make(), self._catalog, self.message).play(messages)
 
@@ -208,6 +211,10 @@ class _Run:
         """Deliver the oldest message from ``sender`` to ``receiver``, through any projections between them."""
         assert isinstance(self.engine, Partial)
         engine, plain = self.engine, self.s.projections
+        for name in (sender, receiver):
+            if name not in self.s.operators:
+                known = ", ".join(each for each in self.s.operators if each not in plain)
+                raise Error(f"operator {name} does not exist; the operators are {known}")
         while True:
             waiting = engine.messages()
             at = next((i for i, m in enumerate(waiting) if m.edge[0] == sender and self._leads(m.edge, receiver)), None)
