@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
-from ..system.notes import note
+from ..system.notes import folder_name, note
 from .session.java import Java, find_java
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
@@ -104,7 +104,7 @@ def _engine_spec(
 def _announced(engine: SparkEngine, place: Any) -> SparkEngine:
     """Log that the engine continues from a checkpoint, if it does, and return the engine."""
     if engine.resumed:
-        engine.continued = f"{os.fspath(place)}, epoch {engine.epoch}"
+        engine.continued = f"{folder_name(place)}, epoch {engine.epoch}"
         note(f"continues from {engine.continued}")
     return engine
 

@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
-from ...system.notes import note
+from ...system.notes import folder_name, note
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
 from ..bins.bin import BinFactory
@@ -83,7 +83,7 @@ class Job:
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
-            self.continued = "" if self._new else f"{os.fspath(checkpoint)}, epoch {self._epochs()}"
+            self.continued = "" if self._new else f"{folder_name(checkpoint)}, epoch {self._epochs()}"
             """Where the job continued: a checkpoint and its epoch, as text. Empty for a new job."""
             self._sources = {relation: frame for relation, (_, frame) in frames.items()}
             self._launch()
