@@ -88,7 +88,7 @@ def test_rule_12_a_batch_shows_the_same_after_compaction(run: Run) -> None:
     for batch in run.kept:
         table = ss.spark.state(run.place, batch=batch)
         assert (table.dtypes == run.tables[batch].dtypes).all()
-        columns = ["operator", "relation", "key", "kind", "base"]
+        columns = ["operator", "relation", "key", "rows", "kind", "bill"]
         assert table[columns].equals(run.tables[batch][columns])
         # Reading one takes a third of a second, so each batch reads some of them.
         for name in table.operator[batch % len(run.kept) :: len(run.kept)]:
