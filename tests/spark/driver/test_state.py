@@ -203,7 +203,13 @@ def test_a_streams_checkpoint_is_read_like_an_engines(spark: SparkSession, tmp_p
     table = pa.table({"product": ["a"], "user": ["u"], "length": pa.array([4], pa.int32()), "diff": [1]})
     pq.write_table(table, source / "1.parquet")
     view, place = ss.Catalog(visit=RELATION).view(LONGEST), tmp_path / "job"
-    with ss.spark.stream("full", [view], {"visit": source}, tmp_path / "out", checkpoint=place, bins=2) as job:
+
+    def stream(**more: Any) -> Any:
+        return ss.spark.stream("full", [view], {"visit": source}, tmp_path / "out", checkpoint=place, bins=2, **more)
+
+    with stream(columns="all") as job:
         job.finish()
+    with pytest.raises(ss.CheckpointError, match="it has columns='all'"):
+        stream()
     assert ss.spark.batches(place).values.tolist() == [[0, "epoch", 1, False, True]]
     assert ss.spark.state(place, "longest").values.tolist() == [["a", 4, 1]]
