@@ -262,8 +262,8 @@ class Job:
         """Lock the checkpoint's folder, and read its options, or write them if the folder is new."""
         where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
-        wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
-        if described := engine_spec.read_matching(where, self._empty_engine, plan.kind, wanted, "a stream"):
+        wanted = {"stream": True} | ({} if bins is None else {"bins": bins})
+        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "a stream"):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
             checkpoint_copy.check_home(where, options)
@@ -272,7 +272,7 @@ class Job:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = engine_spec.new_options(where, plan.join, bins or BINS, **more)
+            options = engine_spec.new_options(where, plan, bins or BINS, **more)
             engine_spec.write(where, self._empty_engine, plan.kind, options)
         self.bins, self._key_of_bin, self._name = options["bins"], options["labels"], options["generation"]
         self._claim_sink(options)
