@@ -3,7 +3,8 @@
 Rows:
     rate-100, rate-1000, rate-10000   updates a second, by rows an epoch, as the shop fills
     growth                            does an epoch cost more as the state grows?
-    bytes                             state, base tables, and what the processes hold
+    bytes                             the bill of state, and what the processes hold
+    heap                              the bytes that the bill names, beside the heap of a fresh process
     few                               a hundred large groups instead of a thousand
     moves                             products that change their category too
 
@@ -21,6 +22,7 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 
 from bench import measure  # noqa: E402
 from bench.pathway import env  # noqa: E402
+from bench.shopping import heap  # noqa: E402
 from bench.shopping import rows as made  # noqa: E402
 from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather  # noqa: E402
 from bench.shopping.stream import Shop, Window  # noqa: E402
@@ -29,7 +31,8 @@ from sharedstate_lite.errors import Error  # noqa: E402
 from sharedstate_lite.system.cache import cache_dir  # noqa: E402
 
 RATES = {"rate-100": 100, "rate-1000": 1_000, "rate-10000": 10_000}
-ROWS = [*RATES, "growth", "bytes", "few", "moves"]
+ROWS = [*RATES, "growth", "bytes", "heap", "few", "moves"]
+HEAP_VISITS = 500_000
 PACKAGES = ["numpy", "pandas", "pyarrow", "duckdb"]
 
 EVERY = (*OURS, DUCKDB, PATHWAY)
@@ -97,11 +100,12 @@ def peer(quick: bool) -> str | None:
 
 def measured(only: Sequence[str], quick: bool) -> Gathered:
     """Run every side that the rows need; what cannot run is told on standard error and left out."""
-    why = peer(quick)
+    wanted = courses(only, quick)
+    why = peer(quick) if wanted else None
     if why:
         print(f"Pathway is absent: {why}", file=sys.stderr, flush=True)
     gathered = gather(
-        courses(only, quick),
+        wanted,
         ROUNDS,
         python=None if why else env.python(),
         within=WITHIN if quick else None,
@@ -122,8 +126,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for course, one in told.items():
         for side, words in one.wrong.items():
             print(f"{course}, {side}: {words}", file=sys.stderr, flush=True)
-    print(f"medians of {gathered.rounds} rounds; above 1, a ratio is in favour of the row")
-    return measure.finish(rows(told, chosen.only), chosen.json, PACKAGES)
+    found = rows(told, chosen.only)
+    if "heap" in (chosen.only or ROWS):
+        progress = measure.Progress([("heap", 1.0)])
+        progress.at(0, 0)
+        found += made.heaps(
+            heap.gathered(HEAP_VISITS, cache_dir("logs", "bench"), lambda done: progress.at(0, done)), HEAP_VISITS
+        )
+        progress.clear()
+    if gathered.rounds:
+        print(f"medians of {gathered.rounds} rounds; above 1, a ratio is in favour of the row")
+    return measure.finish(found, chosen.json, PACKAGES)
 
 
 if __name__ == "__main__":

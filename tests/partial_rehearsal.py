@@ -79,15 +79,15 @@ class ListBase(BaseTables):
             self.blobs[relation] = [(found[-1][0], blob)] if len(rows.diffs) else []
 
     def size(self, relation: str) -> tuple[int, int]:
-        found = self.blobs.get(relation, [])
-        return sum(wire.decode(b, Dictionary()).shape[1] for _, b in found), sum(len(b) for _, b in found)
+        rows = self.driver._net(relation, self.rows(relation, self.driver.epoch, strings := Dictionary()), strings)
+        return len(rows.diffs), sum(len(b) for _, b in self.blobs.get(relation, []))
 
     def state_rows(self, part: state_tables.StatePart) -> pd.DataFrame:
         strings = Dictionary()
         shown = Arrangement(part.arrangement.name, Layout(self._types(part.relation), part.arrangement.layout.key))
         rows = self.rows(part.relation, self.driver.epoch, strings)
         shown.insert(rows.rows, rows.diffs, strings)
-        of = state_tables.StatePart(part.operator, part.relation, part.kind, shown, part.schema, base=True)
+        of = state_tables.StatePart(part.operator, part.relation, part.kind, shown, part.schema, part.bill)
         return state_tables.state_rows(part.operator, [of], strings)
 
 
@@ -125,7 +125,7 @@ class PartialRehearsal(Workers, PartialDriver):
         """Write the specification, the stores and the base tables, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
-        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "partial": self._spec.options}
+        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "strategy": self._spec.options}
         engine_spec.write(path, self._empty_engine, self.kind, options)
         (path / "stores").write_bytes(pickle.dumps((self.epoch, self.stores, self.tables.blobs)))
 
@@ -134,7 +134,7 @@ class PartialRehearsal(Workers, PartialDriver):
         """The engine that was written to ``path``, in new processes."""
         told = engine_spec.read(path)
         plan, options = engine_spec.parse(told, path, place), told["options"]
-        out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
+        out = cls(plan.views, options["bins"], options["lose"], **plan.options)
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall_counters()
         return out

@@ -11,7 +11,7 @@ import json
 import pickle
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +65,9 @@ class Workers:
     def _heads(self) -> Any:
         return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
 
-    def _blobs(self, stage: int, part: str) -> list[bytes]:
+    def _blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
         every = [store.runs for (at, _), store in self.stores.items() if at == stage]
-        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
+        return {part: [b for runs in every for (name, _), b in runs.items() if name == part] for part in parts}
 
     def _bin(self, stage: int, number: int, mine: list[BinMessage], store: Dict) -> list[BinMessage]:
         self.count += 1
@@ -94,8 +94,8 @@ class Rehearsal(Workers, EngineDriver):
 
     made = 0
 
-    def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0) -> None:
-        super().__init__(EngineSpec(kind, views, join), bins)
+    def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0, **options: Any) -> None:
+        super().__init__(EngineSpec(kind, views, join, options), bins)
         self._hire(lose)
         self._begin(self._spec)
 
@@ -103,9 +103,8 @@ class Rehearsal(Workers, EngineDriver):
         """Write the specification and the stores, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
-        engine_spec.write(
-            path, self._empty_engine, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose}
-        )
+        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "strategy": self._spec.options}
+        engine_spec.write(path, self._empty_engine, self.kind, options)
         (path / "stores").write_bytes(pickle.dumps((self.epoch, self._initialized, self._late_views, self.stores)))
 
     @classmethod
@@ -113,14 +112,14 @@ class Rehearsal(Workers, EngineDriver):
         """The engine that was written to ``path``, in new processes."""
         told = engine_spec.read(path)
         plan = engine_spec.parse(told, path)
-        out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
+        out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"], **plan.options)
         out.epoch, out._initialized, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
         messages = init_globals(route.global_stages())
         for name, (stage, place) in tables.bases(self._route).items():
-            messages += tables.reload(place, self._blobs(stage, name), route, self.bins)
+            messages += tables.reload(place, self._blobs(stage, [name])[name], route, self.bins)
         self._begin(plan)
         self._route = route
         return self._run(messages, "load", self.epoch)

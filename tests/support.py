@@ -130,6 +130,21 @@ def fingerprint(engine: ss.Engine) -> dict[str, Any]:
     return seen
 
 
+def own(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a state table beside the base tables."""
+    return table[~table["bill"].str.contains("durable")]
+
+
+def entries(engine: Any) -> Counter[str]:
+    """What is stored, with what a later merge cancels: name of each arrangement -> entries; in bins, of all bins."""
+    if isinstance(engine, ss.Engine):
+        return Counter({part.operator: part.arrangement.rows for part in engine.state_parts()})
+    out: Counter[str] = Counter()
+    for head in engine._heads().values():
+        out.update({part: sum(rows for _, _, rows, _ in runs) for part, runs in head["runs"].items()})
+    return out
+
+
 def filled(engine: ss.Engine, view: str) -> list[Row]:
     """The filled keys of a partial view."""
     return engine.filled(view)

@@ -64,7 +64,6 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     made = Lesson(found[1], int(time[1] or time[2]) if time else 0)
     exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
     exporter.register_filter("words", lambda text: adapted(words(formulas(text))))
-    exporter.register_filter("title_first", title_first)
     exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
@@ -91,12 +90,6 @@ def formulas(text: str) -> str:
         return [_FORMULA.sub(lambda f: f'<span class="nb-formula">{convert(f[1])}</span>', line) for line in lines]
 
     return outside_fences(text, shown)
-
-
-def title_first(cells: list[Any]) -> list[Any]:
-    """Return the cells with the first text before the code that prepares it."""
-    first = next(at for at, cell in enumerate(cells) if cell.cell_type == "markdown")
-    return [cells[first], *cells[:first], *cells[first + 1 :]]
 
 
 def together(cells: list[Any]) -> list[Any]:

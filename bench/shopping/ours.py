@@ -87,9 +87,8 @@ def run(strategy: str, stream: Stream) -> Record:
                     record.filled_at = stretch.last - 1
                     for key in record.filled:
                         engine.read("result", key=(f"category-{key}",))
-                state = engine.state()
-                own, base = (int(state.loc[state["base"] == b, "bytes"].sum()) for b in (False, True))
-                record.marks.append(Mark(stretch.level, own, base, process.memory_info().rss - before))
+                bill = {str(line): int(count) for line, count in engine.bill()["bytes"].items()}
+                record.marks.append(Mark(stretch.level, bill, process.memory_info().rss - before))
         answer = pa.Table.from_pandas(engine.read("result")).to_pydict()
     record.answers[stream.epochs - 1] = contents(answer)
     record.emitted = np.concatenate([changes([]), *(rows(epoch, out) for epoch, out in emitted)])

@@ -23,8 +23,8 @@ class Mark:
     """What a side holds when exactly ``level`` visits are live, in bytes; None where it has no such number."""
 
     level: int
-    state: int | None = None
-    base: int | None = None
+    bill: dict[str, int] | None = None
+    """Bytes by line of ``engine.bill()``."""
     resident: int | None = None
     """Growth of the process's resident memory since before the first row."""
 

@@ -25,6 +25,11 @@ SMALLER = 4.0
 """Times that partial state is to be smaller than full state, with a tenth of the keys read."""
 TICKS = 2
 """Rows that Pathway takes beside an epoch's own."""
+LINES = ("durable inputs", "working state", "cached answers", "strings", "stored in all")
+"""The lines of an engine's bill."""
+HEAP = "heap of a fresh process"
+CLOSE = 0.9
+"""The heap is to be at most 1 / CLOSE times the bytes that the bill names."""
 LOGARITHM = "a logarithm of the state"
 QUANTILES = {"median ms": 0.5, "p99 ms": 0.99, "max ms": 1.0}
 
@@ -179,17 +184,20 @@ def _milliseconds(told: Told, side: str, epochs: slice) -> dict[str, float | Non
 
 
 def sizes(told: Told) -> list[Row]:
-    """Bytes of state at every level, base tables beside it, and by how much the processes grew."""
+    """Bytes of working state and cached answers at every level, the rest of the bill, and the processes' growth."""
     found = []
     for level in dict.fromkeys(stretch.level for stretch in told.stream.stretches):
 
         def mark(side: str, of: Callable[[Mark], int | None], level: int = level) -> float | None:
             return told.over(side, lambda record: next((of(m) for m in record.marks if m.level == level), None))
 
+        def kept(mark: Mark) -> int | None:
+            return None if mark.bill is None else mark.bill["working state"] + mark.bill["cached answers"]
+
         for side in told.ours:
-            value, full = mark(side, lambda m: m.state), mark("full", lambda m: m.state)
+            value, full = mark(side, kept), mark("full", kept)
             peers = {
-                "base tables": mark(side, lambda m: m.base),
+                **{line: mark(side, lambda m, line=line: m.bill and m.bill[line]) for line in LINES},  # type: ignore[misc]
                 "growth of the process": mark(side, lambda m: m.resident),
                 f"{told.pathway}, growth of the process": mark(PATHWAY, lambda m: m.resident),
             }
@@ -200,4 +208,15 @@ def sizes(told: Told) -> list[Row]:
                 what += ", a tenth of the keys read"
             what, equal = told.what(side, what), told.equal(side)
             found.append(compared(what, value, "bytes", peers, against=against, target=target, less=True, equal=equal))
+    return found
+
+
+def heaps(told: Mapping[str, Mapping[str, int]], visits: int) -> list[Row]:
+    """The bytes that each strategy's bill names in all, beside the heap that was measured (see `heap`)."""
+    found = []
+    for side, numbers in told.items():
+        what = f"{side}: stored in all at {visits:,} visits"
+        peers = {HEAP: numbers["heap"], **{line: numbers[line] for line in LINES[:-1]}}
+        row = compared(what, numbers[LINES[-1]], "bytes", peers, against=HEAP, target=CLOSE)
+        found.append(replace(row, holds=row.ratio is not None and CLOSE <= row.ratio <= 1 / CLOSE))
     return found

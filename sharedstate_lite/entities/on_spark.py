@@ -52,6 +52,7 @@ from ..spark.query.query import Query
 from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
+from ..system.notes import folder_name, note
 from ..system.scratch import lock_folder
 from .bins import FRONT, READ, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
 from .declare import Reference, copied, text_of
@@ -268,9 +269,11 @@ class SparkEntities:
         self._last = -1
         """The last micro-batch that was not given up."""
         self._labels = grouping_keys(self.bins)
+        self.continued = ""
+        """Where the program continued: a folder and its last round, as text. Empty for a new one."""
         self._lock = lock_folder(made(location, "folder"))
         try:
-            self._claim(location)
+            known = self._claim(location)
             self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             factory = EntityBinFactory(secrets.token_hex(8), self.bins, lambda: program)
@@ -281,6 +284,9 @@ class SparkEntities:
         except BaseException:
             self.close()
             raise
+        if known:
+            self.continued = f"{folder_name(folder)}, round {self.rounds}"
+            note(f"continues from {self.continued}")
 
     def _restore(self) -> None:
         """Read the log, finish the micro-batch in progress, and take over what it has sent."""
@@ -316,8 +322,8 @@ class SparkEntities:
             self.end(self._query.output(self._last))
         self._save()
 
-    def _claim(self, location: Path) -> None:
-        """Write the file that says whose folder this is, or compare with it."""
+    def _claim(self, location: Path) -> bool:
+        """Write the file that says whose folder this is, or compare with it. Return whether there was one."""
         file, mine = location / FILE, {"format": FORMAT} | version_of(self.program) | {"bins": self.bins}
         if file.exists():
             try:
@@ -328,13 +334,14 @@ class SparkEntities:
                 if found.get(name) != value:
                     raise CheckpointError(f"{location}: the {name} of this folder is {found.get(name)}, not {value}; "
                                           "use the same, or another folder")  # fmt: skip
-            return
+            return True
         if any(not each.name.startswith(".") for each in location.iterdir()):
             raise CheckpointError(f"{location} is not empty and has no {FILE}; use a new folder")
         stateful(self.session, "a program of entities")
         unfinished = file.with_name(f".{FILE}")
         unfinished.write_text(json.dumps(mine))
         unfinished.replace(file)
+        return False
 
     @property
     def rounds(self) -> int:
@@ -474,6 +481,10 @@ class SparkEntities:
                 self._log.close()
                 self._query.close()
             os.close(lock)
+
+    def __repr__(self) -> str:
+        since = f", continued from {self.continued}" if self.continued else ""
+        return f"<entities on Spark, bins={self.bins}, rounds={self.rounds}{since}>"
 
     def __enter__(self) -> SparkEntities:
         return self

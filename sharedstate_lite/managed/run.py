@@ -21,7 +21,7 @@ from ..changelog.changes import value_order
 from ..errors import StateError, shorten
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
-from ..system.notes import note
+from ..system.notes import folder_name, note
 from . import bins as placement
 from . import snapshot_files
 from .declare import Declared, EventSource, StatefulOperator, declared, keyed
@@ -502,7 +502,7 @@ def restore(
     except BaseException:
         out.close()
         raise
-    out.continued = f"{path}, epoch {out.epoch}"
+    out.continued = f"{folder_name(path)}, epoch {out.epoch}"
     note(f"continues from {out.continued}")
     return out
 

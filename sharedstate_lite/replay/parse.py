@@ -87,6 +87,9 @@ class MessageParser:
 
     def _short(self, given: Sequence[Any]) -> tuple[str, Values, int]:
         if not self._is_row(given):
+            if given[0].lower() not in map(str.lower, self._relations):
+                known = ", ".join(self._relations) or "none"
+                raise Error(f"{given[0]} is neither a relation ({known}) nor one of {', '.join(VERBS)}")
             raise RowError(f"{given[0]}: {shorten(given)} is not a change; pass (relation, (value, ...), +1)")
         return self._change(given[0], given[1], given[2] if len(given) == 3 else 1)
 

@@ -39,28 +39,12 @@ class Replay:
     are those of ``ss.engine``. Raises ViewError for an invalid kind, view or option.
     """
 
-    def __init__(
-        self,
-        engine: Callable[..., Engine],
-        kind: str,
-        views: View | Sequence[View],
-        *,
-        join: str = "auto",
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
-        seed: int = 0,
-        without: Iterable[str] = (),
-    ) -> None:
-        self._engine, self.kind = engine, kind
+    def __init__(self, engine: Callable[..., Engine], kind: str, views: View | Sequence[View], **options: Any) -> None:
+        self._engine, self.kind, self._options = engine, kind, options
         self.views = [views] if isinstance(views, View) else list(views)
-        self._options: dict[str, Any] = {"join": join}
-        partial = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": frozenset(without)}
-        if kind == "partial":
-            self._options |= partial
-        elif any(partial.values()):
-            raise ViewError(
-                f"{kind} state does not support the options max_rows, max_bytes, seed and without; use partial state"
-            )
+        fixes = options.get("without")
+        if isinstance(fixes, Iterable) and not isinstance(fixes, str):
+            options["without"] = frozenset(fixes)  # an iterator, too, is for every run
         self._make().close()
         self._catalog = self.views[0].catalog
 
@@ -74,7 +58,8 @@ class Replay:
     def __call__(self, messages: Iterable[Any] = ()) -> Recording:
         """Play the messages and return the recording.
 
-        An invalid message does not raise an exception. The recording contains the error in the place of the message.
+        An invalid message does not raise an exception. The recording contains the error in the place of the message,
+        and the stepper shows it there. `Recording.check` raises it.
         """
         return _Run(self._make(), self._catalog, self.message).play(messages)
 
@@ -208,6 +193,10 @@ class _Run:
         """Deliver the oldest message from ``sender`` to ``receiver``, through any projections between them."""
         assert isinstance(self.engine, Partial)
         engine, plain = self.engine, self.s.projections
+        for name in (sender, receiver):
+            if name not in self.s.operators:
+                known = ", ".join(each for each in self.s.operators if each not in plain)
+                raise Error(f"operator {name} does not exist; the operators are {known}")
         while True:
             waiting = engine.messages()
             at = next((i for i, m in enumerate(waiting) if m.edge[0] == sender and self._leads(m.edge, receiver)), None)

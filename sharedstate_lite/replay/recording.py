@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from ..errors import Error
 from .messages import Message, Values
 from .questions import Question
 
@@ -407,6 +408,12 @@ class Recording:
     def last(self) -> int:
         """The number of the last step."""
         return len(self.steps)
+
+    def check(self) -> None:
+        """Raise Error if the engine refused a message."""
+        for each in self.messages:
+            if each.refused:
+                raise Error(f"message {each.number}, {each.text}: {each.refused}")
 
     def step(self, number: int) -> RecordedStep | None:
         """Return step ``number``, from 1 to ``last``, or None for step 0."""

@@ -31,8 +31,8 @@ from ..storage.encoding import Dictionary, Words
 class Piece:
     """A piece of state: an arrangement, its name in ``engine.state()``, and the operator that writes it.
 
-    ``kind`` and ``bill`` are its kind and its columns of the bill in ``engine.state()``. ``relation`` is the name of the
-    relation of a base table.
+    ``kind`` and ``bill`` are its kind and its columns of the bill in ``engine.state()``. ``relation`` is the name
+    of the relation of a base table.
     """
 
     name: str

@@ -38,9 +38,14 @@ SCALES = {"k": 1000, "hundred": 100, "thousand": 1000, "million": 10**6}
 _BOUND = re.compile(
     r"\b(?:not|than|least|most|between|under|over|below|above|or|up|hundred|thousand|million)\b|[<>≤≥≠]"
 )
+_TIMES = re.compile(r"\b(?:twice|double|triple|times|as (?:many|much))\b|fold\b|\d\s*[x×](?!\w)")
+_PERCENT = re.compile(r"%|\bper ?cent")
+_POINT = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
+"""Perhaps thousands, with a point before each three digits."""
 _SEPARATORS = ",'_\u00a0\u202f"
 _GROUPED = r"[1-9]\d{{0,2}}(?:[{}]\d{{3}})+(?!\d)"
-_SCALE = r"(?:\s*(k|hundred|thousand|million)\b)?"
+_SCALE = r"(?:\s*(k|hundred|thousand|million)\b)?(?!\w*[a-z_]\d)"
+"""Letters may follow, such as those of a unit, and then no digits: 0x10 is none."""
 _ONE = re.compile(
     rf"(?<![\w.])([-+]?(?:(?:{_GROUPED.format(_SEPARATORS + ' ')}|\d+)(?:[.,]\d+)?|\.\d+)(?:e[-+]?\d+)?)"
     rf"(?:\s*/\s*(\d+))?{_SCALE}"
@@ -71,6 +76,9 @@ def emitted(changes: ChangesLike) -> list[tuple[Any, ...]]:
 class Form:
     """What kind of answer a question expects."""
 
+    whole: bool = False
+    """Whether all numbers of the answer are whole ones."""
+
     @property
     def hint(self) -> str:
         """One sentence that says how to type an answer."""
@@ -88,15 +96,20 @@ class Form:
         """Return whether a text that was read is this answer."""
         return bool(read == wanted)
 
+    def unclear(self, text: str) -> bool:
+        """Return whether a text that is not right may be it, because 2.500 was typed for 2,500."""
+        return self.whole and bool(_POINT.search(text))
+
 
 @dataclass(frozen=True)
 class NumberAnswer(Form):
     """One number. ``words`` are other answers that have an explanation, and ``nouns`` are the words of the question."""
 
-    whole: bool
     percent: bool
+    times: bool
     words: tuple[str, ...]
     nouns: frozenset[str]
+    whole: bool = False
 
     @property
     def hint(self) -> str:
@@ -104,12 +117,14 @@ class NumberAnswer(Form):
         return f"Type one {'whole ' if self.whole else ''}number, such as 12."
 
     def read(self, text: str) -> float | str | None:
-        """Read one number, with or without a unit, or one of the words."""
-        found = _numbers(_ONE, text, self.nouns)
+        """Read one number, with or without a unit, or one of the words. A sum may come first: 9 + 9 = 18."""
+        found = _numbers(_ONE, re.sub(r"^[-+*/×(),.\d\s]*=", "", text), self.nouns)
         if not found or len(found) > 1:
             return next((each for each in self.words if _plain(text) == _plain(each)), None)
         value, share = found[0]
-        if share and self.whole and not self.percent:
+        if not self.percent and (share and self.whole or _PERCENT.search(_folded(text))):
+            return None
+        if not self.times and _TIMES.search(_folded(text)):
             return None
         return 100 * value if share and self.percent and "%" not in text else value
 
@@ -126,6 +141,7 @@ class NumbersAnswer(Form):
 
     counts: frozenset[int]
     ordered: bool
+    whole: bool = False
 
     @property
     def hint(self) -> str:
@@ -179,6 +195,7 @@ class PartsAnswer(Form):
 
     names: tuple[str, ...]
     choices: tuple[str, ...]
+    whole: bool = False
 
     @property
     def hint(self) -> str:
@@ -222,34 +239,52 @@ class PartsAnswer(Form):
 
 @dataclass(frozen=True)
 class RowsAnswer(Form):
-    """Rows in any order. If they are changes, each begins or ends with its kind, or with + or -."""
+    """Rows in any order. If they are changes, each begins or ends with its kind, or with + or -.
+
+    ``sizes`` are the numbers of words that a row can have, without its kind. ``words`` are the values that are known,
+    ``nouns`` the words of the question, and ``units`` those that it has behind a number.
+    """
 
     signed: bool
+    sizes: frozenset[int]
     words: frozenset[str]
+    nouns: frozenset[str]
+    units: tuple[str, ...]
 
     @property
     def hint(self) -> str:
         """How to type rows."""
-        how = "Start each row with its kind, or with + or -, such as +1 Pear 5" if self.signed else "Type the rows"
-        return f"{how}; or type nothing."
+        how = "Start each row with its kind, or with + or -, and type all of its values as the page spells them"
+        return f"{how}, such as +1 Pear 5; or type nothing." if self.signed else "Type all values of a row, or nothing."
 
     def read(self, text: str) -> list[str] | None:
-        """Read the words of all rows."""
-        words = tokens(re.sub(r"(?<!\S)([+-])(?=[^\W\d]{2})", r"\1 ", text.strip().rstrip(".!?")))
-        if " ".join(words) in NOTHING or (EMPTY & {*words} and "not" not in words and not re.search(r"\d", text)):
+        """Read the words of all rows. An unknown word, or a row of another size, makes the text no answer."""
+        typed = tokens(re.sub(r"(?<!\S)([+-])(?=[^\W\d]{2})", r"\1 ", text.strip().rstrip(".!?")))
+        if " ".join(typed) in NOTHING or (EMPTY & {*typed} and "not" not in typed and not re.search(r"\d", text)):
             return []
-        signed = words[-1:] == ["1"] or any(SIGN.fullmatch(word) for word in words)
-        return words if (signed if self.signed else self.words & {*words}) else None
+        words = list[str]()
+        for word in map(self._number, typed):
+            unit = words and word and _is_number(words[-1]) and any(each.startswith(word) for each in self.units)
+            if word in self.words or not (unit or word in FILLERS):
+                words.append(word)
+        if words == ["0"] or words in (["0", "rows"], ["0", "changes"]):
+            return []
+        known = all(word in self.words | self.nouns or SIGN.fullmatch(word) or _is_number(word) for word in words)
+        row = "|".join(f"[sv]{{{size}}}" for size in sorted(self.sizes)) or "[sv]+"
+        rows = f"(?:s(?:{row}))+|(?:(?:{row})s)+" if self.signed else f"(?:{row})+"
+        kinds = "".join("s" if word == "1" or SIGN.fullmatch(word) else "v" for word in words)
+        return words if known and re.fullmatch(rows, kinds) else None
+
+    def _number(self, word: str) -> str:
+        """Fifty is 50, and 50s, with a unit of the question, as well."""
+        if word in WORDS and word not in self.words:
+            return str(WORDS[word])
+        found = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([a-z]+)", word)
+        return found[1] if found and any(each.startswith(found[2]) for each in self.units) else word
 
     def wanted(self, value: Any) -> list[Sequence[Any]] | None:
         """Read rows that the author has written, as tuples or as a text."""
-        if not isinstance(value, str):
-            return _rows(value)
-        if value.strip().casefold() in NOTHING:
-            return []
-        if not self.signed:
-            return [tokens(value)]
-        return [tokens(row) for row in re.split(r"[,;]?\s+(?=[+-](?:\d|[IUD])\b)", value.strip())]
+        return _wanted_rows(value, self.signed)
 
     def equal(self, read: list[str], wanted: list[Sequence[Any]]) -> bool:
         """Compare all rows, in any order, with the kind before or behind the values of each."""
@@ -261,23 +296,24 @@ class RowsAnswer(Form):
 
 def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) -> Form:
     """Return the form of a question's answer."""
+    nouns = frozenset(_words(text))
     if isinstance(answer, Mapping):
-        return PartsAnswer(tuple(map(str, answer)), tuple(choices))
+        return PartsAnswer(tuple(map(str, answer)), tuple(choices), _whole(answer.values()))
     if choices:
         return NamesAnswer(tuple(map(str, choices)), isinstance(answer, Set))
     if isinstance(answer, Real):
-        percent = bool(re.search(r"percent|%", text))
+        times = bool({"times", "often", "factor"} & nouns)
         words = tuple(each for each in whys if isinstance(each, str))
-        return NumberAnswer(isinstance(answer, Integral), percent, words, frozenset(_words(text)))
+        return NumberAnswer(bool(_PERCENT.search(_folded(text))), times, words, nouns, _whole([answer]))
     every = [answer, *whys]
     if isinstance(answer, Set) or (isinstance(answer, list | tuple) and answer and not any(map(_row, answer))):
         sizes = {len(each) for each in every if isinstance(each, tuple)} if isinstance(answer, tuple) else set[int]()
-        return NumbersAnswer(frozenset(sizes), not isinstance(answer, Set))
-    first = [str(next(iter(row), "")) for each in every for row in _rows(each)]
-    signed = any(SIGN.fullmatch(word.casefold()) for word in first)
-    return RowsAnswer(
-        signed, frozenset(word for each in every for row in _rows(each) for v in row for word in tokens(str(v)))
-    )
+        return NumbersAnswer(frozenset(sizes), not isinstance(answer, Set), _whole(answer))
+    signed = any(SIGN.fullmatch(str(next(iter(row), "")).casefold()) for each in every for row in _rows(each))
+    rows = [pattern(row[1:] if signed else row) for each in every for row in _wanted_rows(each, signed)]
+    values = frozenset(word for row in rows for accepted in row for word in accepted)
+    units = tuple(re.findall(r"\d\s+([a-z]+)", _folded(text)))
+    return RowsAnswer(signed, frozenset(map(len, rows)), values, nouns, units)
 
 
 def text_of(value: Any) -> str:
@@ -298,6 +334,24 @@ def _rows(value: Any) -> list[Sequence[Any]]:
     if isinstance(value, str):
         return [tokens(value)]
     return [each if _row(each) else (each,) for each in value]
+
+
+def _wanted_rows(value: Any, signed: bool) -> list[Sequence[Any]]:
+    if not isinstance(value, str):
+        return _rows(value)
+    if value.strip().casefold() in NOTHING:
+        return []
+    if not signed:
+        return [tokens(value)]
+    return [tokens(row) for row in re.split(r"[,;]?\s+(?=[+-](?:\d|[IUD])\b)", value.strip())]
+
+
+def _whole(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, Integral) for each in values)
+
+
+def _is_number(word: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?", word))
 
 
 def _folded(text: str) -> str:
@@ -322,6 +376,8 @@ def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list
     text = re.sub(r"[a-z]+", lambda m: str(WORDS.get(m[0], m[0])), text)
     share = rf"(?:(\d+) |\ban? )?\b({'|'.join(SHARES)})s?\b"
     text = re.sub(share, lambda m: f"{m[1] or 1}/{SHARES[m[2]]}", text)
+    # 6 of 12, if the question says 12, is 6.
+    text = re.sub(r"\b(?:out )?of (?:all )?(?:the )?(\d+)\b", lambda m: "" if m[1] in nouns else m[0], text)
     if "thousands" in nouns:  # The answer is in thousands.
         text = re.sub(r"(?<=\d)\s*(?:k|thousand)\b", "", text)
     if _BOUND.search(number.sub(" ", text)) or re.search(r"n't\b|/\s*0\b", text):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from ..engine.state_tables import CACHED
 from .outline import OutlineEdge, OutlineOperator
 from .panel import ONE_WAY, TWO_WAYS, Panel
 from .table import DrawnTable, Limits, counted, cut, grouped, shown
@@ -33,6 +32,12 @@ class EngineContents:
     filled: dict[str, list[tuple[Any, ...]]]
     """The filled keys of each partial table, by the table's name."""
 
+    def bill(self) -> str:
+        """Return the rows of durable inputs, working state and cached answers as text."""
+        columns = {"durable": "durable inputs", "working": "working state", "cached": "cached answers"}
+        rows = {name: self.held.loc[self.held["bill"].str.contains(part), "rows"] for part, name in columns.items()}
+        return " · ".join(f"{name} {counted(int(each.sum()), 'row')}" for name, each in rows.items())
+
     def of(self, names: Sequence[str]) -> int:
         """Return the number of rows in the state tables with these names."""
         return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
@@ -42,7 +47,7 @@ def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[s
     """Read what an engine stores. ``filled`` is ``engine.filled`` for partial state, otherwise None."""
     held = state()
     size = dict(zip(held["operator"], held["rows"], strict=True))
-    cached = set(held.loc[held["bill"] == CACHED, "operator"])
+    cached = set(held.loc[held["bill"] == "cached", "operator"])
     names = [t for o in operators for t in o.tables if t in size]
     rows = {t: state(t) for t in names if size[t] <= READ_AT_MOST}
     keys = {t: _keys(filled, t) for t in names if filled is not None and t in cached}
@@ -123,5 +128,6 @@ def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any
 
 def _caption(part: str, relation: str, operator: OutlineOperator) -> str:
     if operator.kind == "join":
+        relation = re.sub(r"^π\((\w+)\)$", r"\1", relation)  # a table without its unused columns
         return f"{relation} side" if relation.isidentifier() else relation
     return _INSIDE.get(part, part)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..engine.state_tables import BILL, bill_table
 from .contents import EngineContents, State, panels, read
 from .outline import Described, OutlineEdge, OutlineOperator, outline
 from .panel import folded
@@ -66,8 +65,6 @@ def _drawings(
     carried: Carried,
 ) -> Iterator[Drawing]:
     """Yield one drawing for each width in `ROOMS`: the roomiest one that fits, or the tightest if none fits."""
-    bill = bill_table(content.held)["rows"]
-    sizes = " · ".join(f"{name} {counted(int(bill[name]), 'row')}" for name in BILL.values())
     scenes = _scenes(operators, edges, content, carried)
     scene = next(scenes)
     # A scene that is too wide for one width is also too wide for the next, so each scene is tried once.
@@ -77,7 +74,7 @@ def _drawings(
             if tighter is None:
                 break
             scene = tighter
-        yield scene.draw(title, sizes, room)
+        yield scene.draw(title, content.bill(), room)
 
 
 def _scenes(

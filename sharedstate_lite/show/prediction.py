@@ -70,10 +70,12 @@ class Prediction:
 
         A guess is text as a reader types it, or a Python value.
         """
-        read = self._form.read(text_of(guess))
+        typed = text_of(guess)
+        read = self._form.read(typed)
         if read is None or self._right is None:
             return None if read is None else False
-        return self._near(read) if isinstance(self._form, NumberAnswer) else self._form.equal(read, self._right)
+        right = self._near(read) if isinstance(self._form, NumberAnswer) else self._form.equal(read, self._right)
+        return None if not right and self._form.unclear(typed) else right
 
     def _near(self, read: float | str) -> bool:
         if isinstance(read, str):
@@ -113,10 +115,12 @@ class Prediction:
             whys = [f"Not {text_of(wrong)}: {text}" for wrong, text in self.whys.items()]
             why = " ".join(filter(None, [self.because, *whys]))
             return {"right": None, "text": f"It was {self.shown}.", "why": why, "again": False}
-        right, said = self.judge(guess), f"You said {text_of(guess)}"
-        said += "" if said.endswith((".", "?", "!")) else "."
+        right, typed = self.judge(guess), text_of(guess).strip()
+        said = f"You said {typed}{'' if typed.endswith(('.', '?', '!')) else '.'}" if typed else ""
         if right is None:
-            return {"right": None, "text": f"{said} {self._form.hint}", "why": "", "again": True}
+            point = "A point is a decimal point; a comma is for thousands." if self._form.unclear(typed) else ""
+            text = " ".join(filter(None, [said, point, self._form.hint]))
+            return {"right": None, "text": text, "why": "", "again": True}
         why = " ".join(filter(None, ["" if right else self.why(guess), self.because]))
         text = f"Right. {said}" if right else f"{said} It was {self.shown}."
         return {"right": right, "text": text, "why": why, "again": False}
@@ -134,9 +138,9 @@ class PredictionBox:
 
     def __repr__(self) -> str:
         if self.guess is None:
-            return f"{self.prediction.text}\n  (not answered yet)"
+            return f"{self._question()}\n  (not answered yet)"
         mark, given = self._given()
-        return "\n  ".join([self.prediction.text, f"{mark} {given['text']}", *filter(None, [given["why"]])])
+        return "\n  ".join([self._question(), f"{mark} {given['text']}", *filter(None, [given["why"]])])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if self.guess is None and attended():

@@ -16,6 +16,7 @@ A check is a generator of steps. Each step has a label, a call of the reader's c
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from .waiting import NoAnswer, alarm, patience
 
 Step = tuple[str, Callable[[], Any], Any, str]
 NOT_WRITTEN = "not written yet"
+OF_THE_LANGUAGE = (NameError, AttributeError, TypeError, ImportError)
+"""Errors that no hint about the result explains."""
 OFFER = 3
 """After how many wrong attempts a solution is offered."""
 SLIPS = {
@@ -66,7 +69,8 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
     """Turn a generator of steps into a check of the reader's code, which never raises.
 
     Code that raises NotImplementedError is not written yet. A step has a few seconds (``waiting``). From the third
-    wrong attempt on, the text says where a solution is. ``in_order``: each step needs those before it.
+    wrong attempt on, the text says where a solution is. If the cell that ran before was a SyntaxError, the text says
+    that the code is that of an earlier run. ``in_order``: each step needs those before it.
     """
 
     @wraps(steps)
@@ -74,8 +78,8 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
         said = _checked(steps(mine), in_order)
         if not checking() and said.right is not None:
             WRONG[code] = 0 if said.right else WRONG[code] + 1
-            if WRONG[code] >= OFFER:
-                return Written(False, f"{said.text} A solution is folded below.")
+            offer = "A solution is folded below." if WRONG[code] >= OFFER else ""
+            said = Written(said.right, " ".join(filter(None, [said.text, offer, _not_run()])))
         return said
 
     code = steps.__code__
@@ -83,6 +87,15 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
 
 
 written_in_order = partial(written, in_order=True)
+
+
+def _not_run() -> str:
+    """Say so if IPython could not run the last cell at all; "" otherwise."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    before = getattr(shell, "last_execution_result", None)
+    if before is None or not isinstance(before.error_before_exec, SyntaxError):
+        return ""
+    return "The cell before this one did not run (SyntaxError), so this judges the code of an earlier run."
 
 
 def _checked(steps: Iterable[Step], in_order: bool) -> Written:
@@ -105,6 +118,7 @@ def _checked(steps: Iterable[Step], in_order: bool) -> Written:
             problem = f"no answer within {patience():g} seconds; does it wait for something that never comes?"
         except Exception as error:
             problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+            hint = "" if isinstance(error, OF_THE_LANGUAGE) else hint
         if problem:
             # Without a label, the reader's code failed outside of a call, for example in a constructor.
             after = f" (after {', '.join(before)})" if in_order and before else ""

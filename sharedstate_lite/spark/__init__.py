@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
-from ..system.notes import note
+from ..system.notes import folder_name, note
 from .session.java import Java, find_java
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
@@ -72,6 +72,7 @@ def _engine_spec(
     kind: str,
     views: Any,
     join: str,
+    columns: str,
     max_rows: int | None,
     max_bytes: int | None,
     seed: int,
@@ -80,7 +81,7 @@ def _engine_spec(
 ) -> EngineSpec:
     """Return the specification of an engine.
 
-    Raises ViewError if ``kind`` is not partial state and one of the options after ``join`` is set.
+    Raises ViewError if an option after ``join`` is set that ``kind`` does not have.
     """
     from .bins.engine_spec import EngineSpec
 
@@ -90,6 +91,8 @@ def _engine_spec(
     # Convert NumPy's integers, because the options are written as JSON.
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
     options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": rules}
+    if kind != "full" and columns != "used":
+        raise ViewError(f"columns: only full state has this option; leave it out for {kind} state")
     if kind == "partial":
         from .partial.placement import place
 
@@ -98,13 +101,13 @@ def _engine_spec(
     given = [name for name, value in (options | {"base": base}).items() if value != defaults[name]]
     if given:
         raise ViewError(f"{', '.join(given)}: only partial state has this option; leave it out for {kind} state")
-    return EngineSpec(kind, views, join)
+    return EngineSpec(kind, views, join, {"columns": columns} if kind == "full" else {})
 
 
 def _announced(engine: SparkEngine, place: Any) -> SparkEngine:
     """Log that the engine continues from a checkpoint, if it does, and return the engine."""
     if engine.resumed:
-        engine.continued = f"{os.fspath(place)}, epoch {engine.epoch}"
+        engine.continued = f"{folder_name(place)}, epoch {engine.epoch}"
         note(f"continues from {engine.continued}")
     return engine
 
@@ -117,6 +120,7 @@ def engine(
     checkpoint: str | os.PathLike[str] | None = None,
     bins: int | None = None,
     join: str = "auto",
+    columns: str = "used",
     max_rows: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
@@ -129,7 +133,8 @@ def engine(
     ``checkpoint`` is the folder for the state. If the folder already contains a checkpoint, the engine continues from
     it, after it has completed an epoch that was interrupted, and a note says so. Without ``checkpoint``, the state is
     temporary. ``bins`` is the number of bins per stage (default: 4), which cannot change once the checkpoint exists.
-    ``join`` has the same values as in ``ss.engine``, except that Spark does not support "delta".
+    ``join`` has the same values as in ``ss.engine``, except that Spark does not support "delta". Full state also
+    accepts ``columns``, as in ``ss.engine``.
 
     Partial state also accepts ``max_rows``, ``max_bytes``, ``seed`` and ``without``, as ``ss.engine`` does. Its
     ``base`` maps relations to `Postgres` tables, which replace their Parquet files as base tables.
@@ -137,7 +142,7 @@ def engine(
     Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
     to another engine.
     """
-    plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
@@ -195,6 +200,7 @@ def stream(
     checkpoint: str | os.PathLike[str],
     bins: int | None = None,
     join: str = "auto",
+    columns: str = "used",
     max_rows: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
@@ -213,12 +219,12 @@ def stream(
     micro-batch that fails for a reason other than its rows is retried.
 
     A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, so that keys
-    can be looked up while it runs. Its sink receives the changes of filled keys only. It accepts the same options for
-    partial state as `engine`.
+    can be looked up while it runs. Its sink receives the changes of filled keys only. The options of full and partial
+    state are those of `engine`.
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
-    plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.job import PartialJob
 

@@ -85,7 +85,12 @@ class Catalog:
         Raises SqlError if the SQL is invalid or not supported, and ViewError if the name is already declared or the key
         is invalid.
         """
-        view = replace(bind(sql, self._relations, self._views, key), catalog=self)
+        try:
+            view = replace(bind(sql, self._relations, self._views, key), catalog=self)
+        except SqlError as error:
+            if not (unquoted := self._unquoted(sql)):
+                raise
+            raise SqlError(f'the column {unquoted} needs double quotes, "{unquoted}" ({error})') from error.__cause__
         if view.plan.height > MAX_HEIGHT:
             raise SqlError(
                 f"view {view.name}: its plan is {view.plan.height} operators high, but the limit is {MAX_HEIGHT}; "
@@ -96,6 +101,13 @@ class Catalog:
                 raise ViewError(f"view {view.name}: a {kind} in the catalog already has that name; choose another")
         self._views[view.name] = view
         return view
+
+    def _unquoted(self, sql: str) -> str:
+        """Return the first column with a blank or the like in its name that is not in double quotes; "" if all are."""
+        schemas = [*self._relations.values(), *(view.schema for view in self._views.values())]
+        odd = (c.name for schema in schemas for c in schema if not re.fullmatch(r"\w+", c.name))
+        found = (n for n in odd if re.search(rf'(?<!["\w]){re.escape(n)}(?!["\w])', str(sql), re.IGNORECASE))
+        return next(found, "")
 
     def owns(self, view: View) -> bool:
         """Return whether ``view`` was declared in this catalog."""

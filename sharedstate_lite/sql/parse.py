@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 TOO_DEEP = "the SQL is nested too deeply; split it into several views"
+_NO_QUERY = re.compile(r"\s*CREATE\s+VIEW\s+(\S+)\s+AS(?:\s+|--.*\n)*(CREATE\b|;|(?:--.*)?$)", re.IGNORECASE)
 # Tokens that can end the name of a type. A name can have several words, as in TIMESTAMP WITHOUT TIME ZONE.
 _TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
 
@@ -40,6 +41,8 @@ def parse(text: str) -> tuple[str, exp.Expr]:
     if not isinstance(text, str):
         raise SqlError(f"a view must be a string, not {type(text).__name__}; write CREATE VIEW name AS SELECT ...")
     tokens, statements = _statements(text)
+    if not statements:
+        raise SqlError("the SQL is empty; write CREATE VIEW name AS SELECT ...")
     if len(statements) != 1:
         raise SqlError(f"expected one statement, got {len(statements)}; declare each view in a separate call")
     create = statements[0]
@@ -174,9 +177,20 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
             raise SqlError(TOO_DEEP) from error
         line = re.search(r"^LINE (\d+):", str(error), re.MULTILINE)
         place = f"{reason}{f', line {line[1]}' if line else ''}"
-        raise foreign(text) or SqlError(
-            f"the SQL does not parse: {place}; this is either a typo or unsupported SQL ({LISTED})"
+        raise (
+            _no_query(text)
+            or foreign(text)
+            or SqlError(f"the SQL does not parse: {place}; this is either a typo or unsupported SQL ({LISTED})")
         ) from error
+
+
+def _no_query(text: str) -> SqlError | None:
+    """Return the error for a view whose query is missing, or is a CREATE VIEW itself; None for any other text."""
+    found = _NO_QUERY.match(text)
+    if found is None:
+        return None
+    rule = "must not begin with CREATE VIEW" if found[2].upper() == "CREATE" else "is empty"
+    return SqlError(f"view {found[1]}: the query after AS {rule}; write a SELECT there, such as SELECT a, b FROM t")
 
 
 @cache

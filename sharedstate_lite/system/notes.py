@@ -13,7 +13,10 @@ continues from state, epoch 1
 from __future__ import annotations
 
 import logging
+import os
+import re
 import sys
+from pathlib import Path
 
 LOGGER = logging.getLogger("sharedstate_lite")
 
@@ -25,6 +28,17 @@ class NotePrinter(logging.Handler):
         """Print the record's message. Standard output is that of the moment: a notebook has one for each cell."""
         sys.stdout.write(f"{record.getMessage()}\n")
         sys.stdout.flush()
+
+
+def folder_name(folder: str | os.PathLike[str]) -> str:
+    """Return a folder as notes name it: without a temporary folder, whose name is another one in every run.
+
+    >>> folder_name("/tmp/tmpk_81qx2z/state"), folder_name("/tmp/tmpk_81qx2z"), folder_name("state")
+    ('state', 'a temporary folder', 'state')
+    """
+    parts = Path(folder).parts
+    made = [at for at, part in enumerate(parts) if re.fullmatch(r"tmp[a-z0-9_]{8}", part)]  # by tempfile
+    return "/".join(parts[made[-1] + 1 :]) or "a temporary folder" if made else os.fspath(folder)
 
 
 def note(text: str) -> None:
@@ -46,4 +60,4 @@ def show_notes() -> None:
         LOGGER.setLevel(logging.INFO)
 
 
-__all__ = ["note", "note_once", "show_notes"]
+__all__ = ["folder_name", "note", "note_once", "show_notes"]

@@ -67,7 +67,7 @@ def test_all_sides_agree_and_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert [step["visits"] for step in grown["ladder"]] == [1_000, 4_000]
         assert all(step["median ms"] <= step["p99 ms"] <= step["max ms"] for step in grown["ladder"])
         held = [row for row in told if row["what"].startswith(f"{side}: state at") and row["unit"] == "bytes"]
-        assert len(held) == 2 and all(row["peers"]["base tables"] > 0 for row in held)
+        assert len(held) == 2 and all(row["peers"]["durable inputs"] > 0 for row in held)
         assert held[1]["value"] >= held[0]["value"]
     partial = [row for row in told if row["what"].startswith("partial: state at 4,000")]
     assert partial[0]["holds"] is True, "with a tenth of the keys read, partial holds at most a quarter of full's state"
@@ -135,6 +135,20 @@ def test_moves_agree_with_duckdb() -> None:
     assert differences(records, "full") == {}
     assert records["partial"].filled is not None and len(records["partial"].emitted) > 0
     assert [mark.level for mark in records["full"].marks] == [500, 1_500]
+
+
+def test_the_heap_stands_beside_the_bill(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each strategy's bytes in all, and the heap of its own process; nothing else runs, no peer is set up."""
+    monkeypatch.setattr(views, "HEAP_VISITS", 3_000)
+    monkeypatch.setattr(views, "peer", None)
+    status, told = run(monkeypatch, tmp_path / "rows.json", "heap")
+    assert status == 0 and [row["what"].split(":")[0] for row in told] == list(OURS)
+    for row in told:
+        lines = row["peers"]
+        assert row["ratio"] == pytest.approx(row["value"] / lines["heap of a fresh process"]) and 0 < row["ratio"] < 1
+        both = lines["durable inputs"] if row["what"].startswith("shared") else 0
+        kept = sum(lines[line] for line in rows.LINES[:-1])
+        assert row["value"] <= kept <= row["value"] + both
 
 
 def test_only_what_is_wanted_runs() -> None:

@@ -350,15 +350,17 @@ def test_partial_refuses_a_key_it_cannot_trace() -> None:
 
 @every_kind
 def test_the_shape_of_state(kind: str) -> None:
-    """state() has its columns and marks base tables; state(operator) shows rows with their diffs."""
+    """state() has its columns and the bill of each piece; state(operator) shows rows with their diffs."""
     engine = start(made(kind))
     state = engine.state()
-    assert list(state.columns) == ["operator", "relation", "key", "rows", "bytes", "kind", "base"]
-    assert set(state[state.base]["relation"]) == {"info", "visit"}
+    assert list(state.columns) == ["operator", "relation", "key", "rows", "bytes", "kind", "bill"]
+    durable = state["bill"].str.contains("durable")
+    assert set(state[durable]["relation"]) == {"info", "visit"}
+    assert set(state["bill"]) <= {"durable", "durable + working", "working", "cached"}
     assert set(state["kind"]) <= {"base", "join", "aggregate", "arrangement", "reader"}
     assert state["operator"].is_unique
     assert all(isinstance(key, tuple) for key in state["key"])
-    base = state[state.base & (state.relation == "visit")].iloc[0]
+    base = state[durable & (state.relation == "visit")].iloc[0]
     assert base["kind"] == ("arrangement" if kind == "shared" else "base")
     rows = engine.state(base["operator"])
     assert rows["diff"].tolist() == [2, 1]

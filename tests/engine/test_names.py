@@ -82,7 +82,7 @@ def test_a_checkpoint_loses_no_part_of_one_name(tmp_path: Path, monkeypatch: pyt
         patch.setattr(ENGINE, "check_names", lambda *_: None)
         engine = ss.engine("full", views(*given))
     engine.step({"r": [(("a", 1), 1), (("b", 7), 1)], "s": [(("a", 5), 1)]})
-    with pytest.raises(ss.ViewError, match="would name both the join of r and the reader of v.join1.left"):
+    with pytest.raises(ss.ViewError, match=r"would name both the join of π\(r\) and the reader of v.join1.left"):
         engine.checkpoint(tmp_path / "now")
     with monkeypatch.context() as patch:
         patch.setattr(ENGINE, "check_names", lambda *_: None)

@@ -465,3 +465,15 @@ def test_several_bins_and_transactions(machine: Machine, tmp_path: Path) -> None
         assert front.run([AskMessage(30, user, "slowly", (items[0], items[1]), None)]) == {30: 7}
         assert front.rounds == before + 1 + 3 + 1 + 1 + 1
         assert state(machine)["Item", items[0].key]["stock"] == 6
+
+
+def test_a_folder_that_exists_is_told_in_a_note(
+    machine: Machine, tmp_path: Path, notes: Callable[[], list[str]]
+) -> None:
+    """A new program logs nothing. One that continues logs one line, as all engines do, and its repr says it."""
+    with start(tmp_path) as front:
+        ask(front, f"POST {MAKE['items']}")
+        assert notes() == [] and repr(front) == "<entities on Spark, bins=1, rounds=1>"
+    with start(tmp_path) as front:
+        assert notes() == [f"continues from {tmp_path}, round 1"]
+        assert repr(front).endswith(f", continued from {tmp_path}, round 1>")

@@ -204,6 +204,17 @@ def _free(node: ast.AST) -> set[str]:
     return {n.id for n in names if isinstance(n.ctx, ast.Load)} - bound
 
 
+def robust(notebook: Notebook, path: Path) -> Iterator[str]:
+    """A collapsed cell does not rely on a table with one row, which a reader's change may empty."""
+    for cell in code(notebook):
+        for node in ast.walk(ast.parse(cell.source)) if "collapsed" in tags(cell) else ():
+            text = ast.unparse(node) if isinstance(node, ast.Call | ast.Subscript) else ""
+            item = isinstance(node, ast.Call) and text.endswith(".item()")
+            first = re.search(r"[=&|<>].*\]\.iloc\[0\]$", text) and isinstance(node, ast.Subscript)
+            if item or first:
+                yield f"{name(cell)}: {text} fails without a row, or with two"
+
+
 def independent(notebook: Notebook, path: Path) -> Iterator[str]:
     """What a check binds is for checks: no other cell reads it, so a check that fails stops nothing."""
     checked: dict[str, str] = {}
@@ -320,8 +331,8 @@ def _flat(source: str) -> str:
 
 
 def shape(notebook: Notebook, path: Path) -> Iterator[str]:
-    """Title (in 00 above all), puzzle with a picture or code, box with the time, text, and an exit with a link."""
-    if number(path) == "00" and notebook.cells[0].cell_type != "markdown":
+    """The title above all, puzzle with a picture or code, box with the time, text, and an exit with a link."""
+    if notebook.cells[0].cell_type != "markdown":
         yield f"{path.name}: a cell stands above the title"
     first = texts(notebook)[0].source
     if not re.match(rf"# {number(path)} · ", first):
@@ -490,6 +501,7 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     headings_first,
     small,
     hidden,
+    robust,
     independent,
     predictions,
     answered_later,

@@ -23,6 +23,7 @@ import pytest
 from exercises import ATTEMPTS, exercises, solved
 from nbformat.v4 import new_code_cell
 from notebook_run import ROOT, Ran, run
+from own_files import brought
 
 from sharedstate_lite.show.written import NOT_WRITTEN
 
@@ -73,6 +74,13 @@ def test_what_is_needed_twice_lives_in_the_library() -> None:
     assert rules.identical({p.name: read(p) for p in NOTEBOOKS}) == []
 
 
+def test_pictures_of_messages_and_limits_stay() -> None:
+    """03b, 14 and 18 draw messages over time. All notebooks but 11 and 12 say where they simplify."""
+    texts = {rules.number(p): "\n".join(cell.source for cell in read(p).cells) for p in NOTEBOOKS}
+    assert all("show.space_time(" in texts[name] for name in ("03b", "14", "18"))
+    assert {name for name, text in texts.items() if "## Where the simplification ends" not in text} == {"11", "12"}
+
+
 def questions(notebook: Any) -> dict[str, Any]:
     """The cell of each question, by the question's name."""
     asked = {}
@@ -94,15 +102,16 @@ def test_each_question_is_answered() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
-def test_runs_without_noise(path: Path) -> None:
+def test_runs_without_noise(path: Path, tmp_path: Path) -> None:
     """A notebook runs from an empty kernel to its end without an error or a warning, with its exercise solved.
 
     The check says so, and says of the stub that it is not written, and of each wrong attempt what is wrong. After the
     run, each text that is typed gets its verdict, and each question is shown with the same answer and the same
-    explanations as when its cell ran.
+    explanations as when its cell ran. Two files of a learner go through 04.
     """
     notebook = read(path)
     tries = solved(notebook, ATTEMPTS.get(path.stem, []))
+    own = brought(notebook, tmp_path) if rules.number(path) == "04" else {}
     notebook.cells.append(new_code_cell(ANSWERED % json.dumps(TYPED[path.stem])))
     ran = run(notebook)
     answered = notebook.cells.pop()
@@ -111,6 +120,7 @@ def test_runs_without_noise(path: Path) -> None:
     assert [said[0] for said in checked(notebook)] == ["✓"] * len(tries)
     for cell in tries:
         assert json.loads(cell.outputs[0].text) == [NOT_WRITTEN, *(wrong["says"] for wrong in ATTEMPTS[path.stem])]
+    assert all(value in cell.outputs[0].data["text/html"] for value, cell in own.items())
     judged, html, explained, whys = json.loads(answered.outputs[0].text)
     if os.environ.get("SCALE", "small") == "small":  # other sizes have other answers
         assert judged == TYPED[path.stem]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -233,6 +234,35 @@ def test_numbers_with_too_many_digits_are_refused(given: Any) -> None:
     """A number with thousands of digits is refused in its place, like any invalid message."""
     view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")
     assert ss.replay("shared", [view])([given]).messages[0].refused
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("deliver", "visit", "v.grup1"), "operator v.grup1 does not exist; the operators are visit, v.group1, v"),
+        (("deliver", "v", "visit"), "edges with waiting messages: v -> v.group1"),
+        (("delivr", "visit", "v.group1"), "delivr is neither a relation (visit) nor one of read, evict, "),
+        (("pauze",), "pauze is neither a relation (visit) nor one of"),
+        (("read", "w", "a"), "view w does not exist; the views are v"),
+    ],
+)
+def test_a_program_with_a_misspelt_name_is_refused(given: Any, says: str) -> None:
+    """The recording has the error in the place of the message; a picture of it raises it, with what exists."""
+    view = ss.Catalog(visit="p STRING").view("CREATE VIEW v AS SELECT p, COUNT(*) AS n FROM visit GROUP BY p")
+    recording = ss.replay("partial", [view])([("pause",), ("read", "v", "a"), given, ("resume",)])
+    assert [says in message.refused for message in recording.messages] == [False, False, True, False]
+    with pytest.raises(ss.Error, match=f"^message 3, .*{re.escape(says)}"):
+        show.space_time(recording)
+    show.space_time(show.stepper(ss.replay("partial", [view]), [("pause",), given]))  # it shows the error itself
+
+
+def test_one_fix_is_given_by_its_name() -> None:
+    """``without="rule18"`` is the set of this rule, and an unknown name is refused."""
+    view = ss.Catalog(visit="p STRING").view("CREATE VIEW v AS SELECT p FROM visit")
+    assert ss.replay("partial", [view], without="rule18")._make().without == {"rule18"}
+    for odd in ("rule19", {"rule18", "rule19"}, 18):
+        with pytest.raises(ss.ViewError, match="it can contain rule18, rule20, rule22"):
+            ss.replay("partial", [view], without=odd)  # type: ignore[arg-type]
 
 
 def test_zeros_before_the_number_of_a_change_do_not_count() -> None:

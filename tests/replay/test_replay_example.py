@@ -191,7 +191,7 @@ def test_what_cannot_be_is_refused_when_a_replay_is_made() -> None:
     """Kinds and options that cannot be are errors at once, as for an engine."""
     with pytest.raises(ss.ViewError, match="kinds of engine"):
         ss.replay("half", [view()])
-    with pytest.raises(ss.ViewError, match="partial state"):
+    with pytest.raises(ss.ViewError, match="option max_rows is not valid; the full engine accepts columns, join"):
         ss.replay("full", [view()], max_rows=5)
     with pytest.raises(ss.ViewError, match="delta"):
         ss.replay("full", [view()], join="delta")

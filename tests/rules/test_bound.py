@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import IN_BINS, make, partial
-from support import examples
+from support import entries, examples
 
 import sharedstate_lite as ss
 from sharedstate_lite.plan.nodes import Type
@@ -216,16 +216,15 @@ def test_rule_03_bound_holds_for_every_arrangement(label: str) -> None:
                 given_["info"] = [*engine_info, moved]
             engine.step(given_)
             largest = max(largest, len(part) + len(given_.get("info", [])))
-            for row in engine.state().itertuples():
-                consolidated = len(engine.state(row.operator))
-                assert row.rows <= 2 * consolidated + getattr(engine, "bins", 1) * (2 * largest + 1000), row
+            for operator, stored in entries(engine).items():
+                consolidated = len(engine.state(operator))
+                assert stored <= 2 * consolidated + getattr(engine, "bins", 1) * (2 * largest + 1000), operator
 
 
 def categories(engine: ss.Engine, product: int) -> list[int]:
     """The present categories of a product."""
-    base = next(
-        o for o, r, b in engine.state()[["operator", "relation", "base"]].itertuples(index=False) if b and r == "info"
-    )
+    held = engine.state()
+    base = held[held["bill"].str.contains("durable") & (held.relation == "info")]["operator"].item()
     table = engine.state(base)
     return [int(c) for c in table[table["product"] == product]["category"]]
 

@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
-import pandas as pd
 import pytest
 from partial_rehearsal import PartialRehearsal
+from support import own
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import difference
@@ -31,16 +31,10 @@ def shop(**views: str) -> tuple[ss.Engine, ss.Engine]:
     return engines
 
 
-def own(engine: ss.Engine) -> pd.DataFrame:
-    """The state beside the base tables."""
-    state = engine.state()
-    return state[~state.base]
-
-
 def test_rule_16_a_read_after_a_miss_equals_recomputation() -> None:
     """The first read of a key asks the base tables and equals full state; the second sends no upquery."""
     partial, full = shop()
-    assert own(partial)["rows"].sum() == 0
+    assert own(partial.state())["rows"].sum() == 0
     for _ in range(2):
         assert difference(partial.read("result", key="Fruit"), full.read("result", key="Fruit")) is None
     names = [e.name for e in partial.trace]
@@ -78,10 +72,10 @@ def test_rule_17_a_write_to_a_hole_changes_nothing() -> None:
     """A change of a hole changes no state and emits nothing; a change of a filled key updates it."""
     partial, full = shop()
     partial.read("result", key="Fruit")
-    before = own(partial)
+    before = own(partial.state())
     vegetable, fruit = {"visit": [(("Carrot", "e", 60), 1)]}, {"visit": [(("Apple", "e", 70), 1)]}
     assert len(partial.step(vegetable)["result"]) == 0
-    assert own(partial).equals(before)
+    assert own(partial.state()).equals(before)
     assert [e.name for e in partial.trace].count("dropped") == 2
     out, want = partial.step(fruit)["result"], (full.step(vegetable), full.step(fruit))[1]["result"]
     assert (out.kinds(), out.to_pandas()["max_length"].tolist()) == (["-U", "+U"], [20, 70])

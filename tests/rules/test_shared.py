@@ -104,7 +104,7 @@ def test_rule_10_another_key_is_another_arrangement(shared: str, full: str) -> N
     with make(full, same) as engine:
         engine.step({"visit": visits})
         table = engine.state()
-        assert table[(table.relation == "visit") & (table.kind == "join")]["rows"].tolist() == [9, 9, 9]
+        assert table[(table.relation == "π(visit)") & (table.kind == "join")]["rows"].tolist() == [9, 9, 9]
 
 
 # --- time -----------------------------------------------------------------------

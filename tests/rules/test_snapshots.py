@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def broken(path: Path) -> dict[str, Any]:
 
     def format_() -> None:
         file = path / "manifest.json"
-        file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
+        file.write_text(file.read_text().replace('"epoch": 1', '"epoch": 2'))
 
     return {
         "a flipped bit": flip,
@@ -182,6 +183,34 @@ def test_rule_23_a_manifest_of_another_make_is_refused(manifest: Any, tmp_path: 
     file.write_text(text)
     with pytest.raises(ss.CheckpointError, match=str(tmp_path)):
         ss.restore(tmp_path / "c")
+
+
+def with_format(file: Path, number: int) -> None:
+    """Rewrite a manifest, or the description of an engine on Spark, as a version of the kit with another format."""
+    found = json.loads(file.read_text())
+    if "manifest" in found:
+        found["manifest"]["format"] = number
+        found["sha256"] = hashlib.sha256(json.dumps(found["manifest"], indent=1, sort_keys=True).encode()).hexdigest()
+    else:
+        found["format"] = number
+    file.write_text(json.dumps(found))
+
+
+def test_rule_23_a_checkpoint_of_another_version_is_refused_with_both(tmp_path: Path) -> None:
+    """Full state stores other columns than it did in format 2: no call reads such a checkpoint, nor a later format."""
+    made("full", {}).checkpoint(tmp_path / "one process")
+    for number in (2, 4):
+        with_format(tmp_path / "one process" / "manifest.json", number)
+        with pytest.raises(ss.CheckpointError, match=rf"manifest.json has format {number}, .* reads format 3;"):
+            ss.restore(tmp_path / "one process")
+    made("full in bins", {}).checkpoint(tmp_path / "Spark")
+    with_format(tmp_path / "Spark" / "engine.json", 2)
+    reading: list[Callable[[Path], Any]] = [
+        ss.spark.restore, ss.spark.state, ss.spark.batches, ss.spark.stages, lambda path: ss.spark.rescale(path, 1)
+    ]  # fmt: skip
+    for read in reading:
+        with pytest.raises(ss.CheckpointError, match=r"engine.json has format 2, .* reads format 3;"):
+            read(tmp_path / "Spark")
 
 
 def test_rule_23_a_checkpoint_never_overwrites(tmp_path: Path) -> None:

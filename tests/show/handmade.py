@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sharedstate_lite.replay.messages import Epoch
 from sharedstate_lite.replay.questions import Question
 from sharedstate_lite.replay.recording import (
+    Amount,
     Bag,
     Group,
     Move,
@@ -99,6 +100,6 @@ def recording() -> Recording:
 
     def totals(at: int) -> Totals:
         own = 14 + (at >= 2) + (at >= 3)
-        return Totals(own, own * 30, 8 + (at > 0), 288, 14)
+        return Totals(Amount(8 + (at > 0), 288), Amount(own, own * 30, 14))
 
     return Recording("full", (SQL,), operators, edges, (told,), steps, states, totals)

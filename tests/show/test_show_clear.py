@@ -84,7 +84,8 @@ def test_a_line_ends_at_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     joined = "g x JOIN f y ON x.k = y.k JOIN f z ON y.n = z.n AND y.s = z.t"
     three = f"SELECT y.n AS m, COUNT(*) AS c FROM {joined} GROUP BY y.n"
     three, itself = f"CREATE VIEW a AS {three}", "CREATE VIEW b AS SELECT y.k AS k FROM g x, g y WHERE y.k = x.k"
-    made = show.stepper(ss.replay("full", [catalog.view(three), catalog.view(itself)]), ["+1 f -7.0 NULL 2 'x' A"])
+    replayed = ss.replay("full", [catalog.view(three), catalog.view(itself)], columns="all")
+    made = show.stepper(replayed, ["+1 f -7.0 NULL 2 'x' A"])
 
     def drawn() -> list[str]:
         return faults(made.frames.scene(1, 600).svg("x", alone=True), 600)

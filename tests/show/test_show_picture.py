@@ -149,8 +149,8 @@ def test_a_picture_needs_no_engine() -> None:
     )
     edges = pd.DataFrame([["t", "v", "change"]], columns=["source", "target", "kind"])
     held = pd.DataFrame(
-        [["t[a]", "t", ("a",), 1, 8, "base", True]],
-        columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"],
+        [["t[a]", "t", ("a",), 1, 8, "base", "durable"]],
+        columns=["operator", "relation", "key", "rows", "bytes", "kind", "bill"],
     )
     rows = pd.DataFrame({"a": ["only"], "diff": [1]})
     picture = show.graph((operators, edges), lambda name=None: held if name is None else rows)

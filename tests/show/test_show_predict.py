@@ -17,15 +17,28 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     # question: its answer, right texts, wrong texts, texts that are no answer; texts are separated by |
     "how many rows": (
         show.question("How many rows?", 16, {7: "no"}),
-        "16|16 rows|~16|about 16 or so|sixteen|Sixteen!|16.0|16,0|= 16|１６",
-        "7|0|no rows|none|one|1,6|one hundred|minus one|-16|1e9",
-        "|?|idk|no idea|not 16|> 15|16 or 14|15-17|twenty one|9+5+2|2/3|half|a hundred and six|x16|n't 16|1/0",
+        "16|16 rows|~16|about 16 or so|sixteen|Sixteen!|16.0|16,0|= 16|１６|9 + 7 = 16|(9+5)+2=16|16.000",
+        "7|0|no rows|none|one|1,6|one hundred|minus one|-16|1e9|9 + 5 = 14|0.016",
+        "|?|idk|no idea|not 16|> 15|16 or 14|15-17|twenty one|9+5+2|2/3|half|a hundred and six|x16|n't 16|1/0"
+        "|0x10|2x8|50%|16 percent|8 times|8x|twice|twice 8|two-fold|the same|>= 16|16 of 20|2.500|1.250.000",
+    ),
+    "how often": (
+        show.question("How often is it stored?", 2),
+        "2|twice|2 times|2x|two-fold|twice as often",
+        "once|never|3 times",
+        "50%|2x1",
+    ),
+    "how many of": (
+        show.question("In how many of the 12 runs?", 6, {12: "no"}),
+        "6 of 12|6 out of 12|six of the twelve runs|6 of all 12",
+        "5 of 12|none of 12|all 12",
+        "6 of 13|half of 12|50% of 12|6/12",
     ),
     "thousands": (
         show.question("How many rows?", 188_796),
         "188,796|188796|188 796|188_796|188'796|188,796.0 rows",
-        "188.796|188,79|1888,796|188,796,000|188k",
-        "188, 796, 1|188,796 or more",
+        "188,79|1888,796|188,796,000|188k|1888.796",
+        "188, 796, 1|188,796 or more|188.796",
     ),
     "factor": (
         show.question("About how many?", 2244, tolerance=2),
@@ -40,14 +53,14 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "most|over 66",
     ),
     "in thousands": (show.question("In thousands?", 8), "8|8k|8 thousand|eight", "8,000|0.008", "a thousand"),
-    "range": (show.question("Which?", 75, tolerance=range(73, 78)), "73|77|75.5%", "72|78", "[]"),
+    "range": (show.question("Percent?", 75, tolerance=range(73, 78)), "73|77|75.5%", "72|78", "[]"),
     "none": (show.question("How many rows?", 0), "0|none|no rows|nothing|zero|not at all|empty", "1|once", "no"),
     "word or number": (show.question("What?", -1, {"the old value": "no"}), "-1|−1|minus 1", "the old value|1", "old"),
     "in order": (
         show.question("Which?", (500, 3400, 3000), {(0, 3400, 3000): "no"}),
         "500, 3,400, 3,000|500 3400 3000|500,3400,3000|[500, 3400, 3000]|a 500; b 3,400; c 3,000",
         "3,400, 500, 3,000|0, 3400, 3000",
-        "500|500, 3400|none|all",
+        "500|500, 3400|none|all|500, 3.400, 3.000",
     ),
     "commas of a list": (show.question("Which?", (100, 400, 50)), "100,400,50|100 400 50", "400,100,50", "100,400"),
     "any length": (show.question("Which?", [1, 3, 13], {"3 13": "no"}), "1 3 13|1, 3, 13", "3 13|13|13 3 1", "many"),
@@ -56,7 +69,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         show.question("Rows?", MISSING, {"left 1": "no"}),
         "left 0, right 1|0,1|right: 1, left = 0|{'left': 0, 'right': 1}|0 left, 1 right|join left none, right one",
         "left 1, right 1|1 0",
-        "left 0|left 0, left 1|0, 1, 2|right",
+        "left 0|left 0, left 1|0, 1, 2|right|left 0x0, right 1|left 1.000, right 2.500",
     ),
     "words of parts": (
         show.question("What?", {"offset": "loses", "state": "doubles"}, choices=("loses", "doubles")),
@@ -68,8 +81,21 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         show.question("What?", CHANGES, {"nothing": "no", "-D Vegetable 50": "no"}),
         "-U Vegetable 50, +U Vegetable 60|+1 vegetable 60; −1 vegetable 50|Vegetable 50 -1, Vegetable 60 +1"
         "|[('-U', 'Vegetable', 50), ('+U', 'Vegetable', 60)]|- Vegetable 50 + Vegetable 60",
-        "+U Vegetable 60|nothing|it emits nothing|-D Vegetable 50|+I Vegetable 60, -U Vegetable 50",
-        "Vegetable 60|60|x|not nothing",
+        "+U Vegetable 60|nothing|it emits nothing|-D Vegetable 50|+I Vegetable 60, -U Vegetable 50|zero|0 rows",
+        "Vegetable 60|60|x|not nothing|-U 50 +U 60|-U Vegtable 50, +U Vegtable 60|-U Vegetable 50s, +U Vegetable 60s",
+    ),
+    "units": (
+        show.question("A visit of 50 seconds is replaced by one of 60 seconds. What?", CHANGES),
+        "-U Vegetable 50s, +U Vegetable 60 seconds"
+        "|-U Vegetable fifty +U Vegetable sixty sec|+U Vegetable 60 -U Vegetable 50",
+        "-U Vegetable 50s, +U Vegetable 70s|+U Vegetable 60 seconds",
+        "-U Vegetable 50 apples, +U Vegetable 60 apples",
+    ),
+    "negative values": (
+        show.question("What?", [("+I", "a", -1), ("+I", "b c", 2)]),
+        "+I a -1, +I b c 2|+I b c 2, +I a -1|a -1 +I, b c 2 +I",
+        "+I a -1|+I a -2, +I b c 2",
+        "+I -1, +I b c 2|+I b c 2, a -1 +I",
     ),
     "no changes": (
         show.question("What?", [], {"-U Fruit 40, +U Fruit 20": "no"}),
@@ -81,8 +107,8 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     "rows": (
         show.question("What?", [], {"7 Elena 2": "no"}),
         "nothing|an empty frame|no rows",
-        "7 Elena 2|7",
-        "?|nobody|not empty",
+        "7 Elena 2|7 Elena two",
+        "?|nobody|not empty|7|7 Elena|story 7 Elena 2",
     ),
     "a name": (
         show.question("Which?", "the cache", choices=("a dict", "the cache", "neither")),

@@ -32,6 +32,11 @@ CALLBACK = """class Tables(dict):
     def items(self):
         return 1 / 0
 oracle.recompute(view, Tables())"""
+CHECK = """@show.written
+def check(twice):
+    yield 'twice(2)', lambda: twice(2), 4, 'add it to itself'
+def twice(n):
+    return n"""
 PAGE = [IMPORTS, DECLARED, ENGINE, "unfinished = (", "engine.upper", "print(later)", "later = 1"]
 """The cells of the notebook as it was saved."""
 RUN = {
@@ -53,6 +58,10 @@ RUN = {
     "a message without a sign": "epochs.log(engine, [('visit', ('Kiwi', 1))])",
     "an error of the learner": "def half():\n    return 1 / 0\nhalf()",
     "an error in the learner's callback": CALLBACK,
+    "a check": CHECK,
+    "code that is not Python": "def twice(n)\n    return 2 * n",
+    "the check, behind it": "check(twice)",
+    "the check, again": "check(twice)",
     "all frames": "ss.tracebacks(full=True)",
     "a wrong value, all frames": "mine()",
     "a name, all frames": "later",
@@ -156,3 +165,13 @@ def test_all_frames_on_request(seen: dict[str, list[str]]) -> None:
     shown = "\n".join(seen["a wrong value, all frames"])
     assert "in load(path, schema, sep, rename, forms)" in shown and "in _joined(files, column)" in shown
     assert shown.endswith(seen["a wrong value"][-1])
+
+
+def test_a_check_behind_a_cell_that_did_not_run(seen: dict[str, list[str]]) -> None:
+    """IPython has defined nothing, so the check judges the code of an earlier run, and says so, once."""
+    before, after = (" ".join(seen[f"the check, {word}"]) for word in ("behind it", "again"))
+    assert "SyntaxError" in seen["code that is not Python"][-1]
+    for text in (before, after):
+        assert "twice(2): 2, should be 4. Hint: add it to itself." in text
+    assert "did not run (SyntaxError), so this judges the code of an earlier run." in before
+    assert "SyntaxError" not in after

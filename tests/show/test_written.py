@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from threading import Event
@@ -61,6 +62,13 @@ def test_written_code_is_checked_step_by_step() -> None:
     assert repr(check(Fails)) == "✗ +1 50: KeyError: 50. Hint: store it."
     assert check(None).text.startswith("TypeError: 'NoneType' object is not callable.")
     assert "✓" in check(Solution)._repr_html_()
+
+
+@pytest.mark.parametrize("wrong", [lambda n: nn, lambda n: n.twice, lambda n: None * n])  # type: ignore[name-defined]  # noqa: F821
+def test_an_error_of_the_language_has_no_hint(wrong: Any) -> None:
+    """A hint is about what the code returns, and does not explain why it does not run."""
+    text = fresh()(wrong).text
+    assert re.match(r"double\(2\): (Name|Attribute|Type)Error: ", text) and "Hint" not in text
 
 
 def fresh() -> Callable[[Any], Written]:

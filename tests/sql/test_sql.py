@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -248,6 +249,28 @@ def test_other_refusals() -> None:
         with pytest.raises(SqlError) as error:
             catalog.view(sql if sql.startswith("INSERT") else f"CREATE VIEW v AS {sql}")
         assert str(error.value).removeprefix("view v: ") == says
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("CREATE VIEW w AS SELECT qty FROM mine", "v: the query after AS must not begin with CREATE VIEW; write"),
+        ("", "v: the query after AS is empty; write a SELECT there, such as SELECT a, b FROM t"),
+        (" ; ", "v: the query after AS is empty"),
+        ("-- all rows", "v: the query after AS is empty"),
+        ("SELECT Order Date FROM mine", 'column Order Date needs double quotes, "Order Date" (view v: there is '),
+        ("SELECT SUM(unit-price) AS s FROM mine", 'the column unit-price needs double quotes, "unit-price" ('),
+        ('SELECT "Order Date" AS d, qty qty qty FROM mine', '^the SQL does not parse: syntax error at or near "qty"'),
+    ],
+)
+def test_a_query_of_ones_own(query: str, says: str) -> None:
+    """No query, a whole statement in place of one, and a file's column with a blank: the error says what to write."""
+    catalog = Catalog(mine='"Order Date" DATE, "unit-price" DOUBLE, qty INT')
+    with pytest.raises(SqlError, match=says if says[0] == "^" else re.escape(says)):
+        catalog.view(f"CREATE VIEW v AS {query}")
+    assert catalog.view('CREATE VIEW v AS SELECT "Order Date", "unit-price" FROM mine').schema[1].name == "unit-price"
+    with pytest.raises(SqlError, match="the SQL is empty; write CREATE VIEW name AS SELECT"):
+        catalog.view(" ")
 
 
 OWN_WORDS = [

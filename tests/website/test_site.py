@@ -33,8 +33,8 @@ from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 show.tables()
 """
 CELLS = [
-    ("collapsed", SOURCE.strip()),
     ("", "# 77 · Made for a test\n\n5 minutes · nothing\n\nA word: zanzibar. Read [the rules](../docs/rules.md)."),
+    ("collapsed", SOURCE.strip()),
     ("", "## A table\n\nSee [the end](#The-end)."),
     (
         "shown",
@@ -135,6 +135,13 @@ def test_a_stepper_has_every_frame(built: Path) -> None:
     assert "export" not in re.findall(r"^\w+", script, re.M) and "const stepper = {" in script
 
 
+def test_without_scripts_a_stepper_is_pictures(page: str) -> None:
+    """The steps of the message at which it stands are pictures with their captions, and folds need no script."""
+    (still,) = re.findall(r'<div class="nb-stepper".*?</div><noscript>(.*?)</noscript>', page, re.S)
+    assert still.count("<svg") == still.count('aria-label="step ') == 2 and "<script" not in still
+    assert "<details" in page and "onclick" not in page
+
+
 def test_the_search_covers_notebooks(built: Path) -> None:
     """The index has the text of the notebook and of the documents, and nothing of the pictures."""
     index = json.loads((built / "site/search/search_index.json").read_text())
@@ -161,7 +168,7 @@ def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> N
     said: list[str] = []
     (notebook,) = execution.executed([path], said.append)
     assert said == ["1 of 1 notebooks have not changed since they were last run"]
-    notebook.cells[1].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
+    notebook.cells[0].source = "# 77 · Made for a test\n\n[gone](#nowhere)"
     before = (built / "site/index.html").stat()
     with pytest.raises(SiteError, match="nowhere"):
         publish.publish({path.name: notebook}, built / "site")

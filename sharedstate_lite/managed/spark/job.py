@@ -37,7 +37,7 @@ from ...spark.session.paths import absolute, made
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Dictionary
-from ...system.notes import note
+from ...system.notes import folder_name, note
 from ...system.scratch import lock_folder
 from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
@@ -401,7 +401,7 @@ def run(
             begin = stack.enter_context(restored(absolute(restore, "restore"), operators, workers=1, store="columns"))
         job = ManagedJob(chain, source, folder, target, location, session, wanted, order, begin)
     if job.resumed:
-        job.continued = f"{os.fspath(checkpoint)}, epoch {job.epoch}"
+        job.continued = f"{folder_name(checkpoint)}, epoch {job.epoch}"
         note(f"continues from {job.continued}")
     return job
 

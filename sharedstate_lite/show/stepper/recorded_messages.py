@@ -53,7 +53,7 @@ def space_time(
     tuples, ``unit`` is the label of the time axis.
 
     ``notes`` maps a lane and a time to words that are written there, such as ``{("worker", 7): "crash"}``. Raises Error
-    if a lane or a message number does not exist.
+    if a lane or a message number does not exist, or if a recording has a message that was refused.
     """
     if isinstance(run, Iterable):
         lines = [m if isinstance(m, MessageLine) else MessageLine(*m) for m in run]
@@ -61,6 +61,8 @@ def space_time(
         made = SpaceTime({name: (name, "") for name in names}, lines, notes=notes or {}, unit=unit)
     else:
         recording = run if isinstance(run, Recording) else run.recording
+        if recording is run:  # a stepper shows the error itself
+            recording.check()
         begin, end = _span(recording, first, last)
         made = recorded(recording, begin, end, lanes=lanes, marks=marks, notes=notes)
     words = title or f"Messages between {', '.join(made.lanes)}"

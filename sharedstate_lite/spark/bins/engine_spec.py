@@ -25,7 +25,7 @@ from .bin_placement import grouping_keys
 from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
-FORMAT = 2
+FORMAT = 3
 FILE = "engine.json"
 STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),
@@ -45,7 +45,8 @@ class EngineSpec:
     views: Sequence[View]
     join: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of partial state: ``max_rows``, ``max_bytes``, ``seed`` and ``without``."""
+    """Options of the strategy: ``columns`` for full state; ``max_rows``, ``max_bytes``, ``seed`` and ``without`` for
+    partial state."""
     place: Placing | None = None
     """For partial state, the function that assigns its operators to stages."""
 
@@ -74,7 +75,7 @@ class EngineSpec:
 
     def _made(self, apart: set[str]) -> Dataflow:
         make, joins = STRATEGIES[self.kind]
-        options = {"apart": frozenset(apart)} if make is Staged else {}
+        options = {"apart": frozenset(apart)} if make is Staged else self.options
         return make(self.views, join=joins[self.join], **options)
 
     def checked_route(self) -> Any:
@@ -128,47 +129,59 @@ def read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise CheckpointError(f"{file} is not in format {FORMAT}; use the version of the kit that wrote it")
+        version = found.get("format") if isinstance(found, dict) else None
+        raise CheckpointError(
+            f"{file} has format {version}, but this version of the kit reads format {FORMAT}; use the version that "
+            "wrote it"
+        )
     return found
 
 
-def read_matching(where: Path, engine: Dataflow, kind: str, wanted: dict[str, Any], what: str) -> dict[str, Any] | None:
+def read_matching(
+    where: Path, engine: Dataflow, plan: EngineSpec, wanted: dict[str, Any], what: str
+) -> dict[str, Any] | None:
     """Return the description of an existing checkpoint, or None if the folder is empty.
 
-    ``what`` names the kind of checkpoint for an error message. Raises CheckpointError if the description does not match
-    the arguments, or if the folder contains other files but no description.
+    ``wanted`` contains other options that must match. ``what`` names the kind of checkpoint for an error message.
+    Raises CheckpointError if the description does not match the arguments, or if the folder contains other files but no
+    description.
     """
     if (where / FILE).exists():
         description = read(where)
-        _check_same(description, engine, kind, wanted, where)
+        _check_same(description, engine, plan, wanted, where)
         return description
     if any(not f.name.startswith(".") for f in where.iterdir()):
         raise CheckpointError(f"{where} is not empty, and it is not the checkpoint of {what}; use a new folder")
     return None
 
 
-def new_options(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
+def new_options(where: Path, plan: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
     """Return the options of a new generation, which gets a random name."""
     generation = f"g-{secrets.token_hex(6)}"
-    options = {"join": join, "bins": bins, "labels": grouping_keys(bins), "generation": generation, "home": str(where)}
-    return options | more
+    options = {"join": plan.join, "strategy": dict(plan.options), "bins": bins, "labels": grouping_keys(bins)}
+    return options | {"generation": generation, "home": str(where)} | more
 
 
 def parse(description: dict[str, Any], where: Path, place: Placing | None = None) -> EngineSpec:
     """Return the EngineSpec for a description. Raises CheckpointError if this version cannot interpret it."""
     try:
         options = description["options"]
-        partial = options.get("partial", {})
-        return EngineSpec(description["kind"], read_catalog(description)[1], options["join"], partial, place)
+        views = read_catalog(description)[1]
+        return EngineSpec(description["kind"], views, options["join"], options["strategy"], place)
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{where}: this version of the kit cannot use the checkpoint ({error}); use the version that wrote it"
         ) from error
 
 
-def _check_same(description: dict[str, Any], engine: Dataflow, kind: str, options: dict[str, Any], where: Path) -> None:
-    """Raise CheckpointError, with the difference, if a checkpoint's views or options differ from the arguments."""
-    mine: dict[str, Any] = {"kind": kind, **catalog_text(engine)}
+def _check_same(
+    description: dict[str, Any], engine: Dataflow, plan: EngineSpec, options: dict[str, Any], where: Path
+) -> None:
+    """Raise CheckpointError, with the difference, if a checkpoint's views or options differ from the arguments.
+
+    An option of the strategy that is None, 0 or empty was omitted, so it is not compared.
+    """
+    kind, mine = plan.kind, catalog_text(engine)
     theirs = {v["name"]: v for v in description["views"]}
     ours = {v["name"]: v for v in mine["views"]}
     odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
@@ -185,7 +198,8 @@ def _check_same(description: dict[str, Any], engine: Dataflow, kind: str, option
         owners = ("an engine", "a stream") if options["stream"] else ("a stream", "an engine")
         difference = "it was created by {}, not by {}".format(*owners)
     else:
-        theirs = description["options"]
+        theirs = description["options"] | description["options"]["strategy"]
+        options = {"join": plan.join, **{k: v for k, v in plan.options.items() if v}, **options}
         difference = ", ".join(f"it has {k}={theirs.get(k)!r}" for k in options if theirs.get(k) != options[k])
     if difference:
         raise CheckpointError(

@@ -65,6 +65,8 @@ class StatefulStages(Protocol):
     def engine(self) -> Engine: ...
 
     stages: int
+    scattered: set[str]
+    """The views of which equal rows can be in several bins."""
 
     def parts(self, stage: int) -> dict[str, Any]:
         """Return the pieces of state of one stage, by the names that ``state()`` shows."""
@@ -88,6 +90,8 @@ class Route:
         self.exits: dict[int, list[tuple[Chain, int]]] = {}
         """Operator -> (chain, view) for each view that reads the operator's output instead of storing its own rows."""
         self.reader_stage: dict[int, int] = {}
+        self.scattered: set[str] = set()
+        """The views of which equal rows can be in several bins."""
         ports = {n: list(self._ports(o)) for n, o in enumerate(self.operators)}
         self._place(ports)
         for n, wanted in ports.items():
@@ -235,6 +239,9 @@ class Route:
             self.reader_stage[number] = self.stage_of[origin]
             if reader.own:
                 self.local.setdefault(origin, []).append((chain, port))
+                copied = {i for at in range(len(reader.columns)) for i in self._lift(chain, (at,)) or ()}
+                if not any(copied.issuperset(k) for k in _partitioned_by(self.operators[origin])):
+                    self.scattered.add(name)
             else:
                 self.exits.setdefault(origin, []).append((chain, number))
             return

@@ -6,7 +6,7 @@ blobs before Spark compresses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,25 +26,31 @@ from .route import Route, StatefulStages
 Heads = Mapping[tuple[int, int], Mapping[str, Any]]
 """(stage, bin) -> the decoded head of the bin."""
 
+Blobs = Callable[[int, Collection[str]], Mapping[str, list[bytes]]]
+"""(stage, pieces of state) -> the encoded runs of each piece, from all bins."""
 
-def state_table(route: StatefulStages, heads: Heads, blobs: Callable[[int, str], Iterable[bytes]]) -> pd.DataFrame:
+
+def state_table(route: StatefulStages, heads: Heads, blobs: Blobs) -> pd.DataFrame:
     """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`.
 
-    ``blobs(stage, part)`` returns the runs of a piece. It is called only for a piece with several runs in one bin,
-    whose rows can cancel.
+    The heads contain the number of rows in each run. The ``blobs`` of a piece are read only if rows of several runs may
+    be equal: runs in the same bin, or those of a view that the route scatters over the bins.
     """
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
-    several: dict[str, int] = {}
-    for (stage, _), head in heads.items():
-        for part, runs in head["runs"].items():
-            rows[part] = rows.get(part, 0) + sum(run[2] for run in runs)
-            size[part] = size.get(part, 0) + sum(run[1] for run in runs)
-            if len(runs) > 1:
-                several[part] = stage
-    for part, stage in several.items():
-        if (place := route.parts(stage).get(part)) is not None:
-            rows[part] = _merged(place, blobs(stage, part), Dictionary()).shape[1]
+    for stage in range(1, route.stages + 1):
+        places, bins = route.parts(stage), [head["runs"] for (at, _), head in heads.items() if at == stage]
+        runs = {part: [found for each in bins if (found := each.get(part))] for part in places}
+        for part, found in runs.items():
+            rows[part] = sum(run[2] for each in found for run in each)
+            size[part] = sum(run[1] for each in found for run in each)
+        unclear = [
+            part
+            for part, found in runs.items()
+            if any(len(each) > 1 for each in found) or (part in route.scattered and len(found) > 1)
+        ]
+        for part, some in blobs(stage, unclear).items() if unclear else ():
+            rows[part] = _merged(places[part], some, Dictionary()).shape[1]
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
     shown = [h for h in route.engine.state_parts() if not h.base or h.relation in used or rows.get(h.operator)]
     out = state_tables.state_table(shown, Dictionary())

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
@@ -98,8 +99,8 @@ class EngineDriver(ABC):
         """Return the heads of all bins as of the last micro-batch."""
 
     @abstractmethod
-    def _blobs(self, stage: int, part: str) -> list[bytes]:
-        """Return the encoded runs of the piece of state ``part``, from all bins, as of the last micro-batch."""
+    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
+        """Return the encoded runs of pieces of state, from all bins, as of the last micro-batch."""
 
     @abstractmethod
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
@@ -176,7 +177,7 @@ class EngineDriver(ABC):
         if operator is None:
             return tables.state_table(self._route, self._heads(), self._blobs)
         stage, place = tables.find(self._route, operator)
-        return tables.state_rows(place, self._blobs(stage, operator))
+        return tables.state_rows(place, self._blobs(stage, [operator])[operator])
 
     def bill(self) -> pd.DataFrame:
         """Return the bill of the state on disk; see `sharedstate_lite.engine.engine.Engine.bill`."""
@@ -206,7 +207,7 @@ class EngineDriver(ABC):
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = EngineSpec(self.kind, views, self.join)
+        plan = replace(self._spec, views=views)
         route = plan.checked_route()
         before, names = self._late_views, {v.name for v in views}
         self._late_views = {name for name in names if name in before or name not in self.views}
@@ -284,7 +285,8 @@ class EngineDriver(ABC):
         """Return the table of ``state()`` as HTML, for a notebook."""
         if not self._open:
             return "<p>closed engine</p>"
-        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}{self._since()}", self.bill(), self.state())
+        title, state = f"{self.kind} engine on Spark, epoch {self.epoch}{self._since()}", self.state()
+        return state_html(title, bill_table(state, place="disk"), state)
 
     def __repr__(self) -> str:
         views = ", ".join(self.views)

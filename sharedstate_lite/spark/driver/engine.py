@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,16 +111,9 @@ class SparkEngine(EngineDriver):
                 f"{where} is a copy of a checkpoint, so an engine cannot run in it; restore it to another folder with "
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
-        wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := engine_spec.read_matching(where, self._empty_engine, plan.kind, wanted, "an engine on Spark"):
+        wanted = {"stream": self._streams} | ({} if bins is None else {"bins": bins})
+        if found := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "an engine on Spark"):
             options: dict[str, Any] = found["options"]
-            stored = options.get("partial", {})
-            if differing := [k for k, v in plan.options.items() if v and v != stored.get(k, v)]:
-                values = ", ".join(f"{k}={stored[k]!r}" for k in differing)
-                raise CheckpointError(
-                    f"{where}: this checkpoint was created with {values}; use the same values, omit these options, "
-                    "or use a new folder"
-                )
             checkpoint_copy.check_home(where, options)
             return options
         options, self._new = self._generation(), True
@@ -129,7 +123,7 @@ class SparkEngine(EngineDriver):
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return engine_spec.new_options(self.location, self._spec.join, self.bins, **more)
+        return engine_spec.new_options(self.location, self._spec, self.bins, **more)
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
         return self._put([m._replace(bin=self._key_of_bin[m.bin]) for m in messages], kind, epoch)
@@ -151,8 +145,8 @@ class SparkEngine(EngineDriver):
     def _heads(self) -> tables.Heads:
         return self._reader().heads()
 
-    def _blobs(self, stage: int, part: str) -> list[bytes]:
-        return self._reader().blobs(stage, part)
+    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
+        return self._reader().blobs(stage, parts)
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:

@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,15 +74,17 @@ class StateReader:
                 out[stage, key] = json.loads(head)
         return out
 
-    def blobs(self, stage: int, part: str) -> list[bytes]:
-        """Return the encoded runs of the piece of state ``part``, from all bins."""
-        if self.batch < 0:
-            return []
-        from pyspark.sql import functions as f
+    def blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
+        """Return the encoded runs of some pieces of a stage's state, from all bins, read by a single Spark job."""
+        out: dict[str, list[bytes]] = {part: [] for part in parts}
+        if self.batch >= 0:
+            from pyspark.sql import functions as f
 
-        # Use a literal, because the name of a view can contain quotes.
-        mine = f.col("user_map_key.part") == f.lit(part)
-        return [bytes(row[0]) for row in self._rows(stage, "runs", "user_map_value.blob", where=mine)]
+            # Use literals, because the name of a view can contain quotes.
+            mine = f.col("user_map_key.part").isin([f.lit(part) for part in parts])
+            for part, blob in self._rows(stage, "runs", "user_map_key.part", "user_map_value.blob", where=mine):
+                out[part].append(bytes(blob))
+        return out
 
     def runs(self, stage: int) -> DataFrame:
         """Return the runs of a stage as a DataFrame with the columns bin, part, run and blob."""
@@ -177,7 +179,7 @@ def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
     if operator is None:
         return tables.state_table(reader.route, reader.heads(), reader.blobs)
     stage, place = tables.find(reader.route, operator)
-    return tables.state_rows(place, reader.blobs(stage, operator))
+    return tables.state_rows(place, reader.blobs(stage, [operator])[operator])
 
 
 def changes(after: StateReader, operator: str) -> pd.DataFrame:
@@ -187,14 +189,14 @@ def changes(after: StateReader, operator: str) -> pd.DataFrame:
     """
     stage, place = tables.find(after.route, operator)
     if not after.batch:
-        return tables.state_rows(place, after.blobs(stage, operator))
+        return tables.state_rows(place, after.blobs(stage, [operator])[operator])
     if after.batch - 1 < retained(after.checkpoint)[0]:
         raise TimeError(
             f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} cannot be computed, because the "
             f"state after micro-batch {after.batch - 1} is no longer retained; use state() instead"
         )
     before = StateReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved_from)
-    return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
+    return tables.state_rows(place, *(each.blobs(stage, [operator])[operator] for each in (after, before)))
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:

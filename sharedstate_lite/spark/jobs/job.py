@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
-from ...system.notes import note
+from ...system.notes import folder_name, note
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
 from ..bins.bin import BinFactory
@@ -83,7 +83,7 @@ class Job:
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
-            self.continued = "" if self._new else f"{os.fspath(checkpoint)}, epoch {self._epochs()}"
+            self.continued = "" if self._new else f"{folder_name(checkpoint)}, epoch {self._epochs()}"
             """Where the job continued: a checkpoint and its epoch, as text. Empty for a new job."""
             self._sources = {relation: frame for relation, (_, frame) in frames.items()}
             self._launch()
@@ -262,8 +262,8 @@ class Job:
         """Lock the checkpoint's folder, and read its options, or write them if the folder is new."""
         where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
-        wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
-        if described := engine_spec.read_matching(where, self._empty_engine, plan.kind, wanted, "a stream"):
+        wanted = {"stream": True} | ({} if bins is None else {"bins": bins})
+        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "a stream"):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
             checkpoint_copy.check_home(where, options)
@@ -272,7 +272,7 @@ class Job:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = engine_spec.new_options(where, plan.join, bins or BINS, **more)
+            options = engine_spec.new_options(where, plan, bins or BINS, **more)
             engine_spec.write(where, self._empty_engine, plan.kind, options)
         self.bins, self._key_of_bin, self._name = options["bins"], options["labels"], options["generation"]
         self._claim_sink(options)

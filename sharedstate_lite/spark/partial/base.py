@@ -52,7 +52,7 @@ class BaseTables(ABC):
 
     @abstractmethod
     def size(self, relation: str) -> tuple[int, int]:
-        """Return the number of stored rows of a relation, and their size in bytes."""
+        """Return the number of distinct rows of a relation, and the size in bytes of all that is stored."""
 
     @abstractmethod
     def state_rows(self, part: StatePart) -> pd.DataFrame:

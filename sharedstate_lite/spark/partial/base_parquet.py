@@ -24,7 +24,7 @@ from ...errors import CheckpointError
 from ...plan.nodes import Schema
 from ..query.errors import retry
 from ..session.paths import readable
-from .base_spark import BaseTable, columns_of
+from .base_spark import BaseTable, columns_of, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +100,10 @@ class ParquetTable(BaseTable):
             self._clear()
 
     def size(self) -> tuple[int, int]:
-        return sum(f.rows for f in self.files), sum(f.bytes for f in self.files)
+        if len(self.files) < 2:  # the rows of a file are distinct
+            return sum(f.rows for f in self.files), sum(f.bytes for f in self.files)
+        rows = netted(self.frame(), len(self.schema))
+        return retry(rows.count, f"the base table {self.relation} cannot be read"), sum(f.bytes for f in self.files)
 
     def merge(self, whole: bool = False) -> None:
         if len(self.files) < (2 if whole else MAX_FILES):
@@ -114,11 +117,9 @@ class ParquetTable(BaseTable):
     def _merge(self, some: list[TableFile]) -> None:
         from pyspark.sql import functions as f
 
-        frame = self._read(some)
-        by = [f"c{i}" for i in range(len(self.schema))]
-        netted = frame.groupBy(*by).agg(f.sum("diff").alias("diff")).where("diff <> 0")
+        rows = netted(self._read(some), len(self.schema))
         work, name, last = self.folder / "merging", self._name(), some[-1].last
-        written = netted.withColumn("batch", f.lit(last).cast("bigint")).coalesce(1).write.mode("overwrite")
+        written = rows.withColumn("batch", f.lit(last).cast("bigint")).coalesce(1).write.mode("overwrite")
         retry(lambda: written.parquet(str(work)), f"the files of the base table {self.relation} cannot be merged")
         made = next(work.glob("part-*.parquet"), None)
         left = [x for x in self.files if x not in some]

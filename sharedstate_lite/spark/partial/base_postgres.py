@@ -119,7 +119,9 @@ class PostgresTable(BaseTable):
     def size(self) -> tuple[int, int]:
         with connected(self.place.where) as connection:
             name = self._name(connection)
-            query = f"SELECT count(*), pg_total_relation_size(%s::regclass) FROM {name}"
+            *by, diff = (identifier(n).as_string(connection) for n in (*(c.name for c in self.schema), self.place.diff))
+            net = f"SELECT 1 FROM {name} GROUP BY {', '.join(by)} HAVING sum({diff}) <> 0"
+            query = f"SELECT count(*), pg_total_relation_size(%s::regclass) FROM ({net}) AS net"
             rows, size = connection.execute(query.encode(), (name,)).fetchall()[0]
             return int(rows), int(size)
 

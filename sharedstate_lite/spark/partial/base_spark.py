@@ -61,7 +61,7 @@ class BaseTable(ABC):
 
     @abstractmethod
     def size(self) -> tuple[int, int]:
-        """Return the number of stored rows and their size in bytes."""
+        """Return the number of distinct rows, and the size in bytes of all changes."""
 
     def merge(self, whole: bool = False) -> None:  # noqa: B027  (tables in a database do not need this)
         """Merge small files, or all files if ``whole``."""
@@ -130,12 +130,9 @@ class SparkBaseTables(BaseTables):
         return frame.join(f.broadcast(wanted), reduce(lambda a, b: a & b, same), "left_semi")
 
     def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
-        from pyspark.sql import functions as f
-
         columns = tuple(range(len(self.schemas[relation])))
         found = self.rows(relation, columns, rows.rows, epoch, strings)
-        netted = found.groupBy(*(f"c{i}" for i in columns)).agg(f.sum("diff").alias("diff"))
-        return _to_delta(_run(netted.toArrow), self.schemas[relation], relation, strings)
+        return _to_delta(_run(netted(found, len(columns)).toArrow), self.schemas[relation], relation, strings)
 
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
@@ -197,6 +194,13 @@ class SparkBaseTables(BaseTables):
 def columns_of(schema: Schema) -> str:
     """Return the columns of a base table as a schema in Spark SQL."""
     return ", ".join([*(f"c{i} {SPARK[c.type]}" for i, c in enumerate(schema)), "diff BIGINT", "batch BIGINT"])
+
+
+def netted(frame: DataFrame, columns: int) -> DataFrame:
+    """Return the distinct rows of a base table with ``columns`` columns, each with the sum of its diffs, if not 0."""
+    from pyspark.sql import functions as f
+
+    return frame.groupBy(*(f"c{i}" for i in range(columns))).agg(f.sum("diff").alias("diff")).where("diff <> 0")
 
 
 def _run(job: Callable[[], Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _filled_words(self, operator: str, strings: Dictionary) -> Words:
         stage, known = self._route.find_filled(operator)
-        return decode_keys(self._blobs(stage, f"{operator} keys"), known.types, strings)
+        return decode_keys(self._blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the state after the last micro-batch, including base tables; see `EngineDriver.state`."""
@@ -212,7 +213,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
             return self.base_tables.state_rows(bases[operator])
         if operator is not None:
             stage, part = tables.find(self._route, operator)
-            return tables.state_rows(part, self._blobs(stage, operator))
+            return tables.state_rows(part, self._blobs(stage, [operator])[operator])
         table = tables.state_table(self._route, self._heads(), self._blobs)
         for row, name in enumerate(table.operator):
             if name in bases:
@@ -245,7 +246,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._view_changes(more[-1], [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = EngineSpec(self.kind, views, self.join, self._spec.options, self._spec.place)
+        plan = replace(self._spec, views=views)
         route = plan.checked_route()
 
         def change() -> dict[str, tuple[Words, Dictionary]]:

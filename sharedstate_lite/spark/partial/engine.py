@@ -96,7 +96,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
 
     def _generation(self) -> dict[str, Any]:
-        return super()._generation() | {"partial": dict(self._spec.options), "base": sorted(self._given)}
+        return super()._generation() | {"base": sorted(self._given)}
 
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         if not isinstance(messages, Path):

@@ -48,6 +48,7 @@ class Placement:
         for node in self.nodes:
             self.stage_of[node] = self._stage(node)
         self.stages = max(self.stage_of.values())
+        self.scattered: set[str] = set()  # equal rows of a view are in one bin, which the view's key selects
         self.reader_stage = {n: self.stage_of[engine.reader(v)] for n, v in enumerate(engine.views.values())}
 
     def route(self, edge: PartialEdge) -> Columns:

@@ -6,8 +6,6 @@ either files in the checkpoint or tables in PostgreSQL, which are not part of th
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -23,6 +21,7 @@ from .placement import Placement
 if TYPE_CHECKING:
     from ...engine.state_tables import StatePart
     from ..driver.store import StateReader
+    from .base_parquet import ParquetTable
 
 
 def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
@@ -32,17 +31,17 @@ def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
         return base_rows(reader, tables_of[operator])
     if operator is not None:
         stage, part = tables.find(reader.route, operator)
-        return tables.state_rows(part, reader.blobs(stage, operator))
+        return tables.state_rows(part, reader.blobs(stage, [operator])[operator])
     table = tables.state_table(reader.route, reader.heads(), reader.blobs)
     given, epoch, unknown = _given(reader), _epoch(reader, reader.batch), []
-    for name, part in tables_of.items():
-        file = _folder(reader, part.relation) / "files.json"
-        files = json.loads(file.read_text())["files"] if file.exists() else []
-        if part.relation.lower() in given or any(f["first"] <= epoch < f["last"] for f in files):
-            unknown.append(name)
-        mine = table.operator == name
-        for column in ("rows", "bytes"):
-            table.loc[mine, column] = sum(f[column] for f in files if f["last"] <= epoch)
+    for row, name in enumerate(table.operator):
+        if name in tables_of:
+            found = _table(reader, tables_of[name])
+            if tables_of[name].relation.lower() in given or any(f.first <= epoch < f.last for f in found.files):
+                unknown.append(name)
+            else:
+                found.files = [f for f in found.files if f.last <= epoch]
+                table.loc[row, ["rows", "bytes"]] = found.size()
     return table[~table.operator.isin(unknown)].reset_index(drop=True)
 
 
@@ -56,25 +55,23 @@ def base_rows(reader: StateReader, part: StatePart, since: int | None = None) ->
 
     Raises ViewError if the table is in PostgreSQL, and TimeError if files of these epochs were merged with later ones.
     """
-    from .base_parquet import ParquetTable
     from .base_spark import SparkBaseTables
 
-    schema: Schema = reader.route.engine.catalog.schema(part.relation)
-    folder, where = _folder(reader, part.relation), reader.checkpoint.parents[1]
+    where = reader.checkpoint.parents[1]
     if part.relation.lower() in _given(reader):
         raise ViewError(
             f"{where}: the base table of {part.relation} is in PostgreSQL, not in the checkpoint; call state() on the "
             "running engine"
         )
     upto, after = _epoch(reader, reader.batch), -1 if since is None else _epoch(reader, since)
-    table = ParquetTable(reader.session, folder, part.relation, schema, read_only=True)
+    table = _table(reader, part)
     merged = [f for f in table.files for epoch in (upto, after) if f.first <= epoch < f.last]
     if merged:
         raise TimeError(
             f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {part.relation} were merged, so "
             f"its rows after micro-batch {reader.batch} can no longer be read; omit batch, or pass a later one"
         )
-    rows = SparkBaseTables(reader.session, lambda _: table, {part.relation: schema}, folder)
+    rows = SparkBaseTables(reader.session, lambda _: table, {part.relation: table.schema}, table.folder)
     return rows.state_rows(part, f"batch > {after} AND batch <= {upto}")
 
 
@@ -95,10 +92,13 @@ def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
     assert isinstance(route, Placement)
     stage, known = route.find_filled(operator)
     strings = Dictionary()
-    words = decode_keys(reader.blobs(stage, f"{operator} keys"), known.types, strings)
+    words = decode_keys(reader.blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
     return sorted_keys(words, known.types, strings)
 
 
-def _folder(reader: StateReader, relation: str) -> Path:
-    relations = list(reader.route.engine.catalog.relations)
-    return reader.checkpoint.parent / "base" / str(relations.index(relation))
+def _table(reader: StateReader, part: StatePart) -> ParquetTable:
+    from .base_parquet import ParquetTable
+
+    relations: dict[str, Schema] = reader.route.engine.catalog.relations
+    folder = reader.checkpoint.parent / "base" / str(list(relations).index(part.relation))
+    return ParquetTable(reader.session, folder, part.relation, relations[part.relation], read_only=True)

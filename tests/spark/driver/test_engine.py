@@ -51,6 +51,13 @@ def rows(frame: Any) -> list[str]:
     return sorted(str(row) for row in frame.drop(columns="bytes").itertuples(index=False))
 
 
+def same_bill(there: Any, here: Any) -> bool:
+    """Whether the rows of both bills are equal, and those on Spark are on disk."""
+    mine, theirs = there.bill(), here.bill()
+    assert set(mine["place"]) == {"disk"} and set(theirs["place"]) == {"memory"}
+    return bool(mine["rows"].equals(theirs["rows"]) and mine.loc["durable inputs", "rows"] > 0)
+
+
 @pytest.mark.parametrize("kind", [pytest.param("full", marks=pytest.mark.slow), "shared"])
 def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     """Epochs, reads, a refusal, state, a late view, a checkpoint and its restore equal those of one process."""
@@ -69,10 +76,12 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             assert there.read("result").equals(here.read("result"))
             assert there.read("result", key="Vegetable").equals(here.read("result", key="Vegetable"))
             assert rows(there.state()) == rows(here.state())
+            assert same_bill(there, here)
             late = there.catalog.view(USERS)
             assert there.install(late) == here.install(late)
             there.checkpoint(tmp_path / "copy")
             assert there.step(SEED[3]) == here.step(SEED[3])
+            assert same_bill(there, here)
         state = ss.spark.state(tmp_path / "a pläce (1)")
         assert set(state.operator) == set(here.state().operator)
         for name in ("users", here.state().operator[0]):
@@ -88,6 +97,22 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             # The restored engine has another catalog, and emits what the first one emitted.
             assert again.read("users").equals(here.read("users"))
             assert bag(out["result"]) == {("Fruit", 20): -1, ("Fruit", 30): 1, ("Vegetable", 30): -1}
+
+
+def test_full_state_with_all_columns_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """columns="all" is part of a checkpoint: its bill is that of one process, and another value is refused by name."""
+    made, place = views(RESULT, USERS), tmp_path / "place"
+    with (
+        ss.engine("full", made, columns="all") as here,
+        ss.spark.engine("full", made, spark, checkpoint=place, bins=2, columns="all") as there,
+    ):
+        for step in SEED:
+            assert there.step(step) == here.step(step)
+        assert same_bill(there, here)
+        assert rows(there.state()) == rows(here.state())
+    assert list(ss.spark.state(place, "result.join1.right")) == ["product", "user", "length", "diff"]
+    with pytest.raises(ss.CheckpointError, match="belongs to a different engine: it has columns='all'"):
+        ss.spark.engine("full", made, spark, checkpoint=place)
 
 
 @pytest.mark.slow

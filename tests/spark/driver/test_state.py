@@ -88,7 +88,7 @@ def test_rule_12_a_batch_shows_the_same_after_compaction(run: Run) -> None:
     for batch in run.kept:
         table = ss.spark.state(run.place, batch=batch)
         assert (table.dtypes == run.tables[batch].dtypes).all()
-        columns = ["operator", "relation", "key", "kind", "base"]
+        columns = ["operator", "relation", "key", "rows", "kind", "bill"]
         assert table[columns].equals(run.tables[batch][columns])
         # Reading one takes a third of a second, so each batch reads some of them.
         for name in table.operator[batch % len(run.kept) :: len(run.kept)]:
@@ -203,7 +203,13 @@ def test_a_streams_checkpoint_is_read_like_an_engines(spark: SparkSession, tmp_p
     table = pa.table({"product": ["a"], "user": ["u"], "length": pa.array([4], pa.int32()), "diff": [1]})
     pq.write_table(table, source / "1.parquet")
     view, place = ss.Catalog(visit=RELATION).view(LONGEST), tmp_path / "job"
-    with ss.spark.stream("full", [view], {"visit": source}, tmp_path / "out", checkpoint=place, bins=2) as job:
+
+    def stream(**more: Any) -> Any:
+        return ss.spark.stream("full", [view], {"visit": source}, tmp_path / "out", checkpoint=place, bins=2, **more)
+
+    with stream(columns="all") as job:
         job.finish()
+    with pytest.raises(ss.CheckpointError, match="it has columns='all'"):
+        stream()
     assert ss.spark.batches(place).values.tolist() == [[0, "epoch", 1, False, True]]
     assert ss.spark.state(place, "longest").values.tolist() == [["a", 4, 1]]
