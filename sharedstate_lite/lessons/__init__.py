@@ -14,7 +14,7 @@ drawing to `show`.
 +I Potato 50
 -U Potato 50, +U Potato 60
 -U Potato 60, +U Potato 50
->>> epochs.own_rows(engine)                       # the value 50 that MAX stores, and the row of the view
+>>> print(engine.bill()["rows"]["working state"])  # the value 50 that MAX stores, and the row of the view
 2
 
 Modules:

@@ -3,9 +3,10 @@
     python -m sharedstate_lite.lessons.demo
 
 Sends the nine rows one at a time to a full, a shared and a partial engine. After each row, it prints the emitted
-changes, the answer, and the number of stored rows. A summary follows. All numbers come from the engines. DuckDB
-recomputes the answer, and the exit status is 1 if an engine disagrees with it. The output has at most 80 columns.
-Colour is used only on a terminal, and only if NO_COLOR is not set.
+changes, the answer, and the stored rows in the columns of ``engine.bill()``: durable inputs, working state and cached
+answers. A summary in rows and bytes follows. All numbers come from the engines. DuckDB recomputes the answer, and the
+exit status is 1 if an engine disagrees with it. The output has at most 80 columns. Colour is used only on a terminal,
+and only if NO_COLOR is not set.
 """
 
 from __future__ import annotations
@@ -19,16 +20,11 @@ import pandas as pd
 
 import sharedstate_lite as ss
 
+from ..engine.state_tables import BILL, CACHED, WORKING
 from ..system.example import ASKED, CATEGORIES, MESSAGES, SCHEMA, SQL
 
-KINDS = {
-    "full": {"join": "join", "max": "aggregate", "view": "reader"},
-    "shared": {"joined": "arrangement", "view": "reader"},
-    "partial": {"max": "aggregate", "view": "reader"},
-}
-"""For each strategy, the printed columns of stored rows, with their kinds in ``engine.state()``."""
 INTRODUCTION = {
-    "full": ("as in Flink", "Every operator stores all the rows that it may need later."),
+    "full": ("as in Flink", "Every operator stores all rows that it may need, in the columns that are used."),
     "shared": ("as in Materialize", "Each table is stored once, arranged by a key, and shared by all operators."),
     "partial": ("as in Noria", "A key is stored only after it is read. Changes to other keys are dropped."),
 }
@@ -44,23 +40,28 @@ LEGEND = (
 class DemoStep:
     """One printed line, which describes the effect of one message or read.
 
-    ``answer`` maps each category to the printed value. ``base`` is the number of rows in base tables, and ``held`` the
-    number of rows in each kind of other state. ``dropped`` is the number of changes dropped at holes.
+    ``answer`` maps each category to the printed value. ``state`` and ``bill`` are what the engine's methods of these
+    names return. ``dropped`` is the number of changes dropped at holes.
     """
 
     did: str
     emitted: str
     answer: dict[str, str]
-    base: int
-    held: dict[str, int]
+    state: pd.DataFrame
+    bill: pd.DataFrame
     dropped: int = 0
     read: bool = False
     """Whether the line describes a read."""
 
     @property
-    def own(self) -> int:
-        """The number of rows stored outside the base tables."""
-        return sum(self.held.values())
+    def rows(self) -> dict[str, int]:
+        """The number of rows in each column of the bill: durable, working and cached."""
+        return {column: int(self.bill["rows"][name]) for column, name in BILL.items()}
+
+    def of(self, kind: str) -> int:
+        """Return the number of rows of working state of one kind, as ``engine.state()`` names it."""
+        working = self.state[self.state["bill"] == WORKING]
+        return int(working.loc[working["kind"] == kind, "rows"].sum())
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,8 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
     whole = engine.read("result")
     there = dict(zip(whole["category"], whole["max_length"], strict=True))
     absent = "hole" if engine.kind == "partial" else "-"
-    state = engine.state()
-    own = state[~state["base"]]
-    held = {name: int(own.loc[own["kind"] == kind, "rows"].sum()) for name, kind in KINDS[engine.kind].items()}
-    if sum(held.values()) != int(own["rows"].sum()):
-        raise ss.Error(f"the {engine.kind} engine stores state that no column of KINDS covers: {own}")
     answer = {c: str(there.get(c, absent)) for c in CATEGORIES}
-    return DemoStep(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
+    return DemoStep(did, emitted, answer, engine.state(), engine.bill(), dropped, read)
 
 
 # --- as text -------------------------------------------------------------------
@@ -156,38 +152,34 @@ class Style:
 
 def table(told: DemoRun, style: Style) -> list[str]:
     """Format the lines of a strategy as a table of at most 80 columns."""
-    names = ["base", *KINDS[told.kind]]
-    widths = [len(n) for n in names]
-    held = " ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
-    head = f"{'message':<21} {'emitted':<21} {'Fruit':>5} {'Vegetable':>9}  {held}"
+    head = f"{'message':<20} {'emitted':<21}{'Fruit':>5} {'Vegetable':>9} {' '.join(BILL)}"
     out = [
         f"{style(told.kind.upper() + ' STATE', 'bold')}, {INTRODUCTION[told.kind][0]}",
         INTRODUCTION[told.kind][1],
-        style(f"{'':<44}{'the answer':>15}  {'rows held':>{len(held)}}", "faint"),
+        style(f"{'':<42}{'the answer':>15} {'rows stored':>{len(' '.join(BILL))}}", "faint"),
         style(head, "faint"),
     ]
     for line in told.lines:
-        counts = [line.base, *line.held.values()]
-        rows = " ".join(f"{n:>{w}}" for n, w in zip(counts, widths, strict=True))
-        emitted = f"{line.emitted or '-':<21}"
+        rows = " ".join(f"{n:>{len(column)}}" for column, n in line.rows.items())
+        did = f"{line.did:<20} "
+        emitted = f"{line.emitted:<{42 - len(did)}}"
         paint = "plus" if "+" in line.emitted else "minus" if line.dropped or line.read else "faint"
         answer = f"{line.answer['Fruit']:>5} {line.answer['Vegetable']:>9}"
-        out.append(f"{line.did:<21} {style(emitted, paint)} {style(answer, 'bold')}  {rows}")
+        out.append(f"{did}{style(emitted, paint)}{style(answer, 'bold')} {rows}")
     return out
 
 
 def summary(runs: list[DemoRun], style: Style) -> list[str]:
-    """Format a table with the number of rows that each strategy stores after the last message."""
-    names = ("base", "own", "total")
-    out = [style("STORED ROWS IN TOTAL", "bold"), style(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
+    """Format a table with the bill of each strategy after the last message."""
+    out = [style(f"{'THE BILL, rows and bytes':<29}" + "".join(f"{name:>17}" for name in BILL.values()), "bold")]
     for told in runs:
         lines = [(told.kind, told.last)]
         if told.lines[-1] is not told.last:
             lines = [(f"partial, {ASKED} read", told.last), ("partial, every category read", told.lines[-1])]
         for name, line in lines:
-            own = style(f"{line.own:>8}", "bold")
-            out.append(f"{name:<36}{line.base:>8}{own}{line.base + line.own:>8}")
-    return out
+            amounts = (line.bill.loc[column, ["rows", "bytes"]] for column in BILL.values())
+            out.append(f"{name:<29}" + "".join(f"{rows:>10}{size:>7}" for rows, size in amounts))
+    return [*out, "All of it is in memory here. Real systems keep inputs on disk or in a log."]
 
 
 def sentences(runs: list[DemoRun]) -> list[str]:
@@ -197,13 +189,15 @@ def sentences(runs: list[DemoRun]) -> list[str]:
     dropped = sum(line.dropped for r in runs if r.kind == "partial" for line in r.lines)
     end = next(r for r in runs if r.kind == "partial").lines[-1]
     fruit = end.answer["Fruit"]
+    looked_up = shared.rows[WORKING] - shared.of("arrangement") - shared.of("reader")
     return [
-        f"full     stores {full.own} rows in addition to the {full.base} rows of the tables: {full.held['join']} in"
-        f" the join, which copies both tables, {full.held['max']} for MAX and {full.held['view']} in the view.",
-        f"shared   stores {shared.own} rows. The join reads the tables directly and does not store any rows."
-        f" MAX reads the {shared.held['joined']} joined rows, arranged by category.",
-        f"partial  stores {partial.own} rows, for {ASKED}, which was read. It dropped {dropped} changes to Fruit and"
-        f" {ASKED} at holes, and still answers {fruit} when Fruit is read.",
+        f"full     works with {full.rows[WORKING]} rows: {full.of('join')} in the join, which copies both tables"
+        f" without the user, {full.of('aggregate')} for MAX and {full.of('reader')} in the view.",
+        f"shared   works with {shared.rows[WORKING]} rows. {looked_up} of them are the durable inputs, which the join"
+        f" reads with all columns. MAX reads the {shared.of('arrangement')} joined rows, arranged by category."
+        " One view has nothing to share; the next one reads the same rows.",
+        f"partial  caches {partial.rows[CACHED]} rows, for {ASKED}, which was read. It dropped {dropped} changes to"
+        f" Fruit and {ASKED} at holes, and still answers {fruit} when Fruit is read: it asks its tables.",
     ]
 
 
@@ -220,7 +214,7 @@ def disagreement(runs: list[DemoRun]) -> str:
 
 def report(style: Style) -> tuple[str, int]:
     """Return the text to print and the exit status."""
-    runs = [run(kind) for kind in KINDS]
+    runs = [run(kind) for kind in ss.KINDS]
     lines = [style("What is the longest visit to a product in each category?", "bold"), ""]
     lines += [f"  {line}" for line in SQL.splitlines()] + ["", *LEGEND, ""]
     for told in runs:

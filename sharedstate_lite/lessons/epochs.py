@@ -4,8 +4,6 @@
     engine_after  returns a new engine that has processed some messages, one per epoch
     log           processes messages and lists the emitted changes and the number of rows in each operator
     trace_epoch   processes one epoch and lists the rows on each edge and each write to state
-    own_rows      returns the number of rows that an engine stores outside the base tables
-    needed        returns the state that a strategy needs to keep its views up to date
 
 A message is ``(relation, row, diff)``: one inserted or deleted row. These tables are for full and shared state, where
 operators receive every change. For partial state, use :mod:`.reads`.
@@ -60,27 +58,12 @@ def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (),
     return engine
 
 
-def own_rows(engine: Engine) -> int:
-    """Return the number of rows that an engine stores outside the base tables."""
-    return int(engine.state().query("not base")["rows"].sum())
-
-
-def needed(engine: Engine) -> pd.DataFrame:
-    """Return the rows of ``engine.state()`` that the strategy needs to keep its views up to date.
-
-    Full state needs no base tables: this kit keeps them to check its input. Shared state joins and partial state
-    answers upqueries with them.
-    """
-    state = engine.state()
-    return state.query("not base").reset_index(drop=True) if engine.kind == "full" else state
-
-
 def log(engine: Engine, sent: Iterable[Message]) -> pd.DataFrame:
     """Process the messages, one per epoch, and return one row for each.
 
     The columns are epoch and message, then ``joins send`` with the rows that joins sent, and ``emitted`` with the
-    changes of the first view and their kinds. Each operator with state has one more column, with the number of rows
-    that it stores. Clears the engine's trace.
+    changes of the first view and their kinds. Each part of the working state and of the cached answers has one more
+    column, with the number of its rows. Clears the engine's trace.
     """
     first = next(iter(engine.views))
     lines = []
@@ -90,7 +73,7 @@ def log(engine: Engine, sent: Iterable[Message]) -> pd.DataFrame:
     for relation, row, diff in told:
         out = _traced(engine, {relation: [(row, diff)]})
         joins = set(engine.graph()[0].query("kind == 'join'").name)
-        own = engine.state().query("not base")
+        own = engine.state().query("bill != 'durable'")
         shown = f"{_sign(diff)}{relation} {' '.join(map(_word, row))}"
         sent_on = (rows(e.payload) for e in engine.trace.named("message") if e.source in joins)
         line = {"epoch": engine.epoch, "message": shown, "joins send": ", ".join(filter(None, sent_on))}
@@ -154,4 +137,4 @@ def _word(value: Any) -> str:
     return "NULL" if value is None or value is pd.NA else str(value)
 
 
-__all__ = ["Message", "engine_after", "kinds", "log", "messages", "needed", "own_rows", "rows", "trace_epoch"]
+__all__ = ["Message", "engine_after", "kinds", "log", "messages", "rows", "trace_epoch"]

@@ -3,6 +3,8 @@
     scale         chooses one of two sizes, based on the environment variable SCALE
     slices        splits tables into epochs
     tables        merges epochs into tables
+    bills         lists what engines store: durable inputs, working state and cached answers, in rows and bytes
+    tables_only   is the bill of views that share only the arrangements of tables
     play          steps an engine through epochs
     play_all      steps several engines through the same epochs in turn
     reads         reads keys, with the seconds and whether each key was filled
@@ -30,13 +32,15 @@ import sharedstate_lite as ss
 
 from ..changelog.changes import Changes
 from ..engine.engine import Engine
+from ..engine.state_tables import BILL, bill_table
 from ..errors import Error
 from ..plan.view import View
-from .epochs import needed
 
 T = TypeVar("T")
 Inputs = Mapping[str, Any]
 SCALES = ("small", "full")
+BILLED = {f"{short} {unit}": (name, unit) for unit in ("rows", "bytes") for short, name in BILL.items()}
+"""Where each column of :func:`bills` stands in ``engine.bill()``."""
 
 
 def scale(small: T, full: T) -> T:
@@ -89,12 +93,44 @@ def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
     return out
 
 
+def bills(engines: Mapping[Any, Engine]) -> pd.DataFrame:
+    """Return what engines store, as one row for each: durable, working and cached rows, and then bytes.
+
+    See ``engine.bill()`` for these three. The bytes do not include the strings.
+    """
+    return pd.DataFrame.from_dict({name: _bill(engine.bill()) for name, engine in engines.items()}, orient="index")
+
+
+def tables_only(engines: Iterable[Engine]) -> dict[str, int]:
+    """Return what the views of several shared engines would store if they shared only the arrangements of tables.
+
+    Each engine has one view. An arrangement of a table counts once for each key. Everything else counts for each view,
+    joined rows included, as in Materialize if the tables are indexed and the joins are not. The keys of the result are
+    the columns of :func:`bills`.
+    """
+    states, relations = [], set[str]()
+    for engine in engines:
+        states.append(engine.state())
+        relations |= engine.catalog.relations.keys()
+    state = pd.concat(states, ignore_index=True)
+    tables = state[state["relation"].isin(relations)].drop_duplicates("operator")
+    # A table is a durable input once. Its other arrangements are working state.
+    again = tables.duplicated("relation")
+    tables.loc[again, "bill"] = tables.loc[again, "bill"].str.replace(r"durable( \+ )?", "", regex=True)
+    return _bill(bill_table(pd.concat([tables, state[~state["relation"].isin(relations)]])))
+
+
+def _bill(bill: pd.DataFrame) -> dict[str, int]:
+    """Return what ``engine.bill()`` returned in one line."""
+    return {column: int(bill[unit][name]) for column, (name, unit) in BILLED.items()}
+
+
 def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.DataFrame:
     """Step an engine through epochs, and return one row for each.
 
     An epoch is a mapping, or a pair as returned by ``data.generate``. The columns are epoch, changes (the number of
-    input rows), emitted (the number of output rows of all views), seconds (of ``step``), and rows and bytes (stored
-    after the epoch, without base tables).
+    input rows), emitted (the number of output rows of all views), seconds (of ``step``), and those of :func:`bills`
+    (stored after the epoch).
     """
     return play_all({"": engine}, epochs)[""]
 
@@ -106,17 +142,15 @@ def play_all(engines: Mapping[str, Engine], epochs: Iterable[Inputs | tuple[int,
     the machine affects all engines equally.
     """
     names = list(engines)
-    lines: dict[str, list[list[Any]]] = {name: [] for name in names}
+    lines: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for number, each in enumerate(epochs):
         inputs = each[1] if isinstance(each, tuple) else each
         came, turn = sum(map(_size, inputs.values())), number % len(names)
         for name in [*names[turn:], *names[:turn]]:
             out, seconds = timed(lambda e=engines[name], i=inputs: e.step(i))  # type: ignore[misc]
-            state = engines[name].state()
-            own = state[state["bill"] != "durable"]
-            went, rows, size = sum(map(len, out.values())), int(own["rows"].sum()), int(own["bytes"].sum())
-            lines[name].append([engines[name].epoch, came, went, seconds, rows, size])
-    columns = ["epoch", "changes", "emitted", "seconds", "rows", "bytes"]
+            line = {"epoch": engines[name].epoch, "changes": came, "emitted": sum(map(len, out.values()))}
+            lines[name].append(line | {"seconds": seconds} | _bill(engines[name].bill()))
+    columns = ["epoch", "changes", "emitted", "seconds", *BILLED]
     return {name: pd.DataFrame(found, columns=columns) for name, found in lines.items()}
 
 
@@ -165,7 +199,7 @@ def hit_rates(
     """Measure the hits of a partial engine for each budget, which is the engine's option ``max_rows``.
 
     Every engine processes the same epochs and then the same reads. At the first read, no key is filled. The columns are
-    budget, reads, hits, rate (0 to 1), and held (the number of rows stored at the end, without base tables).
+    budget, reads, hits, rate (0 to 1), and cached (the number of rows of cached answers at the end).
     """
     epochs, lines = list(epochs), []
     for budget in budgets:
@@ -173,19 +207,19 @@ def hit_rates(
             for each in epochs:
                 engine.step(each[1] if isinstance(each, tuple) else each)
             told = reads(engine, view, keys)
-            held = int(engine.bill()["rows"]["cached answers"])
+            cached = _bill(engine.bill())["cached rows"]
             hits = int(told["hit"].sum())
-            lines.append([budget, len(told), hits, hits / max(1, len(told)), held])
-    return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "held"])
+            lines.append([budget, len(told), hits, hits / max(1, len(told)), cached])
+    return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "cached"])
 
 
 def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
     """Run one view under each strategy, and return one row per strategy.
 
     Each engine processes the epochs and then ``asked`` point reads, whose keys are drawn from a Zipf distribution. The
-    columns are emitted (the number of rows), rows (what the strategy needs after the reads, see `epochs.needed`), epoch
-    ms (median), read ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused
-    (the error if the strategy does not support the view).
+    columns are emitted (the number of rows), those of :func:`bills` (stored after the reads), epoch ms (median), read
+    ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused (the error if the
+    strategy does not support the view).
     """
     lines: dict[str, dict[str, Any]] = {}
     engines: dict[str, Engine] = {}
@@ -202,7 +236,7 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
         run, told = runs[kind], reads(engine, view.name, wanted)
         lines[kind] = {
             "emitted": int(run["emitted"].sum()),
-            "rows": int(needed(engine)["rows"].sum()),
+            **_bill(engine.bill()),
             "epoch ms": 1000 * run["seconds"].median(),
             "read ms": 1000 * told["seconds"].median(),
             "hits": told["hit"].mean(),
@@ -214,6 +248,7 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
 
 
 __all__ = [
+    "bills",
     "hit_rates",
     "keys",
     "play",
@@ -223,6 +258,7 @@ __all__ = [
     "side_by_side",
     "slices",
     "tables",
+    "tables_only",
     "timed",
     "zipf",
 ]

@@ -128,5 +128,6 @@ def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any
 
 def _caption(part: str, relation: str, operator: OutlineOperator) -> str:
     if operator.kind == "join":
+        relation = re.sub(r"^π\((\w+)\)$", r"\1", relation)  # a table without its unused columns
         return f"{relation} side" if relation.isidentifier() else relation
     return _INSIDE.get(part, part)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import data
+import sharedstate_lite as ss
 from sharedstate_lite.lessons import demo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,26 +46,40 @@ def test_every_message_is_told(printed: str) -> None:
         part = printed[printed.index(text) :].split("\n\n")[0]
         assert all(re.search(rf"^{relation} {row[0]} {row[1]}", part, re.M) for relation, row in demo.MESSAGES)
     assert printed.count("Vegetable -U 50 +U 60") == 3
-    assert re.search(r"^visit Potato Eve 60 +Vegetable -U 50 \+U 60 +40 +60 +9 +9 +5 +2$", printed, re.M)
+    assert re.search(r"^visit Potato Eve 60 +Vegetable -U 50 \+U 60 +40 +60 +9 +16 +0$", printed, re.M)
 
 
 def test_partial_keeps_nothing_until_asked() -> None:
-    """Before a read nothing is stored and joined changes are dropped; each read fills its key."""
+    """Before a read nothing is cached and joined changes are dropped; each read fills its key."""
     told = demo.run("partial")
     first = next(i for i, line in enumerate(told.lines) if line.read)
-    assert [line.own for line in told.lines[:first]] == [0] * 8
+    assert [line.rows for line in told.lines[:first]] == [
+        {"durable": n, "working": 0, "cached": 0} for n in range(1, 9)
+    ]
     assert sum(line.dropped for line in told.lines[:first]) == 4
-    assert (told.last.own, told.last.answer) == (2, {"Fruit": "hole", "Vegetable": "60"})
+    assert (told.last.rows["cached"], told.last.answer) == (2, {"Fruit": "hole", "Vegetable": "60"})
     assert told.lines[-1].answer == {"Fruit": "40", "Vegetable": "60"}
 
 
-def test_the_table_counts_the_engines(printed: str) -> None:
-    """The last table has the rows of base tables and own state that the engines store."""
-    runs = {kind: demo.run(kind).last for kind in demo.KINDS}
-    assert [runs[k].own for k in demo.KINDS] == [16, 7, 2] and {r.base for r in runs.values()} == {9}
+def test_the_bill_is_the_engines(printed: str) -> None:
+    """The last table has the three columns of each engine's bill, in rows and bytes, by one rule for all."""
+    runs = {kind: demo.run(kind).last for kind in ss.KINDS}
+    assert [list(run.rows.values()) for run in runs.values()] == [[9, 16, 0], [9, 16, 0], [9, 0, 2]]
     for kind, name in [("full", "full"), ("shared", "shared"), ("partial", "partial, Vegetable read")]:
-        line = runs[kind]
-        assert re.search(rf"^{name} +{line.base} +{line.own} +{line.base + line.own}$", printed, re.M)
+        with ss.engine(kind, [demo.view()]) as engine:
+            for relation, row in demo.MESSAGES:
+                engine.step({relation: [(row, +1)]})
+            engine.read("result", key="Vegetable")
+            bill = engine.bill().head(3)[["rows", "bytes"]].to_numpy().ravel()
+        assert re.search(rf"^{name} +{' +'.join(map(str, bill))}$", printed, re.M)
+
+
+def test_sentences_count_the_working_state(printed: str) -> None:
+    """What the sentences say of the operators adds up to the working state."""
+    full, shared = (demo.run(kind).last for kind in ("full", "shared"))
+    assert sum(map(full.of, ("join", "aggregate", "reader"))) == full.rows["working"]
+    assert "16 rows: 9 in the join" in printed and "16 rows. 9 of them are the durable inputs" in printed
+    assert shared.rows["working"] - shared.of("arrangement") - shared.of("reader") == shared.rows["durable"]
 
 
 def test_a_wrong_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,12 @@ def test_log_says_what_was_emitted_and_is_held(kind: str) -> None:
         "-U Fruit 20, +U Fruit 40",
         "-U Vegetable 50, +U Vegetable 60",
     ]
-    assert lines["joins send"].tolist()[3:5] == ["", "+ Apple Fruit Apple Alice 10"]
+    sent = {"full": "+ Apple Fruit Apple 10", "shared": "+ Apple Fruit Apple Alice 10"}  # full state prunes the user
+    assert lines["joins send"].tolist()[3:5] == ["", sent[kind]]
     state = engine.state()
-    own = state[~state.base].set_index("operator")["rows"]
-    assert lines[list(own.index)].iloc[-1].tolist() == own.tolist() and own.sum() == epochs.own_rows(engine)
+    own = state[state["bill"] != "durable"].set_index("operator")["rows"]
+    assert lines[list(own.index)].iloc[-1].tolist() == own.tolist()
+    assert own.sum() == engine.bill()["rows"]["working state"] == 16
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
@@ -55,14 +57,6 @@ def test_trace_epoch_follows_the_edges(kind: str) -> None:
     assert told["what"].iloc[-1] == "-U Vegetable 50, +U Vegetable 60"
     assert sum(told["to"] == "") == len(engine.trace.named("state"))
     assert not engine.trace.keep_rows
-
-
-def test_needed_state() -> None:
-    """Full state needs both sides of the join, the values and the answer; the others use the tables as well."""
-    engines = {kind: epochs.engine_after(kind, [view()], SENT) for kind in ("full", "shared", "partial")}
-    engines["partial"].read("result", key="Fruit")
-    rows = {kind: int(epochs.needed(engine)["rows"].sum()) for kind, engine in engines.items()}
-    assert rows == {"full": 4 + 5 + 5 + 2, "shared": 4 + 5 + 5 + 2, "partial": 4 + 5 + 1 + 1}
 
 
 def test_rows_with_other_diffs_and_nulls() -> None:

@@ -17,13 +17,13 @@ KINDS = ["full", "shared", "partial"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_play_counts_what_came_and_what_is_held(kind: str) -> None:
-    """One row for each epoch, with its input rows and the state that state() shows."""
+    """One row for each epoch, with its input rows and the bill of the engine."""
     with ss.engine(kind, [view()]) as engine:
         told = measure.play(engine, SHOP)
         assert told["epoch"].tolist() == [1, 2, 3, 4, 5, 6]
         assert told["changes"].tolist() == [sum(t.num_rows for t in tables.values()) for _, tables in SHOP]
-        own = engine.state().query("not base")
-        assert told.iloc[-1][["rows", "bytes"]].tolist() == [own["rows"].sum(), own["bytes"].sum()]
+        assert told.iloc[-1][list(measure.BILLED)].tolist() == measure.bills({kind: engine}).loc[kind].tolist()
+        assert told.iloc[-1]["durable rows"] == sum(map(len, measure.tables(SHOP).values()))
         assert (told["seconds"] >= 0).all()
         assert (told["emitted"].sum() == 0) == (kind == "partial")
 
@@ -36,6 +36,47 @@ def test_reads_tell_hits_from_holes() -> None:
             told = measure.reads(engine, "result", ["c0", "none", "c0", "none"])
             assert told["hit"].tolist() == hits
             assert told["rows"].tolist() == [1, 0, 1, 0]
+
+
+def test_bills_are_the_engines_bills() -> None:
+    """One row for each engine: the three columns of its bill, in rows and then in bytes."""
+    engines = {kind: ss.engine(kind, [view()]) for kind in KINDS}
+    measure.play_all(engines, SHOP)
+    engines["partial"].read("result", key="c0")
+    told = measure.bills(engines)
+    for kind, engine in engines.items():
+        bill = engine.bill().loc[["durable inputs", "working state", "cached answers"]]
+        assert told.loc[kind].tolist() == [*bill["rows"], *bill["bytes"]]
+        engine.close()
+    assert told.loc["partial", "working rows"] == 0 < told.loc["partial", "cached rows"]
+    assert measure.play(ss.engine("full", [view()]), [])["working rows"].sum() == 0
+
+
+def test_only_the_tables_are_shared() -> None:
+    """Arrangements of tables count once for each key, and joined rows for each view; a table is durable once."""
+    sqls = {
+        "longest": "category, MAX(length) AS n FROM info JOIN visit USING (product) GROUP BY category",
+        "shortest": "category, MIN(length) AS n FROM info JOIN visit USING (product) GROUP BY category",
+        "least": "user, MIN(length) AS n FROM visit GROUP BY user",
+    }
+    catalog = ss.Catalog(**data.SCHEMA)
+    views = [catalog.view(f"CREATE VIEW {name} AS SELECT {sql}") for name, sql in sqls.items()]
+    alone = [ss.engine("shared", [each]) for each in views]
+    for engine in alone:
+        measure.play(engine, SHOP)
+        engine.compact()
+    once = measure.tables_only(alone[:1])
+    assert once == measure.bills({0: alone[0]}).loc[0].to_dict()
+    joined = alone[0].state().set_index("operator").loc["π(info ⋈ visit)[category]"]
+    answers = [len(engine.read(name)) for name, engine in zip(sqls, alone, strict=True)]
+    two = measure.tables_only(alone[:2])
+    assert two["working rows"] == once["working rows"] + joined["rows"] + answers[1]
+    assert two["working bytes"] > once["working bytes"] + joined["bytes"]
+    assert two["durable rows"] == once["durable rows"] and two["cached rows"] == 0
+    three = measure.tables_only(alone)
+    by_user = alone[2].state().set_index("operator").loc["visit[user]"]
+    assert three["working rows"] == two["working rows"] + by_user["rows"] + answers[2]
+    assert three["durable rows"] == two["durable rows"]
 
 
 def test_zipf_repeats_and_is_skewed() -> None:
@@ -52,7 +93,7 @@ def test_more_budget_hits_no_less() -> None:
     """Rows stay within the budget; a tiny budget has no hits, a large one misses only first reads."""
     keys = measure.zipf([f"c{i}" for i in range(5)], 60)
     told = measure.hit_rates([view()], SHOP, "result", keys, [0, 4, 1000])
-    assert (told["held"] <= told["budget"]).all()
+    assert (told["cached"] <= told["budget"]).all()
     assert told["hits"].tolist()[0] == 0 and told["hits"].tolist()[2] == 60 - len(set(keys))
     assert told["rate"].is_monotonic_increasing
 
@@ -90,16 +131,18 @@ def test_tables_are_what_epochs_add_up_to() -> None:
 
 
 def test_side_by_side_has_a_line_for_each_strategy() -> None:
-    """Full and shared emit the same; partial stores less; a refused view has its reason."""
+    """Full and shared emit the same; partial only caches; a refused view has its reason."""
     told = measure.side_by_side(view(), SHOP, asked=20)
     assert told.index.tolist() == KINDS
     assert told.loc["full", "emitted"] == told.loc["shared", "emitted"] > told.loc["partial", "emitted"]
-    assert told.loc["full", "rows"] == told.loc["shared", "rows"] > told.loc["partial", "rows"]
+    assert told["durable rows"].nunique() == 1
+    assert told.loc["shared", "working rows"] > told.loc["full", "working rows"] > 0
+    assert told["cached rows"].tolist()[:2] == [0, 0] == told.loc["partial", ["working rows", "working bytes"]].tolist()
     catalog = ss.Catalog(mine="a INT, b INT")
     table = pd.DataFrame({"a": [1, 2, None], "b": [3, 4, 5]})
     odd = catalog.view("CREATE VIEW odd AS SELECT a + 1 AS a1, b FROM mine")
     told = measure.side_by_side(odd, measure.slices({"mine": table}, 2))
-    assert "a1" in told.loc["partial", "refused"] and told.loc["full", "rows"] == 3
+    assert "a1" in told.loc["partial", "refused"] and told.loc["full", "cached rows"] == 3
     none = catalog.view("CREATE VIEW none AS SELECT a, b FROM mine WHERE b > 9")
     assert measure.side_by_side(none, measure.slices({"mine": table}, 2))["emitted"].tolist() == [0, 0, 0]
     whole = catalog.view("CREATE VIEW whole AS SELECT COUNT(*) AS n FROM mine")
@@ -112,7 +155,7 @@ def test_several_engines_take_turns() -> None:
     told = measure.play_all(engines, SHOP)
     for kind, engine in engines.items():
         with ss.engine(kind, [view()]) as alone:
-            columns = ["epoch", "changes", "emitted", "rows", "bytes"]
+            columns = ["epoch", "changes", "emitted", *measure.BILLED]
             assert told[kind][columns].equals(measure.play(alone, SHOP)[columns])
         engine.close()
 

@@ -141,6 +141,21 @@ def test_large_state_is_counted_not_listed() -> None:
     assert [a for a in asked if a] == ["v"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [("full", (2, 4, 0)), ("shared", (2, 4, 0)), ("partial", (2, 0, 2))], ids=KINDS
+)
+def test_a_picture_has_the_bill(kind: str, sizes: tuple[int, int, int]) -> None:
+    """The rows of the three columns of the bill; a join's side has its table's name, also without unused columns."""
+    with ss.engine(kind, [ss.Catalog(**RELATIONS).view(SQL)]) as engine:
+        engine.step({"info": [(("Kiwi", "Fruit"), +1)], "visit": [(("Kiwi", "Eve", 5), +1)]})
+        engine.read("v", key="Fruit")
+        svg = show.graph(engine.graph(), engine.state)._repr_svg_()
+        assert sizes == tuple(engine.bill()["rows"].head(3))
+    words = [f"{n} row{'s' * (n != 1)}" for n in sizes]
+    assert f"durable inputs {words[0]} · working state {words[1]} · cached answers {words[2]}" in svg
+    assert (">visit side<" in svg) == (kind == "full")
+
+
 def test_a_picture_needs_no_engine() -> None:
     """Frames made by hand are drawn like an engine's: what is drawn is what was handed over."""
     operators = pd.DataFrame(
