@@ -250,8 +250,8 @@ def state(
     """Return the state at ``checkpoint`` from Spark's state store. An engine or stream may still be running there.
 
     The table is the same as from the engine's ``state(operator)``. Without ``operator``, it has one row per piece of
-    state. With the name of a piece, it has the rows of that piece and their diff. ``batch`` is the number of a
-    micro-batch that Spark retains (default: the last one); `batches` lists them.
+    state, with its columns of the bill. With the name of a piece, it has the rows of that piece and their diff.
+    ``batch`` is the number of a micro-batch that Spark retains (default: the last one); `batches` lists them.
 
     Raises CheckpointError, ViewError for an unknown operator, and TimeError for a micro-batch that is not retained.
     """

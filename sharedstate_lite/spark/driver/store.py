@@ -1,6 +1,6 @@
 """The state reader: shows Spark's state store as tables, while a query runs, after it stops, and after ``kill -9``.
 
-    state(reader)                        one row per piece of state, with its number of rows and bytes
+    state(reader)                        one row per piece of state: its rows, its bytes and its columns of the bill
     state(reader, "visit[product]")      the rows of one piece of state, with their diffs
     changes(reader, "visit[product]")    the rows that the reader's micro-batch changed, with their diffs
     batches(location)                    one row per micro-batch: its kind and epoch, and whether its state is retained

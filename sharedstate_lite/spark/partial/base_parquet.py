@@ -100,10 +100,12 @@ class ParquetTable(BaseTable):
             self._clear()
 
     def size(self) -> tuple[int, int]:
-        if len(self.files) < 2:  # the rows of a file are distinct
-            return sum(f.rows for f in self.files), sum(f.bytes for f in self.files)
-        rows = netted(self.frame(), len(self.schema))
-        return retry(rows.count, f"the base table {self.relation} cannot be read"), sum(f.bytes for f in self.files)
+        rows, size = sum(f.rows for f in self.files), sum(f.bytes for f in self.files)
+        if len(self.files) > 1:  # the rows of a single file are distinct
+            # Another thread may merge the files. Each attempt reads those that are there.
+            what = f"the base table {self.relation} cannot be read"
+            rows = retry(lambda: netted(self.frame(), len(self.schema)).count(), what)
+        return rows, size
 
     def merge(self, whole: bool = False) -> None:
         if len(self.files) < (2 if whole else MAX_FILES):

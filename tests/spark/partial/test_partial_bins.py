@@ -80,6 +80,8 @@ class Pair:
         """Filled keys have the rows of full state (rule 1), holes have none (17), filled below is filled above (19)."""
         for name, view in self.there.views.items():
             assert tuples(self.there.read(name)) == tuples(only(self.full.read(name), view, self.there.filled(name)))
+        durable = [engine.bill().loc["durable inputs", "rows"] for engine in (self.there, self.full)]
+        assert durable[0] == durable[1]
         table = self.there.state().set_index("operator")["key"]
         for node in self.there._route.engine.nodes.values():
             if node.filled is None:
