@@ -85,6 +85,10 @@ def test_a_guess_in_the_cell_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert "✗ You said 1. It was 2." in shown["text/html"] and "One each." in shown["text/html"]
     assert repr(show.predict(asked, guess=2)) == "How many?\n  ✓ Right. You said 2."
     assert repr(show.predict(asked, "few")) == "How many?\n  ? You said few. Type one whole number, such as 12."
+    assert repr(show.predict(asked, " ")) == "How many?\n  ? Type one whole number, such as 12."
+    assert repr(show.predict(asked, [2])) == "How many?\n  ✓ Right. You said 2."
+    point = "A point is a decimal point; a comma is for thousands."
+    assert repr(show.predict(asked, "2.500")).endswith(f"? You said 2.500. {point} Type one whole number, such as 12.")
 
 
 def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +137,8 @@ def test_what_is_near_enough_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 12))
     assert "A number within a factor of 2 is right." in show.predict(within, 9).html()
     assert "A rough number is right." in show.predict(rough, 9).html()
+    for guess in (None, 9):
+        assert repr(show.predict(within, guess)).startswith("A? A number within a factor of 2 is right.\n")
 
 
 def test_checks_stop_the_tests_and_not_a_reader(
