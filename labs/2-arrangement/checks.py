@@ -388,7 +388,7 @@ def cancelled(student):
 RESTART = ("restart",)
 
 
-@check("load", task=3, needs=("read",), cpu=4)
+@check("load", task=3, needs=("read",), cpu=10)
 def load(student):
     """After load(), the arrangement answers and goes on as the saved one would, without its handles."""
     yield reading(student, [PUT, RESTART], "Nut")

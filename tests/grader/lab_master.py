@@ -105,7 +105,7 @@ def signs(student):
         yield Case(str(epochs), sums(epochs), partial(student.play, "Sum", "step", epochs))
 
 
-@check("sum.restart", task=2, hidden=True)
+@check("sum.restart", task=2, hidden=True, cpu=10)
 def restart(student):
     """A sum continues after a restart."""
 
