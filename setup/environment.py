@@ -64,7 +64,7 @@ def main(purpose):
     wanted = {"root": str(ROOT), "python": python, purpose: digest.hexdigest()}
     if wanted.items() <= found.items():
         return 0
-    if VENV.is_symlink() or (VENV.exists() and not (VENV / "pyvenv.cfg").exists() and any(VENV.iterdir())):
+    if VENV.is_symlink() or (VENV.exists() and not (VENV / "pyvenv.cfg").exists()):
         raise Stop(f"{VENV} is there and is no virtual environment: move it away, and run this again")
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "setup.lock", "w") as lock, open(LOG, "w") as log:
@@ -88,8 +88,8 @@ def main(purpose):
 def stamped():
     """Return what the environment was stamped with, or {} if it is not complete or its Python is gone."""
     try:
-        return json.loads(STAMP.read_text()) if PYTHON.exists() else {}
-    except (OSError, ValueError):
+        return dict(json.loads(STAMP.read_text())) if PYTHON.exists() else {}
+    except (OSError, ValueError, TypeError):
         return {}
 
 

@@ -1,9 +1,9 @@
 """Writes the lock anew: ``make lock`` after a change of pyproject.toml or of requirements-build.in.
 
 The files have the exact versions and hashes of all packages, for Python 3.11 to 3.14 and all platforms. Versions that
-are locked stay, unless ``UPGRADE=1`` is set or pyproject.toml excludes them. A resolution for all platforms does not ask
-whether a version has a wheel for each of them, so each lock is resolved once more for each platform and Python, as it is
-installed. setup/wheels.json has what passed.
+are locked stay, unless ``UPGRADE=1`` is set or pyproject.toml excludes them. A resolution for all platforms does not
+ask whether a version has a wheel for each of them, so each lock is resolved once more for each platform and Python, as
+it is installed. setup/wheels.json has what passed.
 """
 
 import hashlib
