@@ -53,9 +53,8 @@ def test_a_notebook_up_to_spark(number: str, tmp_path: Path) -> None:
     """The notebook's cells before its section on Spark run."""
     (path,) = (ROOT / "notebooks").glob(f"{number}-*.ipynb")
     notebook = nbformat.read(path, as_version=4)
-    spark = [
-        at for at, cell in enumerate(notebook.cells) if cell.cell_type == "markdown" and "# On Spark" in cell.source
-    ]
+    texts = [cell.source.partition("\n")[0] if cell.cell_type == "markdown" else "" for cell in notebook.cells]
+    spark = [at for at, text in enumerate(texts) if text.startswith("## ") and text.endswith(" on Spark")]
     notebook.cells = notebook.cells[: (spark or [None])[0]]
     (tmp_path / "sitecustomize.py").write_text(BLOCKED)
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
