@@ -40,12 +40,10 @@ _BOUND = re.compile(
 )
 _TIMES = re.compile(r"\b(?:twice|double|triple|times|as (?:many|much))\b|fold\b|\d\s*[x×](?!\w)")
 _COUNTED = re.compile(_TIMES.pattern + r"|\d\s*[x×]\s*\d")
-"""One of several numbers that is said to occur more often, such as 1 twice or 1x2."""
+"""One of several numbers, with how often it occurs, such as 1 twice or 1x2."""
 _RELATIVE = re.compile(r"\b(?:more|fewer|less|extra|each|apiece|per(?!\s?cent))\b")
 """A number of something else than was asked, such as 0 more or 225 per category, unless the question has the word."""
-_PRONOUN = re.compile(
-    r"\b(?:the \w+|the|this|that|which|last|first|next|new|old|other|same|every|each|any|no) ones?\b"
-)
+_PRONOUN = re.compile(r"\b(?:the \w+|the|this|that|which|last|first|next|new|old|other|same|every|each|any|no) ones?\b")
 _PERCENT = re.compile(r"%|\bper ?cent")
 _POINT = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 """Perhaps thousands, with a point before each three digits."""
@@ -323,7 +321,7 @@ def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) 
         times = bool({"times", "often", "factor"} & nouns)
         words = tuple(each for each in whys if isinstance(each, str))
         percent = bool(_PERCENT.search(_folded(text)))
-        shares = percent and answer >= 1 and "points" not in nouns
+        shares = percent and float(answer) >= 1 and "points" not in nouns
         return NumberAnswer(percent, shares, times, words, nouns, _whole([answer]))
     every = [answer, *whys]
     if isinstance(answer, Set) or (isinstance(answer, list | tuple) and answer and not any(map(_row, answer))):

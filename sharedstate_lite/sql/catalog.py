@@ -90,11 +90,13 @@ class Catalog:
             view = replace(bind(sql, self._relations, self._views, key), catalog=self)
         except SqlError as error:
             if unquoted := self._unquoted(sql):
-                raise SqlError(f'the column {unquoted} needs double quotes, "{unquoted}" ({error})') from error.__cause__
-            if "does not parse" in str(error) and (words := self._reserved(sql)):
+                says = f'the column {unquoted} needs double quotes, "{unquoted}" ({error})'
+            elif "does not parse" in str(error) and (words := self._reserved(sql)):
                 quoted = " and ".join(f'"{word}"' for word in words)
-                raise SqlError(f"{error}; write columns that are named like words of SQL in double quotes: {quoted}")
-            raise
+                says = f"{error}; write columns that are named like words of SQL in double quotes: {quoted}"
+            else:
+                raise
+            raise SqlError(says) from error.__cause__
         if view.plan.height > MAX_HEIGHT:
             raise SqlError(
                 f"view {view.name}: its plan is {view.plan.height} operators high, but the limit is {MAX_HEIGHT}; "

@@ -287,9 +287,19 @@ def test_what_only_begins_like_a_number_gets_no_note(
 
 
 EXCEPTIONS = [
-    (["1", "2", "n/a", "4", "-"], "row 3 (line 4)", "'n/a' is not a number such as 1234.5", "3 of its values are numbers"),
+    (
+        ["1", "2", "n/a", "4", "-"],
+        "row 3 (line 4)",
+        "'n/a' is not a number such as 1234.5",
+        "3 of its values are numbers",
+    ),
     (["", '"1,234"', "n/a", "7.5"], "row 2 (line 3)", "'1,234' is not a number such as 1234.5", "2 of its values are"),
-    (["2024-01-31", "soon", "2024-02-01 12:30"], "row 2 (line 3)", "'soon' is not a date such as 2024-01-31", "2 of its"),
+    (
+        ["2024-01-31", "soon", "2024-02-01 12:30"],
+        "row 2 (line 3)",
+        "'soon' is not a date such as 2024-01-31",
+        "2 of its",
+    ),
 ]
 
 

@@ -15,7 +15,10 @@ from sharedstate_lite import show
 CHANGES = [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]
 MISSING: dict[str, Any] = {"left": 0, "right": 1}
 FIELDS = ("visit", "JOIN", "joined", "answer")
-PIECES = [" ", *"one half twice none no not of all left Fruit -U +1 1 16 0 00 9e999 / . , % ~ x - k ½ ٣ ٠ 500-3000".split()]
+PIECES = [
+    " ",
+    *"one half twice none no not of all left Fruit -U +1 1 16 0 00 9e999 / . , % ~ x - k ½ ٣ ٠ 500-3000".split(),
+]
 """Parts of what a reader may type."""
 
 CASES: dict[str, tuple[Any, str, str, str]] = {
@@ -58,7 +61,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "0.667%|0.667 percent|0.5|1/3|a third|33.33|half|50",
         "most|over 66",
     ),
-    "points": (show.question("How many percentage points?", 1, tolerance=range(0, 3)), "0.5|1|1%", "3", "1-2"),
+    "points": (show.question("How many percentage points?", 1, tolerance=range(3)), "0.5|1|1%", "3", "1-2"),
     "less than a percent": (show.question("How many percent?", 0.5), "0.5|.5%", "50|5", "most"),
     "in thousands": (show.question("In thousands?", 8), "8|8k|8 thousand|eight", "8,000|0.008", "a thousand"),
     "range": (show.question("Percent?", 75, tolerance=range(73, 78)), "73|77|75.5%", "72|78", "[]"),
@@ -71,7 +74,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "500|500, 3400|none|all|500, 3.400, 3.000",
     ),
     "commas of a list": (show.question("Which?", (100, 400, 50)), "100,400,50|100 400 50", "400,100,50", "100,400"),
-    "any length": (show.question("Which?", [1, 3, 13], {"3 13": "no"}), "1 3 13|1, 3, 13", "3 13|13|13 3 1", "many|1x2 3 13|3 times 1"),
+    "any length": (
+        show.question("Which?", [1, 3, 13], {"3 13": "no"}),
+        "1 3 13|1, 3, 13",
+        "3 13|13|13 3 1",
+        "many|1x2 3 13|3 times 1",
+    ),
     "any order": (show.question("Which?", {3, 6}, {"3": "no"}), "3,6|6 and 3|{3, 6}|3, 6, 6", "3|3 6 7", "not 3, 6"),
     "parts": (
         show.question("Rows?", MISSING, {"left 1": "no"}),

@@ -129,7 +129,11 @@ VALUE = "RowError: mine.csv, row 2 (line 3), column n: '70.5' is not a valid INT
         ("a wrong row", 1, "RowError: visit: column n INT: expected int32 values, got str; convert them first"),
         ("an unknown column", 1, "SqlError: view w: there is no column named colour in scope"),
         ("a refused view", 1, "SqlError: view w: LIMIT is not supported"),
-        ("a name that the kit does not have", 1, "AttributeError: sharedstate_lite has no 'catalog'; did you mean Catalog?"),
+        (
+            "a name that the kit does not have",
+            1,
+            "AttributeError: sharedstate_lite has no 'catalog'; did you mean Catalog?",
+        ),
         ("SQL that does not parse", 1, 'SqlError: the SQL does not parse: syntax error at or near "SELEC", line 1'),
     ],
 )
