@@ -172,8 +172,7 @@ class View {
       place.textContent = message.text;
       place.className = `${message.where === "edit" ? "word" : "verdict"} wrong`;
     } else if (message.type === "forked") {
-      this.begun = this.editing && this.editing.message;
-      this.cancel();
+      [this.begun] = [this.editing && this.editing.message, this.cancel()];
       this.show();
     }
   }
