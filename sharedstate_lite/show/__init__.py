@@ -6,7 +6,7 @@ picture of the same numbers, for pages that cannot run plotly.
 
     graph            operators with their state tables, from left to right
     time_chart, hits_chart    seconds per epoch, and hit rate by budget
-    rows_chart       how many rows are held, by epoch or by number of views
+    rows_chart       how many rows are stored, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
     curves           any lines on linear axes, such as a measurement and what a formula predicts
     panels           such lines, each in a small chart of its own, with the same axes

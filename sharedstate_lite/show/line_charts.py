@@ -78,8 +78,8 @@ def hits_chart(
     return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *lines]), False))
 
 
-def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs", title: str = "Rows held") -> Chart:
-    """Return a chart of how many rows are held, from {name: {x: rows}}, on linear axes.
+def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs", title: str = "Rows stored") -> Chart:
+    """Return a chart of how many rows are stored, from {name: {x: rows}}, on linear axes.
 
     ``across`` is what x counts, for example epochs or views. Raises Error if a value is not a valid number.
     """
@@ -89,7 +89,7 @@ def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs"
     looks = coloured(list(points))
     made = [Series(name, x, y, *looks[name]) for name, (x, y) in points.items()]
     x_axis = fitted(Axis(across, "number", whole=True), [v for s in made for v in s.x], log=False, zero=False)
-    y_axis = fitted(Axis("held", "rows", whole=True), [v for s in made for v in s.y], log=False)
+    y_axis = fitted(Axis("stored", "rows", whole=True), [v for s in made for v in s.y], log=False)
     lines = [
         f"  {s.name}: "
         + ", ".join(f"{written(r)} rows at {written(n)} {across}" for n, r in zip(s.x, s.y, strict=True))

@@ -45,11 +45,11 @@ function render({ model, el }) {
     const send = (message) => {
       say("");
       model.send(message);
-      // Without a kernel there is no answer; the reader is told instead of waiting.
+      // Without a kernel there is no answer, and a restarted one does not know this box; the reader is told.
       const before = model.get("again").number;
       setTimeout(() => {
         if (!("text" in model.get("given")) && model.get("again").number === before)
-          say("Python does not answer. Is the kernel running?");
+          say("Python does not answer. It may be busy with another cell. If it was restarted, run this cell again.");
       }, 5000);
     };
     form.addEventListener("submit", (event) => {

@@ -109,7 +109,7 @@ def test_rows_are_drawn_on_linear_axes() -> None:
     chart = show.rows_chart({"held": {20: 20_817, 1: 1_500}, "answer": {1: 10, 20: 10}}, title="Growth")
     assert list(chart.figure.data[0].x) == [1, 20] and list(chart.figure.data[0].y) == [1_500, 20_817]
     told = check(chart.picture)
-    assert {"epochs (number)", "held (rows)"} <= set(told) and not any("logarithmic" in each for each in told)
+    assert {"epochs (number)", "stored (rows)"} <= set(told) and not any("logarithmic" in each for each in told)
     assert "answer: 10 rows at 1 epochs, 10 rows at 20 epochs" in repr(chart)
     assert "views (number)" in check(show.rows_chart({"full": {1: 16, 2: 29}}, "views").picture)
 
