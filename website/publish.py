@@ -169,6 +169,7 @@ def _mkdocs(docs: Path, site: Path, lessons: Mapping[str, Lesson]) -> None:
     from mkdocs.exceptions import MkDocsException
 
     reference = sorted(f"docs/{path.name}" for path in (docs / "docs").glob("*.md"))
+    reference.sort(key=api.PAGE.__eq__)  # last
     nav: list[Any] = [
         {"Home": "index.md"},
         {"Notebooks": [{each.title: f"notebooks/{name.removesuffix('.ipynb')}.md"} for name, each in lessons.items()]},
