@@ -53,6 +53,28 @@ def test_bills_are_the_engines_bills() -> None:
     assert measure.play(ss.engine("full", [view()]), [])["working rows"].sum() == 0
 
 
+def test_one_job_runs_equal_joins_once() -> None:
+    """A join with the same columns and key counts once, and one with other columns again; a table is durable once."""
+    sqls = {
+        "longest": "category, MAX(length) AS n FROM info JOIN visit USING (product) GROUP BY category",
+        "shortest": "category, MIN(length) AS n FROM info JOIN visit USING (product) GROUP BY category",
+        "visits": "category, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY category",
+        "least": "user, MIN(length) AS n FROM visit GROUP BY user",
+    }
+    catalog = ss.Catalog(**data.SCHEMA)
+    alone = [ss.engine("full", [catalog.view(f"CREATE VIEW {n} AS SELECT {sql}")]) for n, sql in sqls.items()]
+    for engine in alone:
+        measure.play(engine, SHOP)
+        engine.compact()
+    told = [measure.one_job(alone[: n + 1]) for n in range(4)]
+    assert told[0] == measure.bills({0: alone[0]}).loc[0].to_dict()
+    rows = [engine.state().query("bill == 'working'").set_index("operator")["rows"] for engine in alone]
+    added = [after["working rows"] - before["working rows"] for before, after in zip(told, told[1:], strict=False)]
+    groups = rows[1][~rows[1].index.str.contains("join")].sum()
+    assert added == [groups, rows[2].sum(), rows[3].sum()] and groups < rows[1].sum()
+    assert len({each["durable rows"] for each in told}) == 1
+
+
 def test_only_the_tables_are_shared() -> None:
     """Arrangements of tables count once for each key, and joined rows for each view; a table is durable once."""
     sqls = {
