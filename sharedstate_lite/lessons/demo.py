@@ -197,8 +197,9 @@ def sentences(runs: list[DemoRun]) -> list[str]:
         f" reads with all columns. MAX reads the {shared.of('arrangement')} joined rows, arranged by category."
         " One view has nothing to share; the next one reads the same rows.",
         f"partial  works with {partial.rows[WORKING]} rows. {partial.rows[DURABLE]} of them are the durable inputs, the"
-        f" other {partial.of('index')} an index by a further column. It caches {partial.rows[CACHED]} rows, for {ASKED},"
-        f" which was read. It dropped {dropped} changes at holes, and still answers {fruit} when Fruit is read.",
+        f" other {partial.of('index')} an index by a further column. It caches {partial.rows[CACHED]} rows, for"
+        f" {ASKED}, which was read. It dropped {dropped} changes at holes, and still answers {fruit} when Fruit is"
+        " read.",
     ]
 
 

@@ -8,7 +8,9 @@ import sharedstate_lite as ss
 
 INFO = [("Apple", "Fruit"), ("Banana", "Fruit"), ("Carrot", "Vegetable")]
 VISIT = [("Apple", "Bob", 20), ("Apple", "Eve", 20), ("Carrot", "Bob", 50), ("Carrot", "Bob", 50)]
-LONGEST = "CREATE VIEW longest AS SELECT category, MAX(length) AS n FROM info JOIN visit USING (product) GROUP BY category"
+LONGEST = (
+    "CREATE VIEW longest AS SELECT category, MAX(length) AS n FROM info JOIN visit USING (product) GROUP BY category"
+)
 USERS = "CREATE VIEW users AS SELECT user, MAX(length) AS n FROM visit GROUP BY user"
 TABLES = {"info[category]": 3, "info[product]": 3, "visit[product]": 3, "other[a]": 1}
 """The distinct rows of each arrangement of a table. An upquery for a category looks up info first, then visit."""
