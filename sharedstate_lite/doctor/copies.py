@@ -21,7 +21,18 @@ from sharedstate_lite.system.notes import note
 from sharedstate_lite.system.work import RECORD, cells, read_record, replace, write_record
 
 LESSONS = ("notebooks", "labs")
-LINKED = ("bench", "data", "docs", "grader", "sharedstate_lite", "tests", "CITATION.cff", "README.md")
+LINKED = (
+    "bench",
+    "data",
+    "docs",
+    "grader",
+    "sharedstate_lite",
+    "tests",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "README.md",
+)
 LEFT_OUT = ("__pycache__", "ruff.toml")
 PACKAGED = Path(__file__).parents[1] / "kit"
 """The lessons in a package that was installed from a wheel."""
