@@ -380,7 +380,7 @@ def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list
     text = re.sub(r"\b(?:out )?of (?:all )?(?:the )?(\d+)\b", lambda m: "" if m[1] in nouns else m[0], text)
     if "thousands" in nouns:  # The answer is in thousands.
         text = re.sub(r"(?<=\d)\s*(?:k|thousand)\b", "", text)
-    if _BOUND.search(number.sub(" ", text)) or re.search(r"n't\b|/\s*0\b", text):
+    if _BOUND.search(number.sub(" ", text)) or re.search(r"n't\b|/\s*0+(?!\d)", text):
         return None
     found = []
     for digits, below, scale in number.findall(text):
