@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
@@ -20,6 +20,8 @@ from latex2mathml.converter import convert
 from nbconvert.exporters import MarkdownExporter
 from nbconvert.filters import ansi2html, markdown2html
 
+from sharedstate_lite.show.chart import PLOTLY, TONES
+from sharedstate_lite.show.page import PAGE, STYLE
 from sharedstate_lite.show.palette import style
 
 from .execution import SiteError
@@ -27,25 +29,36 @@ from .github_markdown import adapted, outside_fences
 from .stepping import FRAMES
 
 HERE = Path(__file__).resolve().parent
-STYLE_SHEETS = (style(), (HERE.parent / "sharedstate_lite/show/prediction.css").read_text(encoding="utf-8"))
+STYLE_SHEETS = (style(), STYLE)
 """Style sheets that many outputs contain. The site has them once, in site.css."""
 _MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
 _FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
+PLOTLY_FILE = "plotly-basic.min.js"
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
 
 @dataclass
 class Lesson:
-    """A notebook as a page. ``files`` maps names of further files, relative to the page, to their contents."""
+    """A notebook as a page. ``files`` maps names of further files, relative to the page, to their contents.
+
+    ``questions`` is the number of its predictions, and ``charts`` that of its charts.
+    """
 
     title: str
     minutes: int
     markdown: str = ""
     outputs: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    questions: int = 0
+    charts: int = 0
 
-    def filled(self, page: str) -> str:
-        """Return the HTML of the built page with its outputs in place of the placeholders."""
+    def filled(self, page: str, plotly: bool) -> str:
+        """Return the HTML of the built page with its outputs in place of the placeholders.
+
+        ``plotly``: whether the site has plotly.js, which a page with charts loads.
+        """
+        if plotly and self.charts:
+            page = page.replace("</head>", f'<script defer src="../assets/{PLOTLY_FILE}"></script></head>', 1)
         for number, output in enumerate(self.outputs):
             before, place, after = page.partition(_PLACE.format(number))
             if not place:
@@ -69,7 +82,16 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
     checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
     made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
+    if made.questions:
+        made.outputs.append(done({name: made}))
+        made.markdown += f"\n\n{_PLACE.format(len(made.outputs) - 1)}\n"
     return made
+
+
+def done(lessons: Mapping[str, Lesson]) -> str:
+    """Return the place where the page's script counts the predictions that a reader has answered."""
+    pages = {name.removesuffix(".ipynb"): [each.title, each.questions] for name, each in lessons.items() if each.questions}
+    return f'<div class="ssl ssl-done" hidden data-pages="{escape(json.dumps(pages), quote=True)}"></div>'
 
 
 def empty(notebook: Any) -> str:
@@ -131,6 +153,14 @@ def shown(output: Any, made: Lesson, name: str) -> str:
         return _stepper(data, made, name)
     if "application/vnd.jupyter.widget-view+json" in data:
         return ""
+    if PAGE in data:
+        made.questions += 1
+        return mounted(data[PAGE], _html(data["text/html"]))
+    if PLOTLY in data:
+        made.charts += 1
+        figure = {part: data[PLOTLY][part] for part in ("data", "layout")}
+        tones = {tone: hue for hue, tone in TONES.items()}
+        return mounted({"kind": "chart", "figure": figure, "tones": tones}, _html(data["text/html"]))
     if "text/html" in data:
         return _html(data["text/html"])
     if "image/svg+xml" in data:
@@ -140,6 +170,15 @@ def shown(output: Any, made: Lesson, name: str) -> str:
     if "text/markdown" in data:
         return str(markdown2html(data["text/markdown"]))
     return f'<pre class="nb-text">{ansi2html(data["text/plain"])}</pre>' if "text/plain" in data else ""
+
+
+def mounted(data: Mapping[str, Any], still: str) -> str:
+    """Return ``still``, HTML that begins with an element of the class ssl, as a place for the page's script.
+
+    The script finds ``data`` in it. Without scripts and on paper, it is shown as it is.
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<div class="ssl ssl-mount"><script type="application/json">{text}</script>{still}</div>'
 
 
 def _html(html: str) -> str:

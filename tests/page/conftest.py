@@ -1,0 +1,5 @@
+"""The browser's tools."""
+
+from browser import tools
+
+__all__ = ["tools"]
