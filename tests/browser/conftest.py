@@ -1,5 +1,5 @@
 """The browser's tools, which tests/page needs too."""
 
-from browser import tools
+from chromium import tools
 
 __all__ = ["tools"]

@@ -288,7 +288,7 @@
       const field = data.choices.length ? null : make("input", row, "",
         { autocomplete: "off", autocapitalize: "off", spellcheck: "false", maxlength: "500", "aria-labelledby": `${name}-asked`, "aria-describedby": `${name}-near` });
       const boxes = data.choices.map((/** @type {string} */ choice) => choiceOf(choice));
-      const check = data.choices.length && !data.many ? null : make("button", row, "Check", { type: "submit" });
+      if (!data.choices.length || data.many) make("button", row, "Check", { type: "submit" });
       if (data.near) make("small", row, data.near, { id: `${name}-near` });
       const said = make("output", root, "", { "aria-live": "polite" }), more = make("div", root, "", { class: "row" });
       const again = button(more, "Try again", () => { answers.shown ? said.replaceChildren() : tell(); begin(); });
@@ -351,7 +351,7 @@
         event.preventDefault();
         boxes.at((at + way) % boxes.length).focus();
       });
-      if (check) check.className = "check";
+      show.className = "quiet";
       draw();
     },
   };
@@ -364,14 +364,14 @@
      * @param {Element} place @param {any} data */
     mount(place, data) {
       if (!here.Plotly) return;
-      const { layout } = data.figure, title = layout.title.text, table = place.querySelector("details");
-      const caption = make("p", place, title, { class: "title" });
-      const plot = make("div", place, "", { class: "plot", "aria-hidden": "true", style: `min-height:${layout.height}px` });
-      place.prepend(caption, plot);
-      place.classList.add("ssl-live");
+      const { layout } = data.figure, box = place.querySelector(".ssl-chart") ?? place, table = box.querySelector("details");
+      const caption = make("p", box, layout.title.text, { class: "title" });
+      const plot = make("div", box, "", { class: "plot", "aria-hidden": "true", style: `min-height:${layout.height}px` });
+      box.prepend(caption, plot);
+      box.classList.add("ssl-live");
       const draw = () => {
-        const page = getComputedStyle(place);
-        let text = JSON.stringify({ data: data.figure.data, layout: { ...layout, title: undefined, margin: { ...layout.margin, t: 10 } } });
+        const page = getComputedStyle(box);
+        let text = JSON.stringify({ data: data.figure.data, layout: { ...layout, title: undefined, margin: { ...layout.margin, t: 4 } } });
         for (const [tone, name] of Object.entries(data.tones)) text = text.replaceAll(tone, page.getPropertyValue(`--${name}`).trim());
         const figure = JSON.parse(text);
         here.Plotly.react(plot, figure.data, figure.layout, { displayModeBar: false, responsive: true });
