@@ -6,6 +6,7 @@ built the page. So MkDocs neither parses nor indexes the pictures.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -79,6 +80,7 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     exporter.register_filter("words", lambda text: adapted(words(formulas(text))))
     exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
+    exporter.register_filter("unasked", unasked)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
     checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
     made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
@@ -91,7 +93,7 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
 def done(lessons: Mapping[str, Lesson]) -> str:
     """Return the place where the page's script counts the predictions that a reader has answered."""
     pages = {name.removesuffix(".ipynb"): [each.title, each.questions] for name, each in lessons.items() if each.questions}
-    return f'<div class="ssl ssl-done" hidden data-pages="{escape(json.dumps(pages), quote=True)}"></div>'
+    return f'<div class="ssl ssl-done" hidden data-pages="{escape(json.dumps(pages, ensure_ascii=False), quote=True)}"></div>'
 
 
 def empty(notebook: Any) -> str:
@@ -125,6 +127,24 @@ def together(cells: list[Any]) -> list[Any]:
         else:
             made.append(cell)
     return made
+
+
+def unasked(source: str) -> str:
+    """Return the code of a folded cell without its questions: these have the explanations of wrong answers."""
+    statements = ast.parse(source).body
+    calls = [
+        (each, call)
+        for each in statements
+        for call in ast.walk(each)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "show.question"
+    ]
+    whys = {each.id for _, call in calls for each in call.args[2:3] if isinstance(each, ast.Name)}
+    gone = [each for each, _ in calls]
+    gone += [each for each in statements if isinstance(each, ast.Assign) and {*map(ast.unparse, each.targets)} & whys]
+    lines = source.splitlines()
+    for each in gone:
+        lines[each.lineno - 1 : each.end_lineno] = [""] * ((each.end_lineno or each.lineno) - each.lineno + 1)
+    return re.sub(r"\n{3,}", "\n\n\n", "\n".join(lines)).strip("\n")
 
 
 def fenced(source: str) -> str:

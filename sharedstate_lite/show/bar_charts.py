@@ -49,7 +49,7 @@ def rungs_chart(
         )
     )
     for name in names:
-        at = {"x": 0, "xref": "paper", "xanchor": "left", "y": name, "yanchor": "bottom", "yshift": 10}
+        at = {"x": 0, "xref": "paper", "xanchor": "left", "y": name, "yanchor": "bottom", "yshift": 12}
         figure.add_annotation(text=name, showarrow=False, **at)
     down = {"visible": False, "range": [len(names) - 0.5, -0.9], "fixedrange": True}
     down |= {"type": "category", "categoryorder": "array", "categoryarray": names}

@@ -33,7 +33,7 @@ MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "circle-open")
 """One mark for each colour, so that a reader does not need colours to distinguish series."""
 DASHES = ("solid", "dash", "longdash", "dashdot", "dot", "longdashdot")
 """One dash style for each colour, for lines that have too many points for marks."""
-TEXT, GRID = "#767d87", "#858c96"
+TEXT, GRID = "#767d87", "rgba(133,140,149,0.3)"
 TONES = {
     "inserted": "#2b84c4",
     "deleted": "#c9561c",
@@ -77,7 +77,7 @@ class Chart:
         kind = "" if self.figure.data and self.figure.data[0].type == "scatter" else " named"
         return (
             f'<div class="ssl ssl-chart{kind}"><style>{style()}{STYLE}</style><details open><summary>{count}</summary>'
-            f'<div tabindex="0" role="region" aria-label="{title}"><table><caption>{title}</caption><thead><tr>{heads}'
+            f'<div tabindex="0" role="region" aria-label="{title}"><table class="numbers"><caption>{title}</caption><thead><tr>{heads}'
             f"</tr></thead><tbody>{body}</tbody></table></div></details></div>"
         )
 
@@ -116,6 +116,10 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
         "griddash": "dot",
         "gridwidth": 0.5,
         "zeroline": False,
+        # Invisible ticks keep the first labels of the two axes from touching in the corner.
+        "ticks": "outside",
+        "ticklen": 7,
+        "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
         "tickformat": ",",
         "rangemode": "tozero",

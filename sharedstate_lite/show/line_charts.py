@@ -44,7 +44,7 @@ def hits_chart(rates: Points, unit: str = "rows", title: str = "Hit rate against
         f"  {name}: " + ", ".join(f"{written(x)} {unit} {y:.0f} %" for x, y in found.items())
         for name, found in percent.items()
     ]
-    y_axis = axis("reads that were hits (%)", range=[0, 100])
+    y_axis = axis("reads that were hits (%)", range=[0, 102])
     return _chart(percent, x_axis, y_axis, title, "\n".join([title, *lines]))
 
 
@@ -129,9 +129,10 @@ def _chart(points: Points, x: dict[str, Any], y: dict[str, Any], title: str, wor
     import plotly.graph_objects as go
 
     figure = go.Figure([go.Scatter(**trace) for trace in _traces(points).values()])
-    legend = len(points) > 1
-    height = 300 + 22 * len(points) * legend
-    figure.update_layout(layout(title, height, xaxis=x, yaxis=y, showlegend=legend))
+    figure.update_layout(layout(title, 300, xaxis=x, yaxis=y, showlegend=len(points) > 1))
+    if len(points) > 1:  # the names stand above the plot, one below the other on a phone
+        lines = 1 + sum(len(name) + 6 for name in points) // 100
+        figure.update_layout(height=300 + 22 * len(points), margin={"t": 46 + 22 * lines})
     return _table(figure, points, x["title"]["text"].removesuffix(", logarithmic"), words)
 
 

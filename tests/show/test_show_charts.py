@@ -23,7 +23,7 @@ KINDS = ["full", "shared", "partial"]
 
 def table(chart: Chart) -> list[list[str]]:
     """The cells of a chart's HTML table, with its heads."""
-    (found,) = re.findall(r"<table>.*</table>", chart.html)
+    (found,) = re.findall(r"<table .*</table>", chart.html)
     return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(found).iter("tr")]
 
 

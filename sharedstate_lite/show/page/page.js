@@ -371,7 +371,7 @@
       box.classList.add("ssl-live");
       const draw = () => {
         const page = getComputedStyle(box);
-        let text = JSON.stringify({ data: data.figure.data, layout: { ...layout, title: undefined, margin: { ...layout.margin, t: 4 } } });
+        let text = JSON.stringify({ data: data.figure.data, layout: { ...layout, title: undefined, margin: { ...layout.margin, t: layout.margin.t - 40 } } });
         for (const [tone, name] of Object.entries(data.tones)) text = text.replaceAll(tone, page.getPropertyValue(`--${name}`).trim());
         const figure = JSON.parse(text);
         here.Plotly.react(plot, figure.data, figure.layout, { displayModeBar: false, responsive: true });
