@@ -2,8 +2,8 @@
 # make test    everything that is tested: environment, all tests, notebooks included
 # make help    the other targets
 #
-# PYTHON=/path/to/python3.12 chooses the Python; without it the best one found is
-# taken, and an environment that is complete is used as it is.
+# PYTHON=/path/to/python3.12 chooses the Python. Without it, uv takes one from 3.11 to 3.14, or fetches one. An
+# environment that is complete is used as it is.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -12,7 +12,8 @@ SHELL := /bin/sh
 export PYTHON
 unexport PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONOPTIMIZE MAKEFLAGS
 
-SETUP := sh setup/environment.sh
+SETUP := p=$$(for p in python3 "$$PYTHON" python3.12 python; do "$$p" -c "" 2>/dev/null && echo "$$p" && break; done); \
+	"$${p:-python3}" -I setup/environment.py
 VENV := .venv/bin/python
 
 help:  ## what can be made
@@ -48,8 +49,8 @@ site:  ## run the notebooks and write them as web pages to build/site; ARGS="01 
 	@$(VENV) -m website $(ARGS)
 
 lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPGRADE=1 takes newer ones
-	@python=$$(sh setup/find-python.sh) && exec "$$python" setup/lock.py
+	@python3 setup/lock.py
 
 clean:  ## remove the environment, the caches and what builds leave; nothing else, so work/ stays
-	@rm -rf .venv .venv-gone-* .cache build dist *.egg-info
+	@rm -rf .venv .cache build dist *.egg-info
 	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

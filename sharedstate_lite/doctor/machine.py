@@ -8,14 +8,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import pwd
 import re
-import resource
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok, warn
@@ -23,8 +22,11 @@ from sharedstate_lite.system.cache import VARIABLE, cache_dir, checkout
 
 REBUILD = "make clean, then make lab (or pip install --editable . in your own environment)"
 OLDEST, NEWEST = (3, 11), (3, 14)
-COMPILED = ("numpy", "pandas", "pyarrow", "duckdb", "zmq", "google.protobuf")
-"""Packages with compiled parts, which can fail to load even if they are installed."""
+COMPILED = {name: name for name in ("numpy", "pandas", "pyarrow", "duckdb")} | {
+    "pyzmq": "zmq",
+    "protobuf": "google.protobuf",
+}
+"""Packages with compiled parts, which can fail to load even if they are installed -> the module to import."""
 IMPORT_SECONDS = 60
 GIB = 1024.0**3
 JVM_ADDRESS_GIB = 6
@@ -43,14 +45,14 @@ def python() -> Finding:
 
 
 def packages() -> Finding:
-    """Check that all locked packages are installed in the locked versions, and that the compiled ones load."""
+    """Check that all required packages are installed, in a checkout in the locked versions, and that all load."""
     versions, required = pins()
     installed = {normalized(each.name): each.version for each in importlib.metadata.distributions()}
-    if not versions:
-        return fail("the list of locked packages was not found", REBUILD)
+    if not required:
+        return fail("the list of required packages was not found", REBUILD)
     if missing := sorted(required - installed.keys()):
         return fail(f"missing: {', '.join(missing)}", REBUILD)
-    if failure := load_failure():
+    if failure := load_failure(module for name, module in COMPILED.items() if name in installed):
         return fail(failure, REBUILD)
     shared = sorted(versions.keys() & installed.keys())
     other = [
@@ -60,28 +62,31 @@ def packages() -> Finding:
     ]
     if other:
         return warn(f"not in the locked version: {', '.join(other)}", REBUILD)
-    return ok(f"{len(shared)} installed in the locked versions (pyspark {installed['pyspark']})")
+    spark = f"pyspark {installed['pyspark']}" if "pyspark" in installed else "without pyspark"
+    if not shared:
+        return ok(f"{len(required)} required ones are installed ({spark})")
+    return ok(f"{len(shared)} installed in the locked versions ({spark})")
 
 
 def pins() -> tuple[dict[str, set[str]], set[str]]:
-    """Return the locked versions of each package, and the names of the packages that every platform needs.
+    """Return the locked versions of each package, and the names of the packages that this platform needs.
 
-    In a checkout, they are read from setup/requirements.txt, otherwise from the metadata of the installed package. A
-    package with a marker (``; sys_platform == ...``) is not required.
+    In a checkout, they are read from setup/requirements.lock, otherwise from the metadata of the installed package,
+    which locks nothing. A package with a marker (``; sys_platform == ...``) is not required, unless the marker excludes
+    only Windows and this is another system.
     """
     home = checkout()
-    lock = home / "setup" / "requirements.txt" if home else None
-    if lock is not None and lock.is_file():
-        lines = lock.read_text().splitlines()
-    else:
-        lines = importlib.metadata.requires("sharedstate-lite") or []
+    lock = home / "setup" / "requirements.lock" if home else None
+    locked = lock is not None and lock.is_file()
+    lines = lock.read_text().splitlines() if lock and locked else importlib.metadata.requires("sharedstate-lite") or []
     versions: dict[str, set[str]] = {}
     required: set[str] = set()
     for line in lines:
-        if found := re.match(r"([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(;?)", line):
-            name = normalized(found[1])
-            versions.setdefault(name, set()).add(found[2])
-            if not found[3]:
+        if found := re.match(r"([A-Za-z0-9._-]+)[^;=]*(?:==([^\s;\\]+))?[^;]*;?([^\\]*)", line):
+            name, version, marker = normalized(found[1]), found[2], found[3].strip().replace('"', "'")
+            if locked:
+                versions.setdefault(name, set()).add(version)
+            if not marker or (marker == "sys_platform != 'win32'" and sys.platform != "win32"):
                 required.add(name)
     return versions, required
 
@@ -91,14 +96,14 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def load_failure() -> str:
+def load_failure(modules: Iterable[str]) -> str:
     """Return an error message that names the first compiled package that does not load, or an empty string.
 
     The packages are imported in a separate process, because a broken one can crash its process.
     """
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(name, flush=True), importlib.import_module(name)"
     done = subprocess.run(
-        [sys.executable, "-c", code, *COMPILED],
+        [sys.executable, "-c", code, *modules],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -121,6 +126,10 @@ def variables() -> Finding:
 
 def user() -> Finding:
     """Check that the user id has an entry in /etc/passwd. In a container, any number can be the user id."""
+    if os.name == "nt":
+        return note("Windows: Spark, PostgreSQL and the grader need WSL", "run make lab in WSL for these parts")
+    import pwd  # POSIX only
+
     number = os.geteuid()
     try:
         return ok(f"{pwd.getpwuid(number).pw_name}, user id {number}")
@@ -183,6 +192,8 @@ def write_failure(folder: Path) -> str:
 
 def memory() -> Finding:
     """Check that there is enough memory for a notebook, Spark's JVM and two Python workers."""
+    if os.name == "nt":
+        return ok(f"{os.cpu_count() or 1} cores; the memory is not read on Windows")
     total, free = memory_gib()
     text = f"{free:.1f} of {total:.1f} GiB free, {os.cpu_count() or 1} cores"
     if free < 2:
@@ -211,5 +222,7 @@ def memory_gib() -> tuple[float, float]:
 
 def address_limit_gib() -> float | None:
     """Return the address space that ``ulimit -v`` allows each process, in GiB, or None if it is unlimited."""
+    import resource  # POSIX only
+
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit / GIB

@@ -109,13 +109,14 @@ def test_package_that_does_not_load(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_pins_without_a_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a checkout, the metadata of the installed package give the locked versions."""
-    with_lock, _ = machine.pins()
+    """Without a checkout, the metadata of the installed package name what is required, and no version is locked."""
+    with_lock, needed = machine.pins()
+    assert "numpy" in with_lock and {"numpy", "pyspark", "flask"} <= needed
     monkeypatch.setattr(machine, "checkout", lambda: None)
-    declared = ["numpy==2.4.6", 'mypy==2.4.1 ; extra == "dev"']
+    declared = ["numpy>=1.26.4", 'mypy==2.4.1 ; extra == "dev"', "pandas<4,>=2.2.3"]
     monkeypatch.setattr(machine.importlib.metadata, "requires", lambda name: declared)
-    versions, required = machine.pins()
-    assert versions["numpy"] == {"2.4.6"} == with_lock["numpy"] and required == {"numpy"}
+    assert machine.pins() == ({}, {"numpy", "pandas"})
+    assert machine.packages().text.startswith("2 required ones are installed (pyspark")
 
 
 def test_failing_check_hides_no_other(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
