@@ -92,8 +92,11 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
 
 def done(lessons: Mapping[str, Lesson]) -> str:
     """Return the place where the page's script counts the predictions that a reader has answered."""
-    pages = {name.removesuffix(".ipynb"): [each.title, each.questions] for name, each in lessons.items() if each.questions}
-    return f'<div class="ssl ssl-done" hidden data-pages="{escape(json.dumps(pages, ensure_ascii=False), quote=True)}"></div>'
+    pages = {
+        name.removesuffix(".ipynb"): [each.title, each.questions] for name, each in lessons.items() if each.questions
+    }
+    text = escape(json.dumps(pages, ensure_ascii=False), quote=True)
+    return f'<div class="ssl ssl-done" hidden data-pages="{text}"></div>'
 
 
 def empty(notebook: Any) -> str:

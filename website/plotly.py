@@ -62,7 +62,15 @@ def _fetched() -> bytes:
     if command is None:
         raise OSError("there is no npm")
     with tempfile.TemporaryDirectory(prefix="plotly") as folder:
-        pack = [*command, "pack", f"{PACKAGE}@{version()}", "--silent", "--fetch-retries=1", "--pack-destination", folder]
+        pack = [
+            *command,
+            "pack",
+            f"{PACKAGE}@{version()}",
+            "--silent",
+            "--fetch-retries=1",
+            "--pack-destination",
+            folder,
+        ]
         done = subprocess.run(pack, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
         if done.returncode:
             raise OSError(" ".join(done.stderr.split())[-200:] or f"npm ended with {done.returncode}")

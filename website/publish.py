@@ -23,9 +23,9 @@ from sharedstate_lite.show.palette import DARK, style
 from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
+from . import plotly
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, faults, relinked
-from . import plotly
 from .lesson import HERE, PLOTLY_FILE, Lesson, done, empty, lesson, place, script
 from .links import broken
 from .stepping import frames

@@ -45,9 +45,8 @@ TONES = {
     "hairline": GRID,
 }
 """The palette's colours in a plotly figure, each between its light and its dark value."""
-TEXT_RULE = (
-    f".js-plotly-plot text:not(.hoverlayer *){{fill:var(--jp-ui-font-color1,var(--vscode-foreground,{TEXT}))!important}}"
-)
+_OF_THE_PAGE = f"var(--jp-ui-font-color1,var(--vscode-foreground,{TEXT}))"
+TEXT_RULE = f".js-plotly-plot text:not(.hoverlayer *){{fill:{_OF_THE_PAGE}!important}}"
 """The style sheet that gives the text of figures in a notebook the colour of the page's text."""
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -77,8 +76,8 @@ class Chart:
         kind = "" if self.figure.data and self.figure.data[0].type == "scatter" else " named"
         return (
             f'<div class="ssl ssl-chart{kind}"><style>{style()}{STYLE}</style><details open><summary>{count}</summary>'
-            f'<div tabindex="0" role="region" aria-label="{title}"><table class="numbers"><caption>{title}</caption><thead><tr>{heads}'
-            f"</tr></thead><tbody>{body}</tbody></table></div></details></div>"
+            f'<div tabindex="0" role="region" aria-label="{title}"><table class="numbers"><caption>{title}</caption>'
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></details></div>"
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -26,8 +26,8 @@ _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 def tables() -> None:
     """Display data frames and Changes with left-aligned text, and the kit's errors briefly, in the current notebook.
 
-    The text of charts gets the colour of the page's text. An unattended run, such as that of a test, keeps all frames of an error. Outside a notebook, this only sets pandas'
-    ``display.max_colwidth`` to `WIDEST`.
+    The text of charts gets the colour of the page's text. An unattended run, such as that of a test, keeps all frames
+    of an error. Outside a notebook, this only sets pandas' ``display.max_colwidth`` to `WIDEST`.
     """
     pd.set_option("display.max_colwidth", WIDEST)
     from IPython.core.getipython import get_ipython

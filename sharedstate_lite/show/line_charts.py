@@ -138,9 +138,7 @@ def _chart(points: Points, x: dict[str, Any], y: dict[str, Any], title: str, wor
 
 def _table(figure: Any, points: Points, across: str, words: str) -> Chart:
     every = sorted({x for found in points.values() for x in found})
-    rows = [
-        [written(x), *(written(found[x]) if x in found else "" for found in points.values())] for x in every
-    ]
+    rows = [[written(x), *(written(found[x]) if x in found else "" for found in points.values())] for x in every]
     return Chart(figure, words, [across, *points], rows)
 
 

@@ -1,4 +1,4 @@
-// Drives the pages of tests/page/test_page.py in Chromium, opened from a folder, and prints what was seen as JSON.
+// Drives the pages of test_page_in_chromium.py in Chromium, opened from a folder, and prints what was seen as JSON.
 const { chromium } = require(process.env.PLAYWRIGHT);
 const fs = require("fs");
 

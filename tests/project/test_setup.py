@@ -29,7 +29,7 @@ def fake(folder: Path, name: str, body: str) -> None:
 
 @pytest.mark.parametrize("status", [0, 2])
 def test_continuous_integration_is_make_test(tmp_path: Path, status: int) -> None:
-    """.ci/run prints what `make test` prints, and passes its exit status on. Elsewhere than there, it installs nothing."""
+    """.ci/run prints what `make test` prints, and passes its exit status on. On other machines it installs nothing."""
     fake(tmp_path, "make", f'echo "make $*"; exit {status}')
     fake(tmp_path, "apt-get", "echo installed; exit 1")
     path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin", "CI": ""}
@@ -54,7 +54,9 @@ def test_continuous_integration_installs_chromium(tmp_path: Path, exists: bool, 
     )
     assert (done.stdout, done.returncode) == ("tests\n", 0)
     called = [line for line in done.stderr.splitlines() if line.startswith("apt-get ")]
-    assert called == ([] if exists or user else ["apt-get update"] if network else ["apt-get update", "apt-get install"])
+    assert called == (
+        [] if exists or user else ["apt-get update"] if network else ["apt-get update", "apt-get install"]
+    )
     assert done.stderr.endswith("are skipped\n") == (bool(called) and network > 0)
 
 

@@ -102,8 +102,13 @@ def test_the_widget_keeps_the_last_answer() -> None:
     asked, kept = show.question("How many?", 4711, {1: "One each."}), list[str]()
     widget = PageWidget(question_data(asked), kept.append)
     assert "4711" not in repr(widget.get_state()) and "One each" not in repr(widget.get_state())
-    for answers in ({"shown": True}, {"first": "1", "last": "1"}, {"first": "1", "last": "1", "shown": True}, {"last": 7}):
-        widget.answers = answers
+    for sent in (
+        {"shown": True},
+        {"first": "1", "last": "1"},
+        {"first": "1", "last": "1", "shown": True},
+        {"last": 7},
+    ):
+        widget.answers = sent
     widget.answers = {"first": "1", "last": "9" * 1000}
     assert kept == ["1", "9" * 500]
 

@@ -101,7 +101,7 @@ def test_panels_have_the_same_axes() -> None:
 
 
 def test_each_rung_has_its_number() -> None:
-    """Rungs stand in their order, with name, number and unit, in text, table and figure; an absent one has its reason."""
+    """Rungs stand in their order, with name, number and unit, in all three forms; an absent one has its reason."""
     chart = show.rungs_chart({"slow": 12.0, "fast": 0.5}, "ms an event", "A ladder", {"gone": "no jar"})
     assert repr(chart).splitlines() == [
         "A ladder",

@@ -2,6 +2,10 @@
 
 ``data`` makes the JSON of a question, and ``widget`` is the script in JupyterLab and VS Code. The site has the script
 and the style sheet as files (website/publish.py), and a page has the JSON of each question and chart.
+
+>>> from sharedstate_lite.show.page import SCRIPT
+>>> SCRIPT.splitlines()[0]
+'// @ts-check'
 """
 
 from pathlib import Path

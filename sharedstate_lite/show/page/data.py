@@ -16,13 +16,10 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...replay.questions import pattern, signs
 from ..answers import Form, NamesAnswer, NumberAnswer, RowsAnswer
-
-if TYPE_CHECKING:
-    from ..prediction import Prediction
 
 KINDS = {
     "NumberAnswer": "number",
@@ -33,7 +30,26 @@ KINDS = {
 }
 
 
-def question_data(asked: Prediction) -> dict[str, Any]:
+class QuestionLike(Protocol):
+    """What the page gets of a `Prediction`. ``right`` and ``wrong`` are answers as ``form`` reads them."""
+
+    text: str
+    answer: Any
+    tolerance: float | range
+    choices: tuple[str, ...]
+    because: str
+    whys: dict[Any, str]
+    form: Form
+    right: Any
+    wrong: dict[Any, Any]
+
+    @property
+    def shown(self) -> str: ...
+    @property
+    def near(self) -> str: ...
+
+
+def question_data(asked: QuestionLike) -> dict[str, Any]:
     """Return a question for the page: question, near (what else is right), hint, choices, many and sealed.
 
     ``choices`` has the names for buttons, and is empty if the reader types; with ``many``, several can be chosen.
@@ -49,13 +65,13 @@ def question_data(asked: Prediction) -> dict[str, Any]:
         "because": asked.because,
         "whys": [{"wrong": _wanted(form, asked.wrong[each]), "why": why} for each, why in asked.whys.items()],
     }
-    names = isinstance(form, NamesAnswer)
+    names = form if isinstance(form, NamesAnswer) else None
     return {
         "question": asked.text,
         "near": asked.near,
         "hint": form.hint,
-        "choices": list(asked.choices) if names else [],
-        "many": names and form.many,
+        "choices": list(names.choices) if names else [],
+        "many": bool(names and names.many),
         "sealed": base64.b64encode(json.dumps(sealed, ensure_ascii=False).encode()).decode(),
     }
 
@@ -68,7 +84,10 @@ def unsealed(data: dict[str, Any]) -> dict[str, Any]:
 
 def _form(form: Form) -> dict[str, Any]:
     assert is_dataclass(form)
-    return {"kind": KINDS[type(form).__name__], **{each.name: _plain(getattr(form, each.name)) for each in fields(form)}}
+    return {
+        "kind": KINDS[type(form).__name__],
+        **{each.name: _plain(getattr(form, each.name)) for each in fields(form)},
+    }
 
 
 def _wanted(form: Form, value: Any) -> Any:

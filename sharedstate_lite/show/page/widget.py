@@ -1,4 +1,4 @@
-"""The page's script in JupyterLab and VS Code. The browser has all data; what it sends back are the reader's answers."""
+"""The page's script in JupyterLab and VS Code. The browser has all data, and sends the reader's answers back."""
 
 from __future__ import annotations
 

@@ -42,7 +42,9 @@ def test_the_script_is_a_script() -> None:
     if program is None:
         pytest.skip("no Node.js on this machine")
     assert subprocess.run([program, "--check", PAGE], capture_output=True, text=True).stderr == ""
-    assert text.startswith("// @ts-check\n") and not {"import", "export"} & {line.split(" ")[0] for line in text.split("\n")}
+    assert text.startswith("// @ts-check\n") and not {"import", "export"} & {
+        line.split(" ")[0] for line in text.split("\n")
+    }
 
 
 def test_verdicts_and_explanations_are_those_of_python() -> None:

@@ -163,5 +163,7 @@ def test_explanations_are_not_in_the_source(site: Path) -> None:
     text = (site / "notebooks/77-made.html").read_text(encoding="utf-8")
     assert WHYS["right"] in text and WHYS[7] not in text and "It is a table" not in text
     assert len(text) < 1_500_000
-    shared = [path for path in (site / "assets").rglob("*") if path.suffix in (".js", ".css") and "lunr" not in str(path)]
+    shared = [
+        path for path in (site / "assets").rglob("*") if path.suffix in (".js", ".css") and "lunr" not in str(path)
+    ]
     assert sum(path.stat().st_size for path in shared) < 1_800_000
