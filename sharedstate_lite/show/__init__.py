@@ -16,6 +16,7 @@ table of the same numbers, for pages that cannot run plotly and for screen reade
     checks, written  checks of what a notebook's text says, and of code that the reader writes
     put_back         puts the delivered cell of an exercise back
     awaited          the result of a coroutine, if it comes within seconds
+    interact         one thing that the reader changes with a slider
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
@@ -42,10 +43,10 @@ Modules, from the bottom: ``palette`` defines the colours, ``text`` measures tex
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
 ``graph`` draw an engine. The folder ``page`` is the script of a page, with its style sheet and its data. ``chart``
 contains the code that all charts share; ``bar_charts`` and ``line_charts`` make them. ``answers`` reads what a reader
-types, and ``prediction`` asks for it. ``checks`` and ``written`` run checks, and ``waiting`` ends those that take too
-long. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The folder ``stepper`` is the stepper.
-``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of
-code, and ``process_map`` draws processes.
+types, and ``prediction`` asks for it. ``interactive`` shows a slider. ``checks`` and ``written`` run checks, and
+``waiting`` ends those that take too long. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The
+folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws
+orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -57,6 +58,7 @@ from .chart import Chart
 from .checks import checks
 from .dataframes import tables
 from .graph import graph
+from .interactive import interact
 from .lifetimes import lifetimes
 from .line_charts import curves, hits_chart, panels, rows_chart
 from .machine import machine
@@ -79,6 +81,7 @@ __all__ = [
     "emitted",
     "graph",
     "hits_chart",
+    "interact",
     "lifetimes",
     "machine",
     "outcome_tree",
