@@ -91,12 +91,12 @@ def _form(form: Form) -> dict[str, Any]:
 
 
 def _wanted(form: Form, value: Any) -> Any:
-    """An answer as its form reads it. A row becomes the accepted words of its sign, and those of each value."""
+    """An answer as its form reads it. A row becomes the accepted words of its sign, and the ways to type its values."""
     if value is None or not isinstance(form, RowsAnswer):
         return _plain(value)
     if not form.signed:
-        return [[[], pattern(row)] for row in value]
-    return [[[signs(str(row[0]))], pattern(row[1:])] for row in value]
+        return [[[], [pattern(row)]] for row in value]
+    return [[[signs(str(row[0]))], [pattern(row[1:])]] for row in value]
 
 
 def _plain(value: Any) -> Any:

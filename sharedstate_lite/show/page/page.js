@@ -104,13 +104,14 @@
     return typed === value || (decimals >= 2 && decimals <= 12 && !word.includes("e") && Number(value.toFixed(decimals)) === typed);
   }
 
-  /** Whether the words consist of exactly these rows, in any order. A row has the accepted words for each of its words.
-   * @param {string[]} words @param {string[][][]} rows @returns {boolean} */
+  /** Whether the words consist of exactly these rows, in any order. A row has one or several ways to type it, and a way
+   * has the accepted words for each of its words.
+   * @param {string[]} words @param {string[][][][]} rows @returns {boolean} */
   function covers(words, rows) {
     if (!rows.length) return !words.length;
-    return rows.some((row, at) =>
+    return rows.some((ways, at) => ways.some((row) =>
       words.length >= row.length && row.every((some, n) => some.some((wanted) => same(words[n], wanted))) &&
-      covers(words.slice(row.length), rows.toSpliced(at, 1)));
+      covers(words.slice(row.length), rows.toSpliced(at, 1))));
   }
 
   /** How each form of an answer reads a text, as null if it is not an answer, and compares what was read.
@@ -190,10 +191,10 @@
         const kinds = words.map((word) => (word === "1" || SIGN.test(word) ? "s" : "v")).join("");
         return known && new RegExp(`^(?:${rows})$`).test(kinds) ? words : null;
       },
-      // A row is [accepted words of its sign, accepted words of each value].
-      equal(form, read, wanted) {
-        const either = [([sign, row]) => [...sign, ...row], ([sign, row]) => [...row, ...sign]];
-        return either.some((way) => covers(read, wanted.map(way)));
+      // A row is [accepted words of its sign, ways to type its values]; the sign stands first in all rows, or last.
+      equal(_, read, wanted) {
+        const either = [(sign, way) => [...sign, ...way], (sign, way) => [...way, ...sign]];
+        return either.some((joined) => covers(read, wanted.map(([sign, ways]) => ways.map((way) => joined(sign, way)))));
       },
     },
   };
