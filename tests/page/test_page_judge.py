@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from judged import judged
 from test_show_predict import CASES
 
 from sharedstate_lite.show import question
 from sharedstate_lite.show.page.data import question_data, unsealed
-from website.npm import node
 
-PAGE = Path(__file__).resolve().parents[2] / "sharedstate_lite/show/page/page.js"
 PIECES = [
     *"0 1 2 7 16 50 188,796 2.500 1,5 0.75 66.7 1e3 ½ % x ? - + = / ( ) , . ' \" : ; &".split(),
     *"no not about a the half third twice times k thousand minus of or and all both none nothing s sec rows".split(),
@@ -34,17 +29,6 @@ def drawn(texts: list[str], chance: random.Random) -> Iterator[str]:
             words[at : at + chance.randint(0, 1)] = chance.choices(PIECES, k=chance.randint(0, 2))
         text = chance.choice([" ", " ", ", ", ""]).join(words)
         yield text if chance.random() < 0.8 else text.upper()
-
-
-def test_the_script_is_a_script() -> None:
-    """Node.js reads page.js, which neither imports nor exports, and is checked by editors."""
-    program, text = node(), PAGE.read_text(encoding="utf-8")
-    if program is None:
-        pytest.skip("no Node.js on this machine")
-    assert subprocess.run([program, "--check", PAGE], capture_output=True, text=True).stderr == ""
-    assert text.startswith("// @ts-check\n") and not {"import", "export"} & {
-        line.split(" ")[0] for line in text.split("\n")
-    }
 
 
 def test_verdicts_and_explanations_are_those_of_python() -> None:
