@@ -21,7 +21,7 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 
 import sharedstate_lite as ss  # noqa: E402
 from bench import measure  # noqa: E402
-from data import ticks  # noqa: E402
+from sharedstate_lite.data import ticks  # noqa: E402
 from sharedstate_lite.lessons.grand_challenge import batches, compare  # noqa: E402
 
 PACKAGES = ["pyspark", "grpcio", "protobuf", "numpy", "pyarrow"]

@@ -30,9 +30,9 @@ import numpy as np  # noqa: E402
 import sharedstate_lite as ss  # noqa: E402
 from bench import measure  # noqa: E402
 from bench.usecases import asynchronous, caching, connections, dedup, enrich  # noqa: E402
-from data import graphs as made  # noqa: E402
-from data import ids, products  # noqa: E402
 from sharedstate_lite import worker as w  # noqa: E402
+from sharedstate_lite.data import graphs as made  # noqa: E402
+from sharedstate_lite.data import ids, products  # noqa: E402
 from sharedstate_lite.lessons.usecases import dataflow, graphs, ladder, readonly  # noqa: E402
 from sharedstate_lite.lessons.usecases.ladder import Rung, RungResult  # noqa: E402
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

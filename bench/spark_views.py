@@ -39,7 +39,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import sharedstate_lite as ss  # noqa: E402
 from bench import measure  # noqa: E402
 from bench.spark_shop import BATCH, COUNTS, RESULT, WARM, Shop, dropped, seconds_of, views  # noqa: E402
-from data import folder  # noqa: E402
+from sharedstate_lite.data import folder  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,8 +32,8 @@ def run(package: str) -> None:
 
 
 def modules() -> list[str]:
-    """The other modules of the library, of data/ and of grader/ with an example in a docstring."""
-    paths = [p for folder in ("sharedstate_lite", "data", "grader") for p in sorted((ROOT / folder).rglob("*.py"))]
+    """The other modules of the library and of grader/ with an example in a docstring."""
+    paths = [p for folder in ("sharedstate_lite", "grader") for p in sorted((ROOT / folder).rglob("*.py"))]
     shown = [p for p in paths if p.name != "__init__.py" and ">>> " in p.read_text(encoding="utf-8")]
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in shown]
 

@@ -23,10 +23,14 @@ from sharedstate_lite.system.work import RECORD, cells, read_record, replace, wr
 LESSONS = ("notebooks", "labs")
 LINKED = ("bench", "data", "docs", "grader", "sharedstate_lite", "tests", "CITATION.cff", "README.md")
 LEFT_OUT = ("__pycache__", "ruff.toml")
+PACKAGED = Path(__file__).parents[1] / "kit"
+"""The lessons in a package that was installed from a wheel."""
 
 
 def copy_lessons(target: Path, kit: Path | None = None) -> None:
-    """Copy the lessons of ``kit`` (default: this checkout) to ``target``, or bring the copies there up to date.
+    """Copy the lessons of ``kit`` to ``target``, or bring the copies there up to date.
+
+    By default, ``kit`` is this checkout, or the installed package.
 
     | the kit's lesson since it was copied | the learner's copy | what happens |
     |---|---|---|
@@ -35,15 +39,16 @@ def copy_lessons(target: Path, kit: Path | None = None) -> None:
     | changed | changed | the new lesson arrives beside it, as ``NAME.new.ipynb``, and a note says so |
     | any | missing | the lesson is copied |
 
-    Raises Error if there is no checkout, and OSError if the folder cannot be written.
+    Raises Error if the kit has no lessons, and OSError if the folder cannot be written.
     """
-    kit = kit or checkout()
-    if kit is None:
-        raise Error("the lessons are in the checkout of the kit, which was not found; clone it, and run make lab there")
+    kit = kit or checkout() or PACKAGED
+    if not (kit / LESSONS[0]).is_dir():
+        raise Error(f"{kit} has no lessons; install the kit from a wheel, or clone it and run make lab there")
     found = read_record(target / RECORD).items()
     record = {key: each for key, each in found if isinstance(each, list) and len(each) == 2}
     target.mkdir(parents=True, exist_ok=True)
-    folders = [*LESSONS, *(each for each in LINKED if not _linked(kit / each, target / each))]
+    linked = [each for each in LINKED if (kit / each).exists()]
+    folders = [*LESSONS, *(each for each in linked if not _linked(kit / each, target / each))]
     try:
         for source in (each for folder in folders for each in _files(kit / folder)):
             place = target / source.relative_to(kit)

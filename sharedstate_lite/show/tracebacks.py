@@ -22,7 +22,7 @@ from ..errors import Error
 
 NOTEBOOK = "JPY_SESSION_NAME"
 """The environment variable with the path of the kernel's notebook. Jupyter's server sets it."""
-_KIT = ("sharedstate_lite", "data")
+_KIT = ("sharedstate_lite",)
 _HIDDEN = {*_KIT, *sys.stdlib_module_names}
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 

@@ -192,8 +192,6 @@ class Binder:
         return Call("is_null", (arg,), Type.BOOLEAN)
 
     def on_in(self, node: exp.In) -> Expr:
-        if not node.expressions:
-            raise SqlError(f"the list in {show(node)} is empty, but a list needs a value")
         args = self._alike([self.bind(a) for a in (node.this, *node.expressions)], node)
         return Call("in", tuple(args), Type.BOOLEAN)
 

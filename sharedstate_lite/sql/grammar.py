@@ -233,6 +233,8 @@ def check(tree: exp.Expr) -> None:
     for node in tree.walk(bfs=False):
         if type(node) not in ALLOWED or _variant(node):
             _refuse(node)
+        if isinstance(node, exp.In) and not (node.expressions or node.args.get("unnest")):
+            raise SqlError(f"the list in {show(node)} is empty, but a list needs a value")
         for name, value in node.args.items():
             if name in ALLOWED[type(node)] or value is None or value is False or value == [] or name.startswith("_"):
                 continue

@@ -8,8 +8,8 @@ import pytest
 from goods import CATEGORIES, PRODUCTS
 from sparks import spark
 
-from data import products
 from sharedstate_lite import postgres
+from sharedstate_lite.data import products
 
 
 @pytest.fixture(scope="session")

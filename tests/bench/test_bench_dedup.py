@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bench.usecases import dedup
-from data import ids
+from sharedstate_lite.data import ids
 from sharedstate_lite.lessons.usecases import ladder
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from goods import CATEGORIES, PRODUCTS
 
 from bench.usecases import asynchronous, caching, connections, enrich
-from data import ids, products
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
+from sharedstate_lite.data import ids, products
 from sharedstate_lite.lessons.usecases import ladder
 
 if TYPE_CHECKING:

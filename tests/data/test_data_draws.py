@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from data.draws import Zipf, below, bits, key, uniform, unshuffled
+from sharedstate_lite.data.draws import Zipf, below, bits, key, uniform, unshuffled
 
 
 def test_a_draw_depends_on_key_and_number_alone() -> None:

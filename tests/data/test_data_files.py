@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 
 import sharedstate_lite as ss
-from data import SCHEMA, declaration, load, seed
+from sharedstate_lite.data import SCHEMA, declaration, load, seed
 from sharedstate_lite.errors import Error
 
 SEED = Path(__file__).resolve().parents[2] / "data" / "seed"

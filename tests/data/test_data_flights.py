@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from data.flights import FLOWN, SCHEMA, flights
+from sharedstate_lite.data.flights import FLOWN, SCHEMA, flights
 from sharedstate_lite.errors import Error
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from data import Spec, epochs, folder, generate
-from data.__main__ import main
-from data.rows import RELATIONS, changes
+from sharedstate_lite.data import Spec, epochs, folder, generate
+from sharedstate_lite.data.__main__ import main
+from sharedstate_lite.data.rows import RELATIONS, changes
 from sharedstate_lite.errors import Error
 
 SMALL: dict[str, Any] = {"visits": 300, "products": 10, "users": 5, "categories": 3, "epochs": 4, "moves": 0.3}
@@ -146,7 +146,7 @@ def test_a_time_that_cannot_be_set_names_the_file(
     monkeypatch.setattr(os, "utime", refuse)
     assert main(["check", str(shop), "--stamp"]) == 1
     assert capsys.readouterr().err == (
-        f"python -m data check: error: {folder.part(shop, 'info', 1)}: the modification time "
+        f"python -m sharedstate_lite.data check: error: {folder.part(shop, 'info', 1)}: the modification time "
         "cannot be set (Operation not permitted). Copy the folder, and run the command on the copy.\n"
     )
 

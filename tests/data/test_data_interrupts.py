@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import sharedstate_lite.spark as kit
-from data import Spec, folder, interrupts, pipeline
-from data.__main__ import main
-from data.rows import RELATIONS, changes
+from sharedstate_lite.data import Spec, folder, interrupts, pipeline
+from sharedstate_lite.data.__main__ import main
+from sharedstate_lite.data.rows import RELATIONS, changes
 from sharedstate_lite.errors import Error
 from sharedstate_lite.system.scratch import Scratch
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from data import declaration, load
+from sharedstate_lite.data import declaration, load
 from sharedstate_lite.errors import Error
 
 

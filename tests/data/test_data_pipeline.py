@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from data import SCHEMA, epochs, folder, generate, make
-from data.__main__ import main
-from data.rows import RELATIONS
+from sharedstate_lite.data import SCHEMA, epochs, folder, generate, make
+from sharedstate_lite.data.__main__ import main
+from sharedstate_lite.data.rows import RELATIONS
 from sharedstate_lite.errors import Error
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ OPTIONS = [part for name, value in SMALL.items() for part in (f"--{name}", str(v
 
 @contextmanager
 def command(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """``python -m data`` with its own cache, from a folder that is not the checkout; ended with the block."""
+    """``sharedstate data`` with its own cache, from a folder that is not the checkout; ended with the block."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache")}
     with subprocess.Popen(
         [sys.executable, "-m", "data", *arguments],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from data.progress import Progress
+from sharedstate_lite.data.progress import Progress
 
 
 class Terminal(io.StringIO):

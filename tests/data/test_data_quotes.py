@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from data import load
+from sharedstate_lite.data import load
 from sharedstate_lite.errors import Error
 
 REFUSED = [

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from data import SCHEMA, Spec, declaration, generate
-from data.folder import checksum
-from data.rows import changes
-from data.schedule import Schedule
+from sharedstate_lite.data import SCHEMA, Spec, declaration, generate
+from sharedstate_lite.data.folder import checksum
+from sharedstate_lite.data.rows import changes
+from sharedstate_lite.data.schedule import Schedule
 from sharedstate_lite.errors import Error
 
 SMALL: dict[str, Any] = {"visits": 3000, "products": 40, "users": 30, "categories": 5, "epochs": 12, "seed": 3}

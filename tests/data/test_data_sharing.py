@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from data import graphs, ids, numbered, products, ticks
+from sharedstate_lite.data import graphs, ids, numbered, products, ticks
 from sharedstate_lite.errors import Error
 
 if TYPE_CHECKING:

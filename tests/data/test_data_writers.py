@@ -23,7 +23,7 @@ import pyarrow.parquet
 import pytest
 from support import tuples
 
-from data import declaration, load
+from sharedstate_lite.data import declaration, load
 from sharedstate_lite.errors import Error
 
 if TYPE_CHECKING:

@@ -40,8 +40,13 @@ def start(engine: ss.Engine) -> ss.Engine:
 def fingerprint(engine: ss.Engine) -> list[Any]:
     """Everything that an engine shows."""
     state = engine.state()
-    rows = [engine.state(name).to_json() for name in state["operator"]]
-    return [engine.epoch, state.to_json(), rows, [engine.read(view).to_json() for view in engine.views]]
+    rows = [engine.state(name).to_json(date_format="iso") for name in state["operator"]]
+    return [
+        engine.epoch,
+        state.to_json(date_format="iso"),
+        rows,
+        [engine.read(view).to_json(date_format="iso") for view in engine.views],
+    ]
 
 
 GOOD: dict[str, Any] = {

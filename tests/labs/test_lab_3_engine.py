@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 
 LAB = Path(__file__).resolve().parents[2] / "labs" / "3-upqueries"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 from sharedstate_lite.lessons import arrangements, epochs
 
 CATALOG = ss.Catalog(**data.SCHEMA, price="product STRING, cents INT")

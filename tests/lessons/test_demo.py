@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 from sharedstate_lite.lessons import demo
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 from sharedstate_lite.lessons import epochs
 
 SENT = epochs.messages(data.seed())

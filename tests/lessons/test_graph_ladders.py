@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from data import graphs as made
 from sharedstate_lite import worker as w
+from sharedstate_lite.data import graphs as made
 from sharedstate_lite.errors import Error
 from sharedstate_lite.lessons.usecases import dataflow, graphs, ladder, readonly
 from sharedstate_lite.lessons.usecases.graphs import Graph, NearlyEqual

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-import data
 import sharedstate_lite as ss
-from sharedstate_lite import oracle
+from sharedstate_lite import data, oracle
 from sharedstate_lite.lessons import measure
 from sharedstate_lite.lessons.demo import view
 

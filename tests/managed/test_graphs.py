@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import graphs as power_law
 from sharedstate_lite import managed as m
+from sharedstate_lite.data import graphs as power_law
 from sharedstate_lite.errors import StateError
 from sharedstate_lite.managed.graphs import Components, components, merged, triangles
 

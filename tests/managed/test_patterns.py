@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.flights import SCHEMA, flights
 from sharedstate_lite import managed as m
+from sharedstate_lite.data.flights import SCHEMA, flights
 from sharedstate_lite.errors import CheckpointError, StateError
 from sharedstate_lite.managed.patterns import CONTIGUITIES, Automaton
 

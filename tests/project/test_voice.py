@@ -37,7 +37,7 @@ PHRASES = (
 """Each has a plain equivalent: "is told" is "is reported" or "receives", "nobody" names who does not."""
 FOUND = re.compile(rf"\b({'|'.join(PHRASES)})(?!\w)", re.IGNORECASE)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SOURCES = [path for name in ("sharedstate_lite", "grader", "data") for path in sorted((ROOT / name).rglob("*.py"))]
+SOURCES = [path for name in ("sharedstate_lite", "grader") for path in sorted((ROOT / name).rglob("*.py"))]
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:

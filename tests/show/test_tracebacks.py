@@ -15,7 +15,7 @@ from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.tracebacks import NOTEBOOK
 
 IMPORTS = """%cd -q .
-import data
+from sharedstate_lite import data
 import sharedstate_lite as ss
 from sharedstate_lite import oracle, show
 from sharedstate_lite.lessons import epochs

@@ -7,25 +7,16 @@ driver and the workers run the same code.
 
 from __future__ import annotations
 
-import importlib.util
 import zipfile
 from pathlib import Path
 
-PACKAGES = ("sharedstate_lite", "data")
-"""The packages that functions on workers can import. ``data`` is included only if it is the one next to the kit."""
-
 
 def archive(folder: Path) -> Path:
-    """Write ``sharedstate_lite.zip``, with sources and data files of the packages, to ``folder``. Return its path."""
+    """Write ``sharedstate_lite.zip``, with sources and data files of the package, to ``folder``. Return its path."""
     target = folder / "sharedstate_lite.zip"
     root = Path(__file__).resolve().parents[3]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-        for package in PACKAGES:
-            spec = importlib.util.find_spec(package)
-            # The environment can contain another package that is also called data.
-            if spec is None or spec.origin is None or Path(spec.origin).resolve().parents[1] != root:
-                continue
-            for path in sorted((root / package).rglob("*")):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    out.write(path, path.relative_to(root))
+        for path in sorted((root / "sharedstate_lite").rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                out.write(path, path.relative_to(root))
     return target

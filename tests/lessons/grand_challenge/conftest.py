@@ -8,7 +8,7 @@ import pytest
 from sparks import everywhere, last, spark
 from ticksdrawn import TRADES
 
-from data import ticks
+from sharedstate_lite.data import ticks
 from sharedstate_lite.lessons.grand_challenge import Challenger, batches
 from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
 from sharedstate_lite.worker.handles.driver import DriverServer

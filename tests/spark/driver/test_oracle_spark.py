@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-import data
 import sharedstate_lite as ss
+from sharedstate_lite import data
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

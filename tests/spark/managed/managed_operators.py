@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark import cloudpickle
 
-from data.flights import SCHEMA
 from sharedstate_lite import managed as m
+from sharedstate_lite.data.flights import SCHEMA
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module
 FLIGHTS = m.source("flights", SCHEMA, key="plane", time="at", delay="10 minutes", late="drop")

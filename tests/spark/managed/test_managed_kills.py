@@ -19,8 +19,8 @@ from managed_operators import FLIGHTS, Late, parts, same, written
 from pyspark.sql import SparkSession
 from sparks import EXECUTOR, Start, kill
 
-from data.flights import flights
 from sharedstate_lite import managed as m
+from sharedstate_lite.data.flights import flights
 
 EPOCHS = parts(flights(1_500), 3)
 SCRIPT = """

@@ -12,8 +12,8 @@ import pytest
 from managed_operators import parts, written
 from pyspark.sql import SparkSession
 
-from data.flights import SCHEMA, flights
 from sharedstate_lite import managed as m
+from sharedstate_lite.data.flights import SCHEMA, flights
 
 SOURCE = m.source("flights", SCHEMA, key="plane", time="at")
 

@@ -16,8 +16,8 @@ from managed_operators import FLIGHTS, Late, parts, same, stored, written
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from data.flights import flights
 from sharedstate_lite import managed as m
+from sharedstate_lite.data.flights import flights
 from sharedstate_lite.errors import RowError, StateError
 from sharedstate_lite.managed.declare import RESERVED
 from sharedstate_lite.managed.run import chained

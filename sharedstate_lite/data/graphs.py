@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from sharedstate_lite.errors import Error
-
+from ..errors import Error
 from . import limits, numbered
 from .draws import Whole, Zipf, key, unshuffled
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from sharedstate_lite.changelog.read_tables import infer
-from sharedstate_lite.errors import RowError
-
+from ..changelog.read_tables import infer
+from ..errors import RowError
 from .files import load
 
 SCHEMA = {
@@ -19,7 +18,9 @@ SCHEMA = {
 }
 """The declarations of the shop's relations, for ``ss.Catalog(**SCHEMA)``. ``length`` is in seconds."""
 
-FOLDER = Path(__file__).parent / "seed"
+_HERE = Path(__file__).parent
+FOLDER = _HERE / "seed" if (_HERE / "seed").is_dir() else _HERE.parents[1] / "data" / "seed"
+"""The tables are beside this module if the package was installed from a wheel, and in data/ in a checkout."""
 
 
 def seed() -> dict[str, pd.DataFrame]:

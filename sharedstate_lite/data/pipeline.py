@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-import sharedstate_lite.spark as kit
-from sharedstate_lite.errors import Error
-from sharedstate_lite.system.scratch import Scratch
-
+from .. import spark as kit
+from ..errors import Error
+from ..system.scratch import Scratch
 from . import folder
 from .files import checked_path
 from .interrupts import late

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sharedstate_lite import postgres
-from sharedstate_lite.postgres.rows import connected
-from sharedstate_lite.spark.partial.jdbc import write
-
+from .. import postgres
+from ..postgres.rows import connected
+from ..spark.partial.jdbc import write
 from . import limits, numbered
 from .draws import Whole, below, key, uniform
 

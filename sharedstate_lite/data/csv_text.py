@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
-from sharedstate_lite.errors import Error
+from ..errors import Error
 
 _LONGEST = 1 << 26
 """The maximum number of bytes in one row."""

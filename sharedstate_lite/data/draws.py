@@ -4,7 +4,7 @@ The output of a generator with state depends on how the work is divided between 
 row by itself, and it always gets the same result.
 
 >>> import numpy as np
->>> from data.draws import below, key
+>>> from sharedstate_lite.data.draws import below, key
 >>> die = key(7, 1)                                        # seed 7, column 1
 >>> below(6, die, np.arange(4)).tolist(), below(6, die, np.array([2])).tolist()
 ([5, 2, 1, 2], [1])

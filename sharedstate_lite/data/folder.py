@@ -25,8 +25,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from sharedstate_lite.errors import Error
-
+from ..errors import Error
 from .files import checked_path
 from .rows import ARROW, RELATIONS
 
@@ -72,7 +71,7 @@ def check(folder: Path) -> dict[str, Any]:
         if min(times) <= latest:
             raise Error(
                 f"{files[0]}: the modification time is not later than that of the previous epoch, so a stream could "
-                "read the file too early. Run python -m data check FOLDER --stamp to set the times again."
+                "read the file too early. Run sharedstate data check FOLDER --stamp to set the times again."
             )
         latest = max(times)
     _refuse_added(folder, manifest)
@@ -166,7 +165,7 @@ def read(root: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text())
     except FileNotFoundError as error:
-        raise Error(f"{root}: the folder has no {_MANIFEST}. Generate one with python -m data make.") from error
+        raise Error(f"{root}: the folder has no {_MANIFEST}. Generate one with sharedstate data make.") from error
     except NotADirectoryError as error:
         raise Error(f"{root}: this is a file. Pass the folder that contains {_MANIFEST}.") from error
     except (OSError, ValueError, RecursionError) as error:

@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from sharedstate_lite.changelog.convert import ARROW, CALENDAR, YEARS
-from sharedstate_lite.errors import RowError, shorten
-from sharedstate_lite.kernels.casts import parse
-from sharedstate_lite.plan.nodes import Type
+from ..changelog.convert import ARROW, CALENDAR, YEARS
+from ..errors import RowError, shorten
+from ..kernels.casts import parse
+from ..plan.nodes import Type
 
 pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sharedstate_lite.errors import Error
-
+from ..errors import Error
 from . import limits
 
 _LIMITS = {

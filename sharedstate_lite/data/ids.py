@@ -4,7 +4,7 @@ Each row has one column, ``id`` BIGINT. It is an exponentially distributed numbe
 to a whole number (at least 1), modulo ``below``. With the defaults, ten million rows have about 136,000 distinct ids,
 so 98.6% of the rows repeat an earlier id.
 
->>> from data import ids
+>>> from sharedstate_lite.data import ids
 >>> ids.table(5)["id"].to_pylist()
 [16829, 4062, 19621, 12154, 93226]
 

@@ -1,4 +1,4 @@
-"""The commands ``python -m data make`` and ``python -m data check``. Run them with ``--help`` to see their options."""
+"""The commands ``sharedstate data make`` and ``sharedstate data check``. ``--help`` shows their options."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NoReturn
 
-from sharedstate_lite.errors import Error
-
+from ..errors import Error
 from . import folder, interrupts
 from .files import checked_path
 from .progress import Progress
@@ -33,20 +32,22 @@ _HELP = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
+class _OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message as a single line, without the usage text, and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def _arguments(given: list[str]) -> argparse.Namespace:
-    parser = _Parser(prog="python -m data", description="Generate the example's shop at any size, as Parquet files.")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    parser = _OneLineParser(
+        prog="sharedstate data", description="Generate the example's shop at any size, as Parquet files."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_OneLineParser)
     make = commands.add_parser(
         "make",
         help="generate a shop with Spark: one file per relation and epoch, and a manifest",
         description="Generate a shop with Spark. The same options give the same rows on any number of cores.",
-        epilog="example: python -m data make --visits 10_000_000 --products 100_000 --epochs 100 --out shop",
+        epilog="example: sharedstate data make --visits 10_000_000 --products 100_000 --epochs 100 --out shop",
     )
     make.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write to; it must be new or empty")
     make.add_argument("--overwrite", action="store_true", help="replace a folder that this command made before")
@@ -125,16 +126,15 @@ def _check(options: argparse.Namespace) -> int:
             folder.stamp_all(root)
         manifest = folder.check(root)
     except Error as error:
-        print(f"python -m data check: error: {error}", file=sys.stderr)
+        print(f"sharedstate data check: error: {error}", file=sys.stderr)
         return 1
     print(f"{options.folder}: matches its manifest; {_totals(manifest)}; checksum {manifest['checksum']}")
     return 0
 
 
 def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
-    from sharedstate_lite.spark import session, stop
-    from sharedstate_lite.spark.session import settings
-
+    from ..spark import session, stop
+    from ..spark.session import settings
     from .pipeline import begin, make
 
     given = {field.name: getattr(options, field.name) for field in fields(Spec)}
@@ -149,7 +149,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
         with interrupts.late():
             begin(target, options.overwrite).close()
     except Error as error:
-        print(f"python -m data make: error: {error}", file=sys.stderr)
+        print(f"sharedstate data make: error: {error}", file=sys.stderr)
         return 2
     outcome.watch(target)
     bar: list[Progress] = []
@@ -164,7 +164,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
         spark = session(options.master)
         manifest = make(options.out, session=spark, overwrite=options.overwrite, progress=progress, **parameters)
     except Error as error:
-        print(f"python -m data make: error: {error}", file=sys.stderr)
+        print(f"sharedstate data make: error: {error}", file=sys.stderr)
         return 1
     finally:
         # Stopping takes a second. Interrupting it would leave Spark's files behind.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sharedstate_lite.errors import Error
+from ..errors import Error
 
 MOST_SKEW = 10.0
 MOST_SEED = (1 << 64) - 1

@@ -1,15 +1,15 @@
 """Input tables: the example's two tables, your own files, and a generated shop of any size.
 
-    from data import seed, load, declaration, generate, epochs, make
+    from sharedstate_lite.data import seed, load, declaration, generate, epochs, make
 
     seed()                         the two tables of the example (data/seed/*.csv)
     load(path, schema)             read a CSV or Parquet file or folder and check it; pass the result to step
     declaration(table)             declare a table's columns, for a catalog
     generate(visits=..., ...)      generate a shop of any size in this process, epoch by epoch
-    make(out, visits=..., ...)     write the same shop as Parquet files, with Spark: `python -m data make`
+    make(out, visits=..., ...)     write the same shop as Parquet files, with Spark: `sharedstate data make`
     epochs(folder)                 read such files epoch by epoch, and check them
 
->>> from data import declaration, generate
+>>> from sharedstate_lite.data import declaration, generate
 >>> for epoch, changes in generate(visits=100, products=10, epochs=2):
 ...     print(epoch, {relation: table.num_rows for relation, table in changes.items()})
 1 {'info': 10, 'visit': 50}

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute
 from pyarrow import types
 
-from sharedstate_lite.changelog.convert import ARROW, CALENDAR, TEXT
-from sharedstate_lite.errors import RowError
-from sharedstate_lite.plan.nodes import Type
-
+from ..changelog.convert import ARROW, CALENDAR, TEXT
+from ..errors import RowError
+from ..plan.nodes import Type
 from .text_values import Arrow, CellError
 
 pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar

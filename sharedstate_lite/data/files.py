@@ -26,13 +26,12 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from sharedstate_lite.changelog.convert import ARROW, DTYPES
-from sharedstate_lite.changelog.read_tables import kind_of
-from sharedstate_lite.errors import Error, RowError, shorten
-from sharedstate_lite.plan.nodes import Column, Type
-from sharedstate_lite.sql.catalog import parse_columns
-from sharedstate_lite.system.notes import note
-
+from ..changelog.convert import ARROW, DTYPES
+from ..changelog.read_tables import kind_of
+from ..errors import Error, RowError, shorten
+from ..plan.nodes import Column, Type
+from ..sql.catalog import parse_columns
+from ..system.notes import note
 from . import arrow_values, csv_text, text_values
 from .text_values import Arrow
 
