@@ -29,6 +29,7 @@ To read the code, start with ``storage`` and ``kernels``, and continue with ``da
 from __future__ import annotations
 
 import builtins
+import difflib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,13 +99,18 @@ def tracebacks(full: bool = False) -> None:
     importlib.import_module(".show.tracebacks", __name__).tracebacks(full)
 
 
+_ROOMS = ("postgres", "spark", "managed", "entities", "worker", "lessons", "show", "oracle")
+
+
 def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Import these on first use, so that the helper library runs without Spark, PostgreSQL and plotly.
-    if name in ("postgres", "spark", "managed", "entities", "worker", "lessons", "show", "oracle"):
+    if name in _ROOMS:
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    known = {each.casefold(): each for each in (*_ROOMS, *__all__)}
+    meant = "".join(known[each] for each in difflib.get_close_matches(name.casefold(), known, 1))
+    raise AttributeError(f"{__name__} has no {name!r}{f'; did you mean {meant}?' if meant else ''}")
 
 
 __all__ = [

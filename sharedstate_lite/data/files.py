@@ -87,8 +87,8 @@ def load(
     cells, if it is not the kit's: ``31.1.2024``, ``31/1/2024`` or ``1/31/2024`` for a DATE or TIMESTAMP, ``1.234,5`` or
     ``1,234.5`` for a number, and ``50%`` for the number 0.5.
 
-    A column that becomes a STRING although all its cells are written in one of these forms is logged as a note, at the
-    level INFO, to the logger ``sharedstate_lite``.
+    A column that becomes a STRING although all its cells are written in one of these forms, or most of its cells are
+    numbers or dates, is logged as a note, at the level INFO, to the logger ``sharedstate_lite``.
 
     Raises :class:`~sharedstate_lite.errors.Error`. The message names the file, row, line, column, value and rule, as
     far as they apply.
@@ -267,10 +267,22 @@ def _inferred(files: Sequence[_File], name: str, form: str | None) -> Type:
         if form is not None:
             return text_values.FORMS[form][0]  # a cell such as 31.2.2024, which the conversion refuses
         if found := text_values.forms(cells):
-            spelling, first = files[0].columns[name][0], cells.drop_null()[0].as_py()
+            spelling, odd = files[0].columns[name][0], text_values.exception(cells)
+            first = cells.drop_null()[0] if odd is None else cells[odd[2]]
             note(
-                f"{files[0].path}: column {spelling} is loaded as STRING, but all of its values look like {first!r}. "
-                f"To load it as {' or '.join({k.value: 0 for k in found.values()})}, pass {_calls(spelling, found)}."
+                f"{files[0].path}: column {spelling} is loaded as STRING, but all of its values look like "
+                f"{first.as_py()!r}. To load it as {' or '.join({k.value: 0 for k in found.values()})}, pass "
+                f"{_calls(spelling, found)}."
+            )
+        elif odd := text_values.exception(cells):
+            what, count, row = odd
+            at = row
+            file = next(file for file in files if (at := at - file.rows) < 0)
+            example = {"number": "1234.5", "date": "2024-01-31"}[what]
+            note(
+                f"{file.place(at + file.rows)}, column {file.columns[name][0]}: {shorten(cells[row].as_py())} is not a "
+                f"{what} such as {example}, so the column is loaded as STRING. {count:,} of its values are {what}s. "
+                f"Write a {what} in the cell, or leave it empty for NULL."
             )
         return Type.STRING
     kinds = {}

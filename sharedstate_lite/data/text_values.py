@@ -105,6 +105,23 @@ def forms(cells: Arrow) -> dict[str, Type]:
     return {form: kind for form, kind in kinds.items() if kind is not Type.STRING}
 
 
+def exception(cells: Arrow) -> tuple[str, int, int] | None:
+    """Return what more than half of the cells are, such as "number", how many, and the row of the first that is none.
+
+    Numbers count even if they have separators of thousands. NULL and blank cells do not count. None if there is no
+    such row.
+    """
+    cells = _trimmed(cells)
+    for what, kind, form in (("number", Type.DOUBLE, "1,234.5"), ("date", Type.TIMESTAMP, None)):
+        plain = pc.match_substring_regex(cells, f"^(?:{_INFERRED[kind]})$")
+        like = pc.or_(plain, pc.match_substring_regex(cells, f"^(?:{FORMS[form][1]})$")) if form else plain
+        count = pc.sum(like).as_py() or 0
+        row = pc.index(plain, pa.scalar(False)).as_py()
+        if 2 * count > len(cells) - cells.null_count and row >= 0:
+            return what, count, row
+    return None
+
+
 def rewritten(cells: Arrow, form: str) -> Arrow:
     """Return the cells in the kit's form. Raises CellError for the first cell that is not written in ``form``."""
     cells = _trimmed(cells)

@@ -58,7 +58,7 @@ LEFT_SECONDS = 3.0
 """How long to wait for the other marked processes to exit before killing them."""
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
 """Default values for JupyterLab's settings. Without this one, JupyterLab asks every new user about its news feed."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Stop(BaseException):
@@ -133,7 +133,7 @@ def stop_on_signals() -> Iterator[None]:
 
     before = {number: signal.getsignal(number) for number in SIGNALS}
     for number, handler in before.items():
-        if (number, handler) != (signal.SIGHUP, signal.SIG_IGN):
+        if handler != signal.SIG_IGN or number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
     try:
         yield

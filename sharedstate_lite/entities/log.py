@@ -35,7 +35,6 @@ a log of requests instead of effects as in Malviya et al., Rethinking main memor
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sys
@@ -111,6 +110,8 @@ def lock(folder: Path) -> int:
 
     Raises ServeError, with the process id of the owner, if another server uses the folder.
     """
+    import fcntl  # POSIX only
+
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:

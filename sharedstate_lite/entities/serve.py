@@ -40,7 +40,6 @@ import contextlib
 import gc
 import hashlib
 import os
-import resource
 import sys
 import traceback
 import types
@@ -258,6 +257,8 @@ async def serve(handle: Callable[[HttpConnection, bytes, bytes, str], None], por
 
     ``handle``: the method ``request`` of a service.
     """
+    import resource  # POSIX only
+
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError):  # macOS does not allow "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

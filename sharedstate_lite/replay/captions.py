@@ -111,7 +111,8 @@ def _sends(f: StepFacts) -> Question | None:
     expected = tuple((_sign(c), *c.row) for c in rows)
     signs = any(c.kind for c in rows) or (not rows and f.what == "reduce")
     hint = "-U a 1, +U a 2" if signs else "+1 a 1"
-    return Question(f"What will {f.name} send?", "rows", expected, f"{hint}, or: nothing")
+    columns = sent[0].columns if sent else ()
+    return Question(f"What will {f.name} send?", "rows", expected, f"{hint}, or: nothing", columns=columns)
 
 
 def _sign(change: RowChange) -> str:

@@ -2,8 +2,9 @@
 
 An answer is text such as ``-U Vegetable 50, +U Vegetable 60``. The order of the rows, upper and lower case, quotes,
 brackets, and spaces or commas between values are ignored. +1 and -1 are accepted in place of a kind of change, and
-a number can be rounded to two or more decimals. An answer with a missing or an extra row is wrong. If no row is
-expected, the answer is ``nothing``. An answer that cannot be parsed is neither right nor wrong.
+a number can be rounded to two or more decimals. A word and a number can be swapped. An answer with a missing or an
+extra row is wrong. If no row is expected, the answer is ``nothing``. An answer that cannot be parsed, or that has a row
+with a value missing, is neither right nor wrong.
 
 >>> from sharedstate_lite.replay.questions import Question
 >>> question = Question("What will MAX send?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60)))
@@ -50,7 +51,8 @@ class Question:
     ``form`` is ``rows`` (changes with a kind or diff), ``keys`` (rows without diffs) or ``yes`` (yes or no).
     ``expected`` contains one tuple per row. A tuple is (kind or signed diff as text, value, ...) for the form
     ``rows``, the values for ``keys``, and ("yes",) or ("no",) for ``yes``. ``hint`` shows how to type an answer.
-    ``short`` contains the positions of columns that an answer can omit because the question names their values.
+    ``short`` contains the positions of columns that an answer can omit because the question names their values, and
+    ``columns`` the names of the columns, if they are known.
     """
 
     text: str
@@ -58,6 +60,7 @@ class Question:
     expected: tuple[Values, ...]
     hint: str = ""
     short: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def answer(self) -> str:
@@ -81,7 +84,11 @@ class Question:
         if self.form == "rows" and not any(SIGN.fullmatch(w) for w in words[:1]):
             return Verdict(None, f"Start each row with its kind, or with + or -{self._example}.")
         rows = list(self.expected)
-        return self._verdict(any(covers(words, list(map(self._patterns, each))) for each in (rows, self._single(rows))))
+        right = any(covers(words, list(map(self._patterns, each))) for each in (rows, self._single(rows)))
+        if not right and rows and not self._complete(words):
+            names = f": {', '.join(self.columns)}" if self.columns else ""
+            return Verdict(None, f"Type all values of each row{names}{self._example}.")
+        return self._verdict(right)
 
     @property
     def _example(self) -> str:
@@ -102,11 +109,21 @@ class Question:
         ]
 
     def _patterns(self, row: Values) -> list[Pattern]:
-        values = row[1:] if self.form == "rows" else row
         sign: Pattern = (signs(str(row[0])),) if self.form == "rows" else ()
-        whole = pattern(values)
-        left = pattern([v for i, v in enumerate(values) if i not in self.short])
-        return [(*sign, *whole), (*sign, *left)] if left else [(*sign, *whole)]
+        return [(*sign, *each) for some in self._values(row) for each in orders(some)]
+
+    def _values(self, row: Values) -> list[Values]:
+        """Return the values that an answer has for a row: all, or without those that it can omit."""
+        values = row[1:] if self.form == "rows" else row
+        left = tuple(v for i, v in enumerate(values) if i not in self.short)
+        return [values, left] if left else [values]
+
+    def _complete(self, words: Sequence[str]) -> bool:
+        """Return whether the words can be rows that have as many values as an expected row."""
+        some = [values for row in self.expected for values in self._values(row)]
+        sizes = {size for values in some for size in (len(values), len(pattern(values)))}
+        row = "|".join(f"{'s' * (self.form == 'rows')}[sv]{{{size}}}" for size in sizes)
+        return bool(re.fullmatch(f"(?:{row})+", "".join("s" if SIGN.fullmatch(word) else "v" for word in words)))
 
 
 def signs(kind: str) -> tuple[str, ...]:
@@ -121,6 +138,13 @@ def signs(kind: str) -> tuple[str, ...]:
 def pattern(values: Sequence[Any]) -> Pattern:
     """Return, for each token of the values, the words that are accepted for it."""
     return tuple(t for v in values for t in _value(v))
+
+
+def orders(values: Sequence[Any]) -> list[Pattern]:
+    """Return the pattern of the values. A word and a number cannot be confused, so either of them can stand first."""
+    numbers = [bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?", str(value))) for value in values]
+    turned = [pattern(values[::-1])] if sorted(numbers) == [False, True] else []
+    return [pattern(values), *turned]
 
 
 def tokens(text: str) -> list[str]:

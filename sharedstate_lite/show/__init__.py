@@ -6,7 +6,7 @@ table of the same numbers, for pages that cannot run plotly and for screen reade
 
     graph            operators with their state tables, from left to right
     hits_chart       hit rate by budget
-    rows_chart       how many rows are held, by epoch or by number of views
+    rows_chart       how many rows are stored, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
     curves           any lines on linear axes, such as a measurement and what a formula predicts
     panels           such lines, each in a plot of its own, with the same axes

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from ..replay.questions import NOTHING, SIGN, Pattern, covers, pattern, signs, tokens
+from ..replay.questions import NOTHING, SIGN, covers, orders, pattern, signs, tokens
 
 FILLERS = set("a an the and it is only just also both all of one them".split())
 EMPTY = {"nothing", "none", "empty", "neither"}
@@ -39,6 +39,11 @@ _BOUND = re.compile(
     r"\b(?:not|than|least|most|between|under|over|below|above|or|up|hundred|thousand|million)\b|[<>≤≥≠]"
 )
 _TIMES = re.compile(r"\b(?:twice|double|triple|times|as (?:many|much))\b|fold\b|\d\s*[x×](?!\w)")
+_COUNTED = re.compile(_TIMES.pattern + r"|\d\s*[x×]\s*\d")
+"""One of several numbers, with how often it occurs, such as 1 twice or 1x2."""
+_RELATIVE = re.compile(r"\b(?:more|fewer|less|extra|each|apiece|per(?!\s?cent))\b")
+"""A number of something else than was asked, such as 0 more or 225 per category, unless the question has the word."""
+_PRONOUN = re.compile(r"\b(?:the \w+|the|this|that|which|last|first|next|new|old|other|same|every|each|any|no) ones?\b")
 _PERCENT = re.compile(r"%|\bper ?cent")
 _POINT = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 """Perhaps thousands, with a point before each three digits."""
@@ -103,9 +108,13 @@ class Form:
 
 @dataclass(frozen=True)
 class NumberAnswer(Form):
-    """One number. ``words`` are other answers that have an explanation, and ``nouns`` are the words of the question."""
+    """One number. ``words`` are other answers that have an explanation, and ``nouns`` are the words of the question.
+
+    ``percent``: it is a percentage. ``shares``: it is one of at least 1%, and 0.76 means 76%.
+    """
 
     percent: bool
+    shares: bool
     times: bool
     words: tuple[str, ...]
     nouns: frozenset[str]
@@ -126,7 +135,10 @@ class NumberAnswer(Form):
             return None
         if not self.times and _TIMES.search(_folded(text)):
             return None
-        return 100 * value if share and self.percent and "%" not in text else value
+        if any(word not in self.nouns for word in _RELATIVE.findall(_folded(text))):
+            return None
+        share = share or (self.shares and 0 < value < 1)
+        return 100 * value if share and self.percent and not _PERCENT.search(_folded(text)) else value
 
     def equal(self, read: float | str, wanted: float | str) -> bool:
         """Compare two numbers; one that is not whole may be rounded."""
@@ -150,6 +162,8 @@ class NumbersAnswer(Form):
 
     def read(self, text: str) -> tuple[float, ...] | None:
         """Read numbers. A comma separates them, unless it makes them too few."""
+        if _COUNTED.search(_folded(text)):
+            return None
         for each in (text, text.replace(",", ", ")):
             found = _numbers(_MANY, each, ())
             if found and (not self.counts or len(found) in self.counts):
@@ -289,9 +303,11 @@ class RowsAnswer(Form):
     def equal(self, read: list[str], wanted: list[Sequence[Any]]) -> bool:
         """Compare all rows, in any order, with the kind before or behind the values of each."""
         if not self.signed:
-            return covers(read, [[pattern(row)] for row in wanted])
-        rows: list[tuple[Pattern, Pattern]] = [((signs(str(row[0])),), pattern(row[1:])) for row in wanted]
-        return covers(read, [[kind + row] for kind, row in rows]) or covers(read, [[row + kind] for kind, row in rows])
+            return covers(read, [orders(row) for row in wanted])
+        rows = [(signs(str(row[0])), orders(row[1:])) for row in wanted]
+        first = [[(kind, *row) for row in each] for kind, each in rows]
+        last = [[(*row, kind) for row in each] for kind, each in rows]
+        return covers(read, first) or covers(read, last)
 
 
 def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) -> Form:
@@ -304,7 +320,9 @@ def form(text: str, answer: Any, whys: Collection[Any], choices: Sequence[str]) 
     if isinstance(answer, Real):
         times = bool({"times", "often", "factor"} & nouns)
         words = tuple(each for each in whys if isinstance(each, str))
-        return NumberAnswer(bool(_PERCENT.search(_folded(text))), times, words, nouns, _whole([answer]))
+        percent = bool(_PERCENT.search(_folded(text)))
+        shares = percent and float(answer) >= 1 and "points" not in nouns
+        return NumberAnswer(percent, shares, times, words, nouns, _whole([answer]))
     every = [answer, *whys]
     if isinstance(answer, Set) or (isinstance(answer, list | tuple) and answer and not any(map(_row, answer))):
         sizes = {len(each) for each in every if isinstance(each, tuple)} if isinstance(answer, tuple) else set[int]()
@@ -371,7 +389,7 @@ def _plain(text: str) -> list[str]:
 def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list[tuple[float, bool]] | None:
     """Return the numbers in a text, each with whether it is a fraction; None if the text is a bound or a negation."""
     text = re.sub(r"\bnot at all\b", "0", re.sub(r"\bor so\b", "", _folded(text)))
-    text = re.sub(r"\bminus\s+(?=\w)", "-", text)
+    text = re.sub(r"\bminus\s+(?=\w)", "-", _PRONOUN.sub("", text))
     text = re.sub(r"\bno (\w+)", lambda m: "0" if m[1] in nouns else m[0], text)
     text = re.sub(r"[a-z]+", lambda m: str(WORDS.get(m[0], m[0])), text)
     share = rf"(?:(\d+) |\ban? )?\b({'|'.join(SHARES)})s?\b"
@@ -380,13 +398,15 @@ def _numbers(number: re.Pattern[str], text: str, nouns: Collection[str]) -> list
     text = re.sub(r"\b(?:out )?of (?:all )?(?:the )?(\d+)\b", lambda m: "" if m[1] in nouns else m[0], text)
     if "thousands" in nouns:  # The answer is in thousands.
         text = re.sub(r"(?<=\d)\s*(?:k|thousand)\b", "", text)
-    if _BOUND.search(number.sub(" ", text)) or re.search(r"n't\b|/\s*0+(?!\d)", text):
+    if _BOUND.search(number.sub(" ", text)) or re.search(r"n't\b", text):
         return None
     found = []
     for digits, below, scale in number.findall(text):
+        if below and not float(below):
+            return None
         if re.match(rf"[-+]?{_GROUPED.format(_SEPARATORS + ' ')}", digits):
             digits = re.sub(rf"[{_SEPARATORS} ]", "", digits)
-        found.append((float(digits.replace(",", ".")) / int(below or 1) * SCALES.get(scale, 1), bool(below)))
+        found.append((float(digits.replace(",", ".")) / float(below or 1) * SCALES.get(scale, 1), bool(below)))
     return found
 
 

@@ -48,8 +48,8 @@ def hits_chart(rates: Points, unit: str = "rows", title: str = "Hit rate against
     return _chart(percent, x_axis, y_axis, title, "\n".join([title, *lines]))
 
 
-def rows_chart(rows: Points, across: str = "epochs", title: str = "Rows held") -> Chart:
-    """Return a chart of how many rows are held, from {name: {x: rows}}, on linear axes.
+def rows_chart(rows: Points, across: str = "epochs", title: str = "Rows stored") -> Chart:
+    """Return a chart of how many rows are stored, from {name: {x: rows}}, on linear axes.
 
     ``across`` is what x counts, for example epochs or views. Raises Error if a value is not a valid number.
     """
@@ -63,7 +63,7 @@ def rows_chart(rows: Points, across: str = "epochs", title: str = "Rows held") -
         for name, each in points.items()
     ]
     x_axis = axis(f"{across} (number)", rangemode="normal", **whole)
-    return _chart(points, x_axis, axis("held (rows)"), title, "\n".join([title, *lines]))
+    return _chart(points, x_axis, axis("stored (rows)"), title, "\n".join([title, *lines]))
 
 
 def curves(points: Points, across: str, up: str, title: str) -> Chart:

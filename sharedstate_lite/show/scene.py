@@ -148,7 +148,7 @@ class Scene:
         """Return the entries of the legend and its width."""
         out = []
         if any(self._read(n) for n in range(len(self.links))):
-            out.append(("read", "reads through a trace handle"))
+            out.append(("read", "reads an arrangement"))
         if self.asked:
             out.append(("upquery", "upqueries"))
         if any(t.hole for p in self.panels.values() for t in p.tables):

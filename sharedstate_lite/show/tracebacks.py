@@ -47,7 +47,8 @@ def show(shell: Any, kind: type[BaseException], error: BaseException, trace: Any
     elif type(error) is NameError and error.name in names_above(shell.history_manager.input_hist_raw[-1], shell):
         error.add_note(f"Another cell of this notebook defines {error.name}: run the cells above first.")
     elif called := _called(error.__traceback__):
-        error.add_note(f"It was raised in {called}, whose docstring says what it takes.")
+        if not called.endswith(".__getattr__"):  # a name that the module does not have, and no call
+            error.add_note(f"It was raised in {called}, whose docstring says what it takes.")
         _shorten(error)
         trace, tb_offset = error.__traceback__, 0
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

@@ -15,6 +15,7 @@ A check is a generator of steps. Each step has a label, a call of the reader's c
 
 from __future__ import annotations
 
+import dis
 import re
 import sys
 from collections import Counter
@@ -22,26 +23,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, wraps
 from html import escape
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
-from ..errors import shorten
+from ..errors import Error, shorten
 from .checks import checking
 from .palette import colour, style
 from .waiting import NoAnswer, alarm, patience
 
 Step = tuple[str, Callable[[], Any], Any, str]
 NOT_WRITTEN = "not written yet"
-OF_THE_LANGUAGE = (NameError, AttributeError, TypeError, ImportError)
-"""Errors that no hint about the result explains."""
+SAY_IT_ALL = (NameError, AttributeError, TypeError, ImportError, Error)
+"""Errors of the language, which no hint about the result explains, and those of the kit, which say what to do."""
 OFFER = 3
 """After how many wrong attempts a solution is offered."""
+NO_RETURN = "A function without `return` returns None."
 SLIPS = {
-    r"^None$|'NoneType' object": "A function without `return` returns None.",
+    r"^None$|'NoneType' object": NO_RETURN,
     r"<generator object|'generator' object": "A function with `yield` returns a generator: write `return`.",
     r"<coroutine object|'coroutine' object": "A function with `async` returns a coroutine: write `def`, or await it.",
 }
-"""A sentence for a text of what the first step gave instead."""
+"""A sentence for a text of what the first step gave instead. The first one is left out if the code has a ``return``."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
 
     @wraps(steps)
     def check(mine: Any) -> Written:
-        said = _checked(steps(mine), in_order)
+        said = _checked(steps(mine), in_order, mine)
         if not checking() and said.right is not None:
             WRONG[code] = 0 if said.right else WRONG[code] + 1
             offer = "A solution is folded below." if WRONG[code] >= OFFER else ""
@@ -98,7 +100,20 @@ def _not_run() -> str:
     return "The cell before this one did not run (SyntaxError), so this judges the code of an earlier run."
 
 
-def _checked(steps: Iterable[Step], in_order: bool) -> Written:
+def _returns(mine: Any) -> bool:
+    """Return whether a function, or a method of a class, has a ``return`` with a value."""
+    made = [mine, *(vars(mine).values() if isinstance(mine, type) else ())]
+    for code in (each.__code__ for each in made if isinstance(each, FunctionType)):
+        steps = list(dis.get_instructions(code))
+        for before, step in zip(steps, steps[1:], strict=False):
+            given = step if step.opname == "RETURN_CONST" else before
+            none = "CONST" in given.opname and given.argval is None
+            if step.opname.startswith("RETURN_") and step.opname != "RETURN_GENERATOR" and not none:
+                return True
+    return False
+
+
+def _checked(steps: Iterable[Step], in_order: bool, mine: Any) -> Written:
     before: list[str] = []
     todo, label, hint = iter(steps), "", ""
     while True:
@@ -118,11 +133,12 @@ def _checked(steps: Iterable[Step], in_order: bool) -> Written:
             problem = f"no answer within {patience():g} seconds; does it wait for something that never comes?"
         except Exception as error:
             problem = f"{type(error).__name__}: {error}".removesuffix(": ")
-            hint = "" if isinstance(error, OF_THE_LANGUAGE) else hint
+            hint = "" if isinstance(error, SAY_IT_ALL) else hint
         if problem:
             # Without a label, the reader's code failed outside of a call, for example in a constructor.
             after = f" (after {', '.join(before)})" if in_order and before else ""
             slips = [slip for kind, slip in SLIPS.items() if not before and re.search(kind, problem)]
+            slips = [slip for slip in slips if slip != NO_RETURN or not _returns(mine)]
             problem += wanted and f", should be {wanted}"
             text = [f"{label}{after}: {problem}" if label else problem, *slips, *([f"Hint: {hint}"] if hint else [])]
             return Written(False, " ".join(each if each[-1] in ".?!" else f"{each}." for each in text))

@@ -15,6 +15,7 @@ from ..errors import RelationError, SqlError, ViewError
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from .compile import RESERVED, bind
+from .parse import reserved
 from .scope import MAX_COLUMNS, find_name
 
 MAX_HEIGHT = 150
@@ -88,9 +89,14 @@ class Catalog:
         try:
             view = replace(bind(sql, self._relations, self._views, key), catalog=self)
         except SqlError as error:
-            if not (unquoted := self._unquoted(sql)):
+            if unquoted := self._unquoted(sql):
+                says = f'the column {unquoted} needs double quotes, "{unquoted}" ({error})'
+            elif "does not parse" in str(error) and (words := self._reserved(sql)):
+                quoted = " and ".join(f'"{word}"' for word in words)
+                says = f"{error}; write columns that are named like words of SQL in double quotes: {quoted}"
+            else:
                 raise
-            raise SqlError(f'the column {unquoted} needs double quotes, "{unquoted}" ({error})') from error.__cause__
+            raise SqlError(says) from error.__cause__
         if view.plan.height > MAX_HEIGHT:
             raise SqlError(
                 f"view {view.name}: its plan is {view.plan.height} operators high, but the limit is {MAX_HEIGHT}; "
@@ -108,6 +114,15 @@ class Catalog:
         odd = (c.name for schema in schemas for c in schema if not re.fullmatch(r"\w+", c.name))
         found = (n for n in odd if re.search(rf'(?<!["\w]){re.escape(n)}(?!["\w])', str(sql), re.IGNORECASE))
         return next(found, "")
+
+    def _reserved(self, sql: str) -> list[str]:
+        """Return the columns that are words of SQL and stand in the text without quotes, apart from its clauses."""
+        tables = "|".join(map(re.escape, [*self._relations, *self._views]))
+        clauses = rf'"[^"]*"|\'[^\']*\'|\bas\s+select\b|\b(?:group|order)\s+by\b|\bfrom\s+(?=(?:{tables})\b)'
+        words = {*re.findall(r"\w+", re.sub(clauses, " ", str(sql).casefold(), flags=re.IGNORECASE))}
+        schemas = [*self._relations.values(), *(view.schema for view in self._views.values())]
+        names = dict.fromkeys(c.name for schema in schemas for c in schema if c.name.casefold() in words)
+        return [name for name in names if reserved(name)]
 
     def owns(self, view: View) -> bool:
         """Return whether ``view`` was declared in this catalog."""

@@ -184,6 +184,17 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
         ) from error
 
 
+def reserved(name: str) -> bool:
+    """Return whether DuckDB's parser does not accept this name as that of a column, unless it is quoted."""
+    import duckdb
+
+    try:
+        _connection().extract_statements(f"SELECT {name}, 1 FROM t")
+    except duckdb.Error:
+        return True
+    return False
+
+
 def _no_query(text: str) -> SqlError | None:
     """Return the error for a view whose query is missing, or is a CREATE VIEW itself; None for any other text."""
     found = _NO_QUERY.match(text)

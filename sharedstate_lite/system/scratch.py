@@ -10,7 +10,6 @@ available, which is the case on some network file systems.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import os
 import re
@@ -73,8 +72,10 @@ def try_lock(file: int, wait: bool = False) -> bool:
     Return False if flock is not available, or, without ``wait``, if the file is already locked.
     """
     try:
+        import fcntl  # POSIX only
+
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
+    except (ImportError, OSError):
         return False
     return True
 

@@ -21,6 +21,7 @@ async function play({ script, models, one }) {
     frames: (m) => ({ type: "frames", branch: m.branch, width: m.width, version: 0, line: { ...values.kept.line, svg: `<svg width="${m.width}"></svg>` },
       frames: Object.fromEntries(m.steps.map((n) => [n, { ...Object.values(values.kept.frames)[0], asks: { text: "What?", hint: "" } }])) }),
     predict: () => ({ type: "error", where: "predict", text: "a plain word" }),
+    fork: () => ({ type: "forked" }),
   };
   let lost = one.lost;
   const fake = {
@@ -67,8 +68,18 @@ async function play({ script, models, one }) {
       out.resized.push(await ruled(wide));
     }
   }
+  const press = (key) => root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  out.question = root.querySelector(".question").textContent;
+  if (one.forked) {
+    const said = () => root.querySelector(".said").textContent, begin = said();
+    for (const key of ["ArrowRight", "m"]) press(key);
+    root.querySelector(".edit button").click();
+    await seen(() => root.querySelector(".edit").hidden);
+    press("ArrowLeft");
+    out.forked = [begin, said()];
+  }
   if (one.turned) {
-    const press = (key) => root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })), scene = root.querySelector(".scene");
+    const scene = root.querySelector(".scene");
     const look = () => [scene.querySelectorAll(".message").length, scene.querySelectorAll(".node").length, scene.querySelector("svg").getAttribute("aria-label")];
     for (let n = 0; n < one.turned; n += 1) press("ArrowRight");
     out.turned = [look()];

@@ -43,6 +43,8 @@ CASES = [
     case("resized", resized=True),
     case("turned without Python", "all", turned=4, most=300),
     case("before a fork", model="before"),
+    case("just forked", model="before", forked=True),
+    case("at the end", "all", model="after", most=300),
     case("on a fork", model="after"),
 ]
 
@@ -104,6 +106,18 @@ def test_messages_over_time_need_no_python(seen: dict[str, dict[str, Any]]) -> N
 def test_the_slider_follows_the_width(seen: dict[str, dict[str, Any]]) -> None:
     """A page made narrower and wide again has the slider of its width each time."""
     assert seen["resized"]["resized"] == [True, True, True]
+
+
+def test_a_fork_says_where_it_begins(seen: dict[str, dict[str, Any]]) -> None:
+    """The reader is taken to the step before the changed message, and is told what comes next."""
+    before, after = seen["just forked"]["forked"]
+    assert before.startswith("history A: ") and "comes next" not in before
+    assert after == "history A: message 9 comes next: +1 visit Potato, Eve, 5"
+
+
+def test_the_last_step_has_no_next_one(seen: dict[str, dict[str, Any]]) -> None:
+    """At the end, nothing is said about a next step."""
+    assert seen["at the end"]["question"] == "This was the last step."
 
 
 def test_one_stands_on_the_history_that_a_fork_left(seen: dict[str, dict[str, Any]]) -> None:

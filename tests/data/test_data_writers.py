@@ -286,6 +286,48 @@ def test_what_only_begins_like_a_number_gets_no_note(
     assert caplog.messages == []
 
 
+EXCEPTIONS = [
+    (
+        ["1", "2", "n/a", "4", "-"],
+        "row 3 (line 4)",
+        "'n/a' is not a number such as 1234.5",
+        "3 of its values are numbers",
+    ),
+    (["", '"1,234"', "n/a", "7.5"], "row 2 (line 3)", "'1,234' is not a number such as 1234.5", "2 of its values are"),
+    (
+        ["2024-01-31", "soon", "2024-02-01 12:30"],
+        "row 2 (line 3)",
+        "'soon' is not a date such as 2024-01-31",
+        "2 of its",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cells", "place", "odd", "count"), EXCEPTIONS)
+def test_a_note_names_the_first_cell_that_makes_a_column_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: list[str], place: str, odd: str, count: str
+) -> None:
+    """If more than half of the values are numbers or dates, one line names the column, the cell and its line."""
+    path = written(tmp_path, "a person csv", "\n".join(["k,v", *(f"a,{cell}" for cell in cells)]))
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        assert declaration(load(path)) == "k STRING, v STRING"
+    (said,) = caplog.messages
+    assert said.startswith(f"{path}, {place}, column v: {odd}, so the column is loaded as STRING. {count}")
+    path.rename(tmp_path / "2.csv")
+    (tmp_path / "1.csv").write_text(f"k,v\na,{cells[0]}\n")
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        load(tmp_path)
+    assert caplog.messages[0].startswith(f"{tmp_path / '2.csv'}, {place}, column v: {odd}")
+
+
+def test_a_note_shows_a_value_that_is_not_plain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of 999 and 1,234, the second one is the reason for the note."""
+    with caplog.at_level(logging.INFO, "sharedstate_lite"):
+        load(written(tmp_path, "a person csv", 'v,k\n999,a\n"1,234",b\n'))
+    assert "all of its values look like '1,234'" in caplog.messages[0]
+
+
 REFUSED: dict[str, tuple[Write, dict[str, Any], str]] = {
     "pandas with its index csv": (FRAME.to_csv(), {}, "column 1 has no name. .* write it with index=False"),
     "pandas durations parquet": (pd.DataFrame({"v": pd.to_timedelta([1])}).to_parquet, {}, "column v .*duration"),

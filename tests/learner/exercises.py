@@ -22,8 +22,10 @@ ATTEMPTS: dict[str, list[dict[str, str]]] = tomllib.loads(
 TRIED = """
 import json, os, warnings
 from sharedstate_lite.show.checks import UNATTENDED
+from sharedstate_lite.show.written import WRONG
 
-def tried(source):  # in a copy of the notebook's names, by a reader who waits for five seconds
+def tried(source):  # in a copy of the notebook's names, by a reader who waits for five seconds, as a first attempt
+    WRONG.clear()
     exec(source, scope := {**globals()})
     return repr(eval(%r, scope))
 

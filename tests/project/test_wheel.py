@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_the_wheel_is_enough(tmp_path: Path) -> None:
-    """`pip install sharedstate-lite[all]` gives README's code, the lessons with a notebook that runs, and the grader."""
+    """With `pip install sharedstate-lite[all]`, README's code, a lesson, a lab and the grader run."""
     uv = next((ROOT / ".cache").glob("uv-*"), None)
     if uv is None:
         pytest.skip("uv is not in the cache folder: the environment was not made by make")
@@ -38,9 +38,9 @@ def test_the_wheel_is_enough(tmp_path: Path) -> None:
         return done.stdout
 
     assert str(venv) in run("python", "-c", "import sharedstate_lite; print(sharedstate_lite.__file__)")
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
-        (home / f"readme_{number}.py").write_text(block)
-        run("python", f"readme_{number}.py")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (home / "readme.py").write_text("\n".join(blocks))
+    run("python", "readme.py")
     assert "full" in run("sharedstate", "example")
     assert "ok    Python" in run("sharedstate", "doctor")
     run("sharedstate", "stepper", "page.html")

@@ -145,6 +145,7 @@ MOVED = Question("?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60))
         "[('-U', 'Vegetable', 50), ('+U', 'Vegetable', 60)]",
         "−U Vegetable 50\n+U Vegetable 60.",
         "delete Vegetable 50, insert Vegetable 60",
+        "-1 50 Vegetable, +1 60 Vegetable",
     ],
 )
 def test_an_answer_is_read_leniently(typed: str) -> None:
@@ -163,9 +164,9 @@ def test_an_answer_is_judged_strictly(typed: str) -> None:
     assert verdict.right is False and MOVED.answer in verdict.text
 
 
-@pytest.mark.parametrize("typed", ["", "  ", "Vegetable 60", "what?"])
+@pytest.mark.parametrize("typed", ["", "  ", "Vegetable 60", "what?", "-60 +50", "-1 Potato", "-U 50, +U 60"])
 def test_an_answer_that_cannot_be_read_is_neither(typed: str) -> None:
-    """The reply to an unreadable answer shows how to type one."""
+    """The reply to an unreadable answer, or to one without all values, shows how to type one."""
     verdict = MOVED.check(typed)
     assert verdict.right is None and "-U a 1" in verdict.text
 
@@ -184,6 +185,11 @@ def test_answers_of_other_forms() -> None:
         twice.check(t).right for t in ["+2 'New York' NULL 0.33", "+1 new york null .3333, +1 new york null .33"]
     )
     assert twice.check("+1 New York NULL 0.33").right is False
+    asked = Question("?", "rows", (("-1", "Vegetable", 60),), "+1 a 1", columns=("category", "length"))
+    assert asked.check("-1 Potato").text == "Type all values of each row: category, length (+1 a 1)."
+    assert asked.check("-1 60 Vegetable").right is True and asked.check("+1 60 Vegetable").right is False
+    numbers = Question("?", "rows", (("+1", 3, 4),))
+    assert [numbers.check(t).right for t in ["+1 3 4", "+1 4 3", "+1 3"]] == [True, False, None]
 
 
 @examples(60)

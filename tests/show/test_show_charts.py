@@ -69,8 +69,8 @@ def test_every_axis_has_its_quantity_and_unit() -> None:
         figure(show.curves({"measured": {1: 33}}, "calls", "events", "A knee"))["layout"],
     ]
     assert [(each["xaxis"]["title"]["text"], each["yaxis"]["title"]["text"]) for each in layouts] == [
-        ("epochs (number)", "held (rows)"),
-        ("views (number)", "held (rows)"),
+        ("epochs (number)", "stored (rows)"),
+        ("views (number)", "stored (rows)"),
         ("budget (rows), logarithmic", "reads that were hits (%)"),
         ("calls", "events"),
     ]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
@@ -12,6 +15,11 @@ from sharedstate_lite import show
 CHANGES = [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]
 MISSING: dict[str, Any] = {"left": 0, "right": 1}
 FIELDS = ("visit", "JOIN", "joined", "answer")
+PIECES = [
+    " ",
+    *"one half twice none no not of all left Fruit -U +1 1 16 0 00 9e999 / . , % ~ x - k ½ ٣ ٠ 500-3000".split(),
+]
+"""Parts of what a reader may type."""
 
 CASES: dict[str, tuple[Any, str, str, str]] = {
     # question: its answer, right texts, wrong texts, texts that are no answer; texts are separated by |
@@ -20,7 +28,8 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "16|16 rows|~16|about 16 or so|sixteen|Sixteen!|16.0|16,0|= 16|１６|9 + 7 = 16|(9+5)+2=16|16.000",
         "7|0|no rows|none|one|1,6|one hundred|minus one|-16|1e9|9 + 5 = 14|0.016",
         "|?|idk|no idea|not 16|> 15|16 or 14|15-17|twenty one|9+5+2|2/3|half|a hundred and six|x16|n't 16|1/0"
-        "|0x10|2x8|50%|16 percent|8 times|8x|twice|twice 8|two-fold|the same|>= 16|16 of 20|2.500|1.250.000|1/00|1/0x",
+        "|0x10|2x8|50%|16 percent|8 times|8x|twice|twice 8|two-fold|the same|>= 16|16 of 20|2.500|1.250.000"
+        "|the last one|the other one|which one|16 more|one less|16 each|2 per group|5/00|5/٠|1/0x|∞",
     ),
     "how often": (
         show.question("How often is it stored?", 2),
@@ -48,10 +57,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
     ),
     "percentage": (
         show.question("What percentage?", 66.7, {33.3: "no", 50: "no"}, tolerance=1.01),
-        "66.7%|66.7 %|2/3|66,7|two thirds|67",
-        "0.667|1/3|a third|33.33|half|50",
+        "66.7%|66.7 %|2/3|66,7|two thirds|67|0.667|.67|0,667",
+        "0.667%|0.667 percent|0.5|1/3|a third|33.33|half|50",
         "most|over 66",
     ),
+    "points": (show.question("How many percentage points?", 1, tolerance=range(3)), "0.5|1|1%", "3", "1-2"),
+    "less than a percent": (show.question("How many percent?", 0.5), "0.5|.5%", "50|5", "most"),
     "in thousands": (show.question("In thousands?", 8), "8|8k|8 thousand|eight", "8,000|0.008", "a thousand"),
     "range": (show.question("Percent?", 75, tolerance=range(73, 78)), "73|77|75.5%", "72|78", "[]"),
     "none": (show.question("How many rows?", 0), "0|none|no rows|nothing|zero|not at all|empty", "1|once", "no"),
@@ -63,7 +74,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "500|500, 3400|none|all|500, 3.400, 3.000",
     ),
     "commas of a list": (show.question("Which?", (100, 400, 50)), "100,400,50|100 400 50", "400,100,50", "100,400"),
-    "any length": (show.question("Which?", [1, 3, 13], {"3 13": "no"}), "1 3 13|1, 3, 13", "3 13|13|13 3 1", "many"),
+    "any length": (
+        show.question("Which?", [1, 3, 13], {"3 13": "no"}),
+        "1 3 13|1, 3, 13",
+        "3 13|13|13 3 1",
+        "many|1x2 3 13|3 times 1",
+    ),
     "any order": (show.question("Which?", {3, 6}, {"3": "no"}), "3,6|6 and 3|{3, 6}|3, 6, 6", "3|3 6 7", "not 3, 6"),
     "parts": (
         show.question("Rows?", MISSING, {"left 1": "no"}),
@@ -103,7 +119,13 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "-U Fruit 40, +U Fruit 20|+1 Fruit 20",
         "20|Fruit",
     ),
-    "the stepper's": (show.question("What?", [("+1", "Fruit", 70)]), "+1 Fruit 70|Fruit 70 1|+Fruit 70", "none", "70"),
+    "the stepper's": (
+        show.question("What?", [("+1", "Fruit", 70)]),
+        "+1 Fruit 70|Fruit 70 1|+Fruit 70|+1 70 Fruit|70 Fruit +1",
+        "none|-1 70 Fruit",
+        "70",
+    ),
+    "two numbers of a row": (show.question("What?", [("+1", 3, 4)]), "+1 3 4|3 4 +1", "+1 4 3|4 3 +1", "+1 3"),
     "rows": (
         show.question("What?", [], {"7 Elena 2": "no"}),
         "nothing|an empty frame|no rows",
@@ -132,6 +154,14 @@ def test_ways_to_type_an_answer(name: str) -> None:
     for wanted, texts in zip((True, False, None), columns, strict=True):
         judged = {text: question.judge(text) for text in texts.split("|")}
         assert judged == dict.fromkeys(judged, wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+@examples(100)
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text(max_size=20))
+def test_any_text_gets_a_reply(name: str, typed: str) -> None:
+    """No text that a reader may type makes the judge raise; the box would not answer then."""
+    assert CASES[name][0].verdict(typed)["text"]
 
 
 @pytest.mark.parametrize(

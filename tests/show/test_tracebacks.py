@@ -55,6 +55,7 @@ RUN = {
     "SQL that does not parse": "catalog.view('CREATE VIEW w AS SELEC 1')",
     "a cause in the learner's code": CAUSE,
     "an argument of another kind": "def ask():\n    return oracle.recompute('SELECT 1', {})\nask()",
+    "a name that the kit does not have": "ss.catalog(visit='n INT')",
     "a message without a sign": "epochs.log(engine, [('visit', ('Kiwi', 1))])",
     "an error of the learner": "def half():\n    return 1 / 0\nhalf()",
     "an error in the learner's callback": CALLBACK,
@@ -128,6 +129,11 @@ VALUE = "RowError: mine.csv, row 2 (line 3), column n: '70.5' is not a valid INT
         ("a wrong row", 1, "RowError: visit: column n INT: expected int32 values, got str; convert them first"),
         ("an unknown column", 1, "SqlError: view w: there is no column named colour in scope"),
         ("a refused view", 1, "SqlError: view w: LIMIT is not supported"),
+        (
+            "a name that the kit does not have",
+            1,
+            "AttributeError: sharedstate_lite has no 'catalog'; did you mean Catalog?",
+        ),
         ("SQL that does not parse", 1, 'SqlError: the SQL does not parse: syntax error at or near "SELEC", line 1'),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sharedstate_lite import show
+from sharedstate_lite.errors import StateError
 from sharedstate_lite.show import waiting
 from sharedstate_lite.show.checks import UNATTENDED
 from sharedstate_lite.show.written import WRONG, Written
@@ -82,6 +83,15 @@ def fresh() -> Callable[[Any], Written]:
     return check
 
 
+def test_an_error_of_the_kit_has_no_hint() -> None:
+    """It says itself what to do."""
+
+    def wrong(n: int) -> int:
+        raise StateError(f"{n} is not stored; store it first")
+
+    assert fresh()(wrong).text == "double(2): StateError: 2 is not stored; store it first."
+
+
 def test_an_independent_call_is_named_alone() -> None:
     """The calls before it are not part of the message."""
     assert fresh()(lambda n: n * n).text == "double(3): 9, should be 6. Hint: twice."
@@ -103,6 +113,23 @@ SLIPS = {
 def test_a_slip_of_the_language_has_a_sentence(slip: str) -> None:
     """It stands between what was returned and the hint."""
     assert fresh()(SLIPS[slip]).text.endswith(f", should be 4. {slip} Hint: twice.")
+
+
+class Keeps(Stub):
+    def __init__(self) -> None:
+        self.top: int | None = None
+
+    def add(self, length: int, diff: int) -> int | None:
+        if self.top is not None:
+            self.top = max(self.top, length)
+        return self.top
+
+
+def test_code_that_returns_is_not_told_to_return() -> None:
+    """A function that returns None by its ``return`` has another mistake."""
+    assert repr(check(Keeps)) == "✗ +1 50: None, should be 50. Hint: store it."
+    kept = {4: 8}
+    assert fresh()(lambda n: kept.get(n)).text == "double(2): None, should be 4. Hint: twice."
 
 
 def test_what_cannot_be_compared_is_wrong() -> None:

@@ -273,6 +273,26 @@ def test_a_query_of_ones_own(query: str, says: str) -> None:
         catalog.view(" ")
 
 
+@pytest.mark.parametrize(
+    ("query", "quoted"),
+    [
+        ("SELECT select, n FROM mine", '"select"'),
+        ('SELECT "order", select, MAX(n) AS m FROM mine GROUP BY "order", select', '"select"'),
+        ("SELECT from, to, COUNT(*) AS c FROM mine GROUP BY from, to", '"from" and "to"'),
+        ("SELECT n, group FROM mine WHERE select = 'from'", '"group" and "select"'),
+        ("SELECT n n n FROM mine GROUP BY n", ""),
+    ],
+)
+def test_columns_that_are_words_of_sql(query: str, quoted: str) -> None:
+    """An error of the parser names the columns of the query that need quotes, and no word of a clause."""
+    catalog = Catalog(mine='order INT, "group" STRING, "select" STRING, "from" STRING, "to" STRING, n INT')
+    with pytest.raises(SqlError, match="does not parse") as error:
+        catalog.view(f"CREATE VIEW v AS {query}")
+    assert str(error.value).partition("named like words of SQL in double quotes: ")[2] == quoted
+    words = ("order", "group", "select", "from", "to")
+    assert catalog.view("CREATE VIEW v AS SELECT " + ", ".join(f'"{word}"' for word in words) + " FROM mine").schema
+
+
 OWN_WORDS = [
     ("SELECT {}(user) AS x FROM visit", "the function {}", ["LEN", "char_length", "UCASE", "ltrim", "md5", "nvl"]),
     ("SELECT {}('day', day) AS x FROM visit", "the function {}", ["date_trunc", "DateTrunc", "strftime", "datediff"]),

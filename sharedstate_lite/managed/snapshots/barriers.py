@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ...errors import StateError
 from .world import BARRIER, Action, Cut, SumJob, SumWorld, pop, push, put
 
 
@@ -79,7 +80,12 @@ class Coordinated(SumJob[BarrierWorld]):
         raise NotImplementedError
 
     def add(self, world: BarrierWorld, i: int) -> BarrierWorld:
-        """Return the world after c has taken a row from channel ``i`` and sent the new total to k."""
+        """Return the world after c has taken a row from channel ``i`` and sent the new total to k.
+
+        Raises StateError if the oldest message of the channel is a barrier.
+        """
+        if world.channels[i][0] == BARRIER:
+            raise StateError(f"the oldest message from s{i + 1} is a barrier, and add takes a row; use take_barrier")
         total = world.total + world.channels[i][0]
         return push(replace(pop(world, i), total=total), self.to_k, total)
 
@@ -89,19 +95,20 @@ class Coordinated(SumJob[BarrierWorld]):
         return replace(pop(world, i), seen=seen if len(seen) < len(self.records) else frozenset())
 
     def save(self, world: BarrierWorld) -> BarrierWorld:
-        """Return the world after c has saved its total."""
-        assert world.under_way is not None
-        return replace(world, under_way=replace(world.under_way, total=world.total))
+        """Return the world after c has saved its total. Raises StateError if no snapshot is under way."""
+        return replace(world, under_way=replace(_under_way(world, "save"), total=world.total))
 
     def forward(self, world: BarrierWorld) -> BarrierWorld:
         """Return the world after c has sent the barrier to k, behind the totals in the channel."""
         return push(world, self.to_k, BARRIER)
 
     def log(self, world: BarrierWorld, i: int, *rows: int) -> BarrierWorld:
-        """Return the world after ``rows`` of channel ``i`` were added to the snapshot."""
-        assert world.under_way is not None
-        kept = put(world.under_way.channels, i, world.under_way.channels[i] + rows)
-        return replace(world, under_way=replace(world.under_way, channels=kept))
+        """Return the world after ``rows`` of channel ``i`` were added to the snapshot.
+
+        Raises StateError if no snapshot is under way.
+        """
+        now = _under_way(world, "log")
+        return replace(world, under_way=replace(now, channels=put(now.channels, i, now.channels[i] + rows)))
 
     def sink(self, world: BarrierWorld) -> Iterator[Action[BarrierWorld]]:
         """Yield what k can do: take a total, or take the barrier and save its state."""
@@ -151,6 +158,15 @@ class Coordinated(SumJob[BarrierWorld]):
         if len(received) < sent - stored or kept.total != (received[-1] if received else 0):
             return "the snapshot misses a row that was sent and not received"
         return ""
+
+
+def _under_way(world: BarrierWorld, method: str) -> Cut:
+    """Return the snapshot that is being taken, to which ``method`` adds something."""
+    if world.under_way is None:
+        raise StateError(
+            f"no snapshot is being taken, and {method} adds to a snapshot; call it only between the barriers of one"
+        )
+    return world.under_way
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol
 
-from ...replay.questions import pattern, signs
+from ...replay.questions import orders, signs
 from ..answers import Form, NamesAnswer, NumberAnswer, RowsAnswer
 
 KINDS = {
@@ -95,8 +95,8 @@ def _wanted(form: Form, value: Any) -> Any:
     if value is None or not isinstance(form, RowsAnswer):
         return _plain(value)
     if not form.signed:
-        return [[[], [pattern(row)]] for row in value]
-    return [[[signs(str(row[0]))], [pattern(row[1:])]] for row in value]
+        return [[[], orders(row)] for row in value]
+    return [[[signs(str(row[0]))], orders(row[1:])] for row in value]
 
 
 def _plain(value: Any) -> Any:

@@ -44,7 +44,10 @@
   const one = pattern(""), all = pattern("g");
 
   const BOUND = one`\b(?:not|than|least|most|between|under|over|below|above|or|up|hundred|thousand|million)\b|[<>≤≥≠]`;
-  const TIMES = one`\b(?:twice|double|triple|times|as (?:many|much))\b|fold\b|\d\s*[x×](?![\w])`;
+  const OFTEN = String.raw`\b(?:twice|double|triple|times|as (?:many|much))\b|fold\b|\d\s*[x×](?![\w])`;
+  const TIMES = one`${OFTEN}`, COUNTED = one`${OFTEN}|\d\s*[x×]\s*\d`;
+  const RELATIVE = all`\b(?:more|fewer|less|extra|each|apiece|per(?!\s?cent))\b`;
+  const PRONOUN = all`\b(?:the [\w]+|the|this|that|which|last|first|next|new|old|other|same|every|each|any|no) ones?\b`;
   const PERCENT = one`%|\bper ?cent`;
   const POINT = one`(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])`;
   const SIGN = /^(?:[+-](?:\d+|[iud])?|insert|delete)$/;
@@ -70,15 +73,17 @@
    * @param {RegExp} number @param {string} typed @param {string[]} nouns @returns {[number, boolean][] | null} */
   function numbers(number, typed, nouns) {
     let text = folded(typed).replace(all`\bor so\b`, "").replace(all`\bnot at all\b`, "0");
-    text = text.replace(all`\bminus\s+(?=[\w])`, "-");
+    text = text.replace(PRONOUN, "").replace(all`\bminus\s+(?=[\w])`, "-");
     text = text.replace(all`\bno ([\w]+)`, (whole, noun) => (nouns.includes(noun) ? "0" : whole));
     text = text.replace(/[a-z]+/g, (word) => String(WORDS.get(word) ?? word));
     text = text.replace(SHARE, (_, many, share) => `${many || 1}/${SHARES[share]}`);
     text = text.replace(all`\b(?:out )?of (?:all )?(?:the )?(\d+)\b`, (whole, of) => (nouns.includes(of) ? "" : whole));
     if (nouns.includes("thousands")) text = text.replace(all`(?<=\d)\s*(?:k|thousand)\b`, "");
-    if (BOUND.test(text.replace(number, " ")) || one`n't\b|\/\s*0+(?!\d)`.test(text)) return null;
-    return [...text.matchAll(number)].map(([, found, below, scale]) => {
-      const digits = THOUSANDS.test(found) ? found.replace(/[,'_\u00a0\u202f ]/g, "") : found;
+    if (BOUND.test(text.replace(number, " ")) || one`n't\b`.test(text)) return null;
+    const found = [...text.matchAll(number)];
+    if (found.some(([, , below]) => below && !Number(below))) return null;
+    return found.map(([, each, below, scale]) => {
+      const digits = THOUSANDS.test(each) ? each.replace(/[,'_\u00a0\u202f ]/g, "") : each;
       return [Number(digits.replaceAll(",", ".")) / Number(below || 1) * (SCALES[scale] ?? 1), Boolean(below)];
     });
   }
@@ -125,7 +130,9 @@
         const [[value, share]] = found;
         if (!form.percent && ((share && form.whole) || PERCENT.test(folded(text)))) return null;
         if (!form.times && TIMES.test(folded(text))) return null;
-        return share && form.percent && !text.includes("%") ? 100 * value : value;
+        if (folded(text).match(RELATIVE)?.some((word) => !form.nouns.includes(word))) return null;
+        const part = share || (form.shares && value > 0 && value < 1);
+        return part && form.percent && !PERCENT.test(folded(text)) ? 100 * value : value;
       },
       equal(_, read, wanted) {
         if (typeof read === "string" || typeof wanted === "string") return read === wanted;
@@ -134,6 +141,7 @@
     },
     numbers: {
       read(form, text) {
+        if (COUNTED.test(folded(text))) return null;
         for (const each of [text, text.replaceAll(",", ", ")]) {
           const values = numbers(MANY, each, [])?.map(([value]) => value);
           if (values?.length && (!form.counts.length || form.counts.includes(values.length)))

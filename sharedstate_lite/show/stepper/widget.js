@@ -172,7 +172,8 @@ class View {
       place.textContent = message.text;
       place.className = `${message.where === "edit" ? "word" : "verdict"} wrong`;
     } else if (message.type === "forked") {
-      this.cancel();
+      [this.begun] = [this.editing && this.editing.message, this.cancel()];
+      this.show();
     }
   }
 
@@ -329,8 +330,10 @@ class View {
     if ([back, next].some((each) => each.disabled && each === document.activeElement)) this.leave();
     this.other.hidden = this.state.branches.length < 2;
     this.where.replaceChildren("step ", make("b", {}, String(this.step)), ` of ${this.last}`);
-    const told = this.history.messages[this.at()];
-    this.said.textContent = (this.branch === "main" ? "" : `history ${this.branch}: `) + (told ? told.refused || told.text : "");
+    const told = this.history.messages[this.at()], begun = this.branch !== "main" && this.history.messages[this.begun - 1];
+    // A fork begins before the changed message, so that its steps can be predicted.
+    const said = begun && begun.first - 1 === this.step ? `message ${this.begun} comes next: ${begun.text}` : told ? told.refused || told.text : "";
+    this.said.textContent = (this.branch === "main" ? "" : `history ${this.branch}: `) + said;
     this.said.classList.toggle("wrong", Boolean(told && told.refused));
     this.said.title = this.said.textContent;
   }
@@ -360,7 +363,8 @@ class View {
     this.asking.classList.toggle("open", Boolean(asks && !given));
     this.input.hidden = this.checking.hidden = this.fixed || !(asks && !given);
     this.what.textContent = given ? "Predicted" : asks ? "Predict first" : "";
-    this.question.textContent = given ? given.question : asks ? asks.text : "Nothing to predict before the next step.";
+    const none = this.step < this.last ? "Nothing to predict before the next step." : "This was the last step.";
+    this.question.textContent = given ? given.question : asks ? asks.text : none;
     this.question.classList.toggle("none", !given && !asks);
     if (asks && !given) {
       if (this.input.value !== this.draft) this.input.value = this.draft;
