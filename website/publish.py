@@ -23,7 +23,7 @@ from sharedstate_lite.show.palette import DARK, style
 from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
-from . import plotly
+from . import api, plotly
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, faults, relinked
 from .lesson import HERE, PLOTLY_FILE, Lesson, done, empty, lesson, place, script
@@ -91,6 +91,7 @@ def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
     """Write all pages as Markdown to ``docs``, with the files that they need. Return the lessons by file name."""
     pages = {path: path for path in (f"docs/{p.name}" for p in sorted((ROOT / "docs").iterdir()) if p.is_file())}
     pages |= {"README.md": "kit.md", "bench/README.md": "docs/benchmarks.md"}
+    pages |= {f"{name}.md": f"docs/{name.lower()}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")}
     pages |= {f"notebooks/{name}": f"notebooks/{name.removesuffix('.ipynb')}.md" for name in notebooks}
     here = _repository()
     for source, page in pages.items():
@@ -103,6 +104,8 @@ def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
             if wrong := faults(text):
                 raise SiteError(f"{source}: {'; '.join(wrong)}")
             path.write_text(adapted(relinked(text, source, pages, here)))
+    names = relinked(api.page(), api.PAGE, {api.PAGE: api.PAGE}, here)
+    (docs / api.PAGE).write_text(adapted(names))
     lessons = {}
     for name, notebook in notebooks.items():
         source = f"notebooks/{name}"
@@ -170,6 +173,7 @@ def _mkdocs(docs: Path, site: Path, lessons: Mapping[str, Lesson]) -> None:
     from mkdocs.exceptions import MkDocsException
 
     reference = sorted(f"docs/{path.name}" for path in (docs / "docs").glob("*.md"))
+    reference.sort(key=api.PAGE.__eq__)  # last
     nav: list[Any] = [
         {"Home": "index.md"},
         {"Notebooks": [{each.title: f"notebooks/{name.removesuffix('.ipynb')}.md"} for name, each in lessons.items()]},

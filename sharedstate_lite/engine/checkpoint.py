@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..storage.arrangement import Arrangement
 
 FORMAT = 3
+"""The format of the checkpoints that this version writes and reads."""
 
 
 class CheckpointedEngine(Protocol):

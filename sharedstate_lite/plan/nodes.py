@@ -44,6 +44,7 @@ class Column:
 
 
 Schema = tuple[Column, ...]
+"""The columns of a relation or of an operator's output, from left to right."""
 
 
 # --- expressions -------------------------------------------------------------
@@ -80,6 +81,7 @@ class Call:
 
 
 Expr = Col | Lit | Call
+"""A column, a constant, or an operation on expressions."""
 
 
 # --- operators ---------------------------------------------------------------

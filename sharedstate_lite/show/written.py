@@ -89,6 +89,7 @@ def written(steps: Callable[[Any], Iterable[Step]], in_order: bool = False) -> C
 
 
 written_in_order = partial(written, in_order=True)
+"""`written` for steps that each need those before them."""
 
 
 def _not_run() -> str:

@@ -44,10 +44,10 @@ def costs(name: str) -> Any:
 
 
 def test_each_notebook_is_changed() -> None:
-    """Each notebook has both changes in each of its places, and seven are tried by `make test`."""
+    """Each notebook has both changes in each of its places, and at least seven are tried by `make test`."""
     assert {name: {*places(read(name))} for name in NOTEBOOKS} == {name: {*each} for name, each in CHANGES.items()}
     assert {len(ways) for each in CHANGES.values() for ways in each.values()} == {2}
-    assert sum(not costs(name).marks for name in NOTEBOOKS) == 7
+    assert sum(not costs(name).marks for name in NOTEBOOKS) >= 7
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -95,11 +95,11 @@ def questions(notebook: Any) -> dict[str, Any]:
 
 
 def test_each_question_is_answered() -> None:
-    """At least two texts are typed for each of the 81 questions, and at least 40 texts are no answers."""
+    """At least two texts are typed for each of at least 81 questions, and at least 40 texts are no answers."""
     asked = {p.stem: {*questions(read(p))} for p in NOTEBOOKS}
     assert {name: {*each} for name, each in TYPED.items()} == asked
     texts = [texts for each in TYPED.values() for texts in each.values()]
-    assert len(texts) == 81 and all(len(each) > 1 and True in each.values() for each in texts)
+    assert len(texts) >= 81 and all(len(each) > 1 and True in each.values() for each in texts)
     verdicts = [verdict for each in texts for verdict in each.values()]
     assert verdicts.count(None) >= 40
 

@@ -36,7 +36,8 @@ PHRASES = (
 )
 """Each has a plain equivalent: "is told" is "is reported" or "receives", "nobody" names who does not."""
 FOUND = re.compile(rf"\b({'|'.join(PHRASES)})(?!\w)", re.IGNORECASE)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += [ROOT / name / "README.md" for name in ("grader", "labs", "notebooks")]
 SOURCES = [path for name in ("sharedstate_lite", "grader") for path in sorted((ROOT / name).rglob("*.py"))]
 
 
@@ -65,7 +66,7 @@ def phrases(path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_pages(path: Path) -> None:
     """No page uses one of the phrases."""
     assert phrases(path) == []

@@ -17,7 +17,7 @@ from nbconvert.filters import markdown2html
 from website.github_markdown import adapted, faults, relinked
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "bench/README.md"]
+FILES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), ROOT / "bench/README.md"]
 FILES += sorted((ROOT / "notebooks").glob("*.ipynb"))
 STRUCTURE = "li ul ol table tr td details summary pre h1 h2 h3 em strong a blockquote".split()
 

@@ -116,6 +116,15 @@ def test_the_page_shows_what_a_reader_needs(page: str) -> None:
     assert "nb-place" not in text and "<msub><mi>x</mi><mn>1</mn></msub>" in text and "and $5." in text
 
 
+def test_public_names_and_the_maintainers_pages_are_in_the_navigation(built: Path) -> None:
+    """They come with the reference; the page of names is the last, and has each package's table."""
+    text = (built / "site/docs/architecture.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="([a-z-]+\.html)" class="md-nav__link"', text)
+    assert links[-1] == "api.html" and {"changelog.html", "contributing.html", "security.html"} <= {*links}
+    names = (built / "site/docs/api.html").read_text(encoding="utf-8")
+    assert 'id="sharedstate_litespark"' in names and "Return a new engine for" in names
+
+
 def test_the_download_is_the_notebook(built: Path) -> None:
     """It has the cells of the notebook, and no outputs."""
     source, download = (built / at / "notebooks/77-made.ipynb" for at in (".", "site"))
