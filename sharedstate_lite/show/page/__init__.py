@@ -12,7 +12,9 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 SCRIPT = (_HERE / "page.js").read_text(encoding="utf-8")
+"""The script of a page: predictions, charts, and the widget of JupyterLab and VS Code."""
 STYLE = (_HERE / "page.css").read_text(encoding="utf-8")
+"""The style sheet of predictions, charts and their tables."""
 PAGE = "application/vnd.sharedstate-lite.page+json"
 """The type of an output that the site mounts: {"kind": "prediction", ...}, with the data of page.js."""
 
