@@ -24,6 +24,8 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout; children run there, with it on their path."""
 
+CHILD = "BENCH_CHILD"
+"""The environment variable that a side has which was started by `run`."""
 TOLD = 600
 """Characters of a log that are told where a side fails."""
 
@@ -42,7 +44,7 @@ def run(
 
     Raises Failed where it ends with an error; leaves no process behind, whatever happens.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", **(settings or {})}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", CHILD: "1", **(settings or {})}
     with log.open("wb") as errors:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -79,14 +81,16 @@ def side(work: Callable[[], None]) -> NoReturn:
     """In a child: do the work and leave, at once if the parent is gone, with status 1 and a traceback if it fails.
 
     The interpreter is not wound up: freeing millions of rows one by one takes time, and
-    what libraries say then would stand after the traceback in the log.
+    what libraries say then would stand after the traceback in the log. A side that was started by
+    hand has no parent to watch, and its standard input may be at its end.
     """
 
     def watch() -> None:
         os.read(0, 1)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    if CHILD in os.environ:
+        threading.Thread(target=watch, daemon=True).start()
     status = 0
     try:
         work()

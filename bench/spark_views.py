@@ -150,9 +150,10 @@ def latency(session: SparkSession, work: Path, quick: bool) -> list[measure.Row]
     return out
 
 
-def size(table: pd.DataFrame) -> tuple[int, int]:
-    """Rows and bytes of a state table, base tables included."""
-    return int(table["rows"].sum()), int(table["bytes"].sum())
+def size(table: pd.DataFrame) -> tuple[int, int, int]:
+    """Rows and bytes of a state table, base tables included, and the rows that are working state."""
+    working = table["bill"].str.contains("working")
+    return int(table["rows"].sum()), int(table["bytes"].sum()), int(table.loc[working, "rows"].sum())
 
 
 SIDES = (
@@ -166,10 +167,10 @@ SIDES = (
 
 def sharing(shop: Shop) -> list[measure.Row]:
     """The rows of ``sharing``: two views in one query, beside two queries."""
-    sizes: dict[str, tuple[int, int]] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
     told: list[dict[tuple[Any, ...], int]] = []
     for name, kind, each in SIDES:
-        rows = bytes_ = 0
+        held: tuple[int, ...] = (0, 0, 0)
         changes: dict[tuple[Any, ...], int] = {}
 
         def sink(batch: dict[str, ss.Changes], number: int, to: dict[tuple[Any, ...], int] = changes) -> None:
@@ -184,14 +185,14 @@ def sharing(shop: Shop) -> list[measure.Row]:
             ) as job:
                 job.finish()
             more = size(ss.spark.state(place, session=shop.session))
-            rows, bytes_ = rows + more[0], bytes_ + more[1]
-        sizes[name] = (rows, bytes_)
+            held = tuple(map(sum, zip(held, more, strict=True)))
+        sizes[name] = held
         told.append({row: n for row, n in changes.items() if n})
     out = []
-    for at, unit in ((0, "rows"), (1, "bytes")):
+    for at, (unit, state) in enumerate([("rows", "state"), ("bytes", "state"), ("rows", "working state")]):
         peers: dict[str, float | None] = {name: found[at] for name, found in sizes.items()}
         value = peers.pop("one query, shared")
-        what = f"shared: {unit} of state of two views"
+        what = f"shared: {unit} of {state} of two views"
         for against in peers:
             row = measure.compared(f"{what}, to {against}", value, unit, peers, against=against, less=True)
             out.append(measure.Row(**{**vars(row), "equal": all(each == told[0] for each in told)}))

@@ -131,8 +131,8 @@ def fingerprint(engine: ss.Engine) -> dict[str, Any]:
 
 
 def own(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a state table beside the base tables."""
-    return table[~table["bill"].str.contains("durable")]
+    """The cached answers in the state table of a partial engine."""
+    return table[table["bill"] == "cached"]
 
 
 def entries(engine: Any) -> Counter[str]:

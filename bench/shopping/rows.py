@@ -21,8 +21,6 @@ TARGETS = {100: 4.0, 10_000: 10.0}
 """Times Pathway's rate on the way to the largest level, by rows an epoch."""
 FLOORS = {100: 2.0, 10_000: 6.0}
 """Times Pathway's rate at every level by itself."""
-SMALLER = 4.0
-"""Times that partial state is to be smaller than full state, with a tenth of the keys read."""
 TICKS = 2
 """Rows that Pathway takes beside an epoch's own."""
 LINES = ("durable inputs", "working state", "cached answers", "strings", "stored in all")
@@ -201,13 +199,13 @@ def sizes(told: Told) -> list[Row]:
                 "growth of the process": mark(side, lambda m: m.resident),
                 f"{told.pathway}, growth of the process": mark(PATHWAY, lambda m: m.resident),
             }
-            against = target = None
+            against = None
             what = f"state at {level:,} visits"
             if side == "partial":
-                against, target, peers = "full", SMALLER, {"full": full, **peers}
+                against, peers = "full", {"full": full, **peers}
                 what += ", a tenth of the keys read"
             what, equal = told.what(side, what), told.equal(side)
-            found.append(compared(what, value, "bytes", peers, against=against, target=target, less=True, equal=equal))
+            found.append(compared(what, value, "bytes", peers, against=against, less=True, equal=equal))
     return found
 
 

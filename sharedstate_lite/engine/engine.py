@@ -260,8 +260,11 @@ class Engine(ABC):
         return {"options": {"join": self.join}, "bases": bases, "initial": sorted(self.initial)}
 
     def parts(self) -> dict[str, Arrangement]:
-        """Return the arrangements by name. All engines with the same views use the same names. Raises ViewError."""
-        parts = list(self.state_parts())
+        """Return the arrangements by name. All engines with the same views use the same names. Raises ViewError.
+
+        An index of a base table is left out, because :meth:`resume_at` makes it from the table.
+        """
+        parts = [p for p in self.state_parts() if p.kind != "index"]
         named = {p.identity or p.operator: p.arrangement for p in parts}
         if len(named) < len(parts):  # can only happen in an engine restored from an older checkpoint
             check_names(parts, {})

@@ -5,7 +5,8 @@ same format for every strategy, and also on Spark.
 
 The bill has the same three columns for every strategy. *Durable inputs* are the base tables, which must be kept or be
 readable again. *Working state* is what operators keep to go on. *Cached answers* are what may be dropped and computed
-again. A base table that operators look up in is in two columns: it is a durable input and working state.
+again. A base table in which operators look rows up is in two columns: it is a durable input and working state. Each
+further index of it is working state.
 """
 
 from __future__ import annotations

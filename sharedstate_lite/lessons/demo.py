@@ -20,7 +20,7 @@ import pandas as pd
 
 import sharedstate_lite as ss
 
-from ..engine.state_tables import BILL, CACHED, WORKING
+from ..engine.state_tables import BILL, CACHED, DURABLE, WORKING
 from ..system.example import ASKED, CATEGORIES, MESSAGES, SCHEMA, SQL
 
 INTRODUCTION = {
@@ -196,8 +196,10 @@ def sentences(runs: list[DemoRun]) -> list[str]:
         f"shared   works with {shared.rows[WORKING]} rows. {looked_up} of them are the durable inputs, which the join"
         f" reads with all columns. MAX reads the {shared.of('arrangement')} joined rows, arranged by category."
         " One view has nothing to share; the next one reads the same rows.",
-        f"partial  caches {partial.rows[CACHED]} rows, for {ASKED}, which was read. It dropped {dropped} changes to"
-        f" Fruit and {ASKED} at holes, and still answers {fruit} when Fruit is read: it asks its tables.",
+        f"partial  works with {partial.rows[WORKING]} rows. {partial.rows[DURABLE]} of them are the durable inputs, the"
+        f" other {partial.of('index')} an index by a further column. It caches {partial.rows[CACHED]} rows, for"
+        f" {ASKED}, which was read. It dropped {dropped} changes at holes, and still answers {fruit} when Fruit is"
+        " read.",
     ]
 
 

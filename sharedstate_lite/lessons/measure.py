@@ -4,6 +4,7 @@
     slices        splits tables into epochs
     tables        merges epochs into tables
     bills         lists what engines store: durable inputs, working state and cached answers, in rows and bytes
+    one_job       is the bill of views of full engines in one job, which runs equal joins once
     tables_only   is the bill of views that share only the arrangements of tables
     play          steps an engine through epochs
     play_all      steps several engines through the same epochs in turn
@@ -31,9 +32,12 @@ import pandas as pd
 import sharedstate_lite as ss
 
 from ..changelog.changes import Changes
+from ..dataflow.full import Full
+from ..dataflow.operators import JoinCore
 from ..engine.engine import Engine
-from ..engine.state_tables import BILL, bill_table
+from ..engine.state_tables import BILL, DURABLE, bill_table
 from ..errors import Error
+from ..plan.nodes import Node
 from ..plan.view import View
 
 T = TypeVar("T")
@@ -101,12 +105,30 @@ def bills(engines: Mapping[Any, Engine]) -> pd.DataFrame:
     return pd.DataFrame.from_dict({name: _bill(engine.bill()) for name, engine in engines.items()}, orient="index")
 
 
+def one_job(engines: Iterable[Engine]) -> dict[str, int]:
+    """Return what the views of several full engines would store in one job, which runs equal joins once.
+
+    Each engine has one view. Two joins are equal if they read the same columns of the same tables by the same key.
+    Flink reuses such parts of a plan within a job. The keys of the result are the columns of :func:`bills`.
+    """
+    states, known = [], set[Node]()
+    for engine in engines:
+        joins = [o for o in engine.operators if isinstance(o, JoinCore)] if isinstance(engine, Full) else []
+        again = {side.name for join in joins if join.node in known for _, side in join.owned}
+        known |= {join.node for join in joins}
+        state = engine.state()
+        states.append(state[~state["operator"].isin(again)])
+    state = pd.concat(states, ignore_index=True)
+    tables = state["bill"] == DURABLE
+    return _bill(bill_table(pd.concat([state[tables].drop_duplicates("relation"), state[~tables]])))
+
+
 def tables_only(engines: Iterable[Engine]) -> dict[str, int]:
     """Return what the views of several shared engines would store if they shared only the arrangements of tables.
 
     Each engine has one view. An arrangement of a table counts once for each key. Everything else counts for each view,
-    joined rows included, as in Materialize if the tables are indexed and the joins are not. The keys of the result are
-    the columns of :func:`bills`.
+    joined rows included, as in Materialize if the tables are indexed. The keys of the result are the columns of
+    :func:`bills`.
     """
     states, relations = [], set[str]()
     for engine in engines:
@@ -251,6 +273,7 @@ __all__ = [
     "bills",
     "hit_rates",
     "keys",
+    "one_job",
     "play",
     "play_all",
     "reads",

@@ -1,6 +1,6 @@
 """A limit on the size of partial state, which is enforced by evicting the least recently used keys.
 
-The size is the number of rows or bytes that ``state()`` shows for all parts except the base tables. The last use of a
+The size is the number of rows or bytes that ``state()`` shows for the cached answers. The last use of a
 key is the number of an operation. If the same operation last used keys in several operators, the operator nearest to
 the base tables evicts its keys first, because evictions propagate down from there.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.state_tables import CACHED
 from ..errors import ViewError, is_integer, shorten
 from .filled_keys import FilledKeys
 from .join import JoinNode
@@ -32,7 +33,7 @@ class Budget:
 
     def excess(self, flow: Services) -> float:
         """Return the fraction of the state that exceeds the budget, or 0.0 if the state is within the budget."""
-        own = [p for p in flow.state_parts() if not p.base]
+        own = [p for p in flow.state_parts() if CACHED in p.bill]
         rows = sum(p.arrangement.rows for p in own)
         size = sum(p.arrangement.nbytes + p.extra for p in own)
         return self.share_over(rows, size)
@@ -55,7 +56,7 @@ class Budget:
     def _merge(self, flow: Services) -> None:
         # Rows that cancel are counted until they are merged, so merge them before evicting keys.
         for part in flow.state_parts():
-            if not part.base:
+            if CACHED in part.bill:
                 part.arrangement.compact()
 
     def _evict(self, flow: Services, share: float) -> bool:

@@ -17,7 +17,7 @@ import pandas as pd
 from ..changelog.changes import Changes, sorted_frame
 from ..engine import view_rules
 from ..engine.engine import EpochInput
-from ..engine.state_tables import CACHED, DURABLE, StatePart
+from ..engine.state_tables import CACHED, DURABLE, WORKING, StatePart
 from ..errors import Error, RowError, ViewError, is_integer, shorten
 from ..plan.nodes import Type
 from ..plan.view import View
@@ -39,7 +39,7 @@ FIXES = ("rule18", "rule20", "rule22")
 class Partial(MessageScheduler):
     """The engine for partial state.
 
-    ``max_rows`` and ``max_bytes`` limit the size of the state, not including base tables. ``seed`` determines the
+    ``max_rows`` and ``max_bytes`` limit the size of the cached answers. ``seed`` determines the
     random keys that :meth:`evict` chooses if ``n`` is given. ``without`` switches off the fixes of rules 18, 20 or 22,
     to show the wrong results that they prevent.
     """
@@ -272,11 +272,19 @@ class Partial(MessageScheduler):
             for edge in node.inputs:
                 edge.at = dict.fromkeys(edge.at, epoch)
 
-    def state_parts(self) -> Iterator[StatePart]:
+    def base_parts(self) -> Iterator[StatePart]:
+        """Return the base tables, and then their further indexes. The ones that have lookups are working state."""
+        names = {relation: tuple(c.name for c in self.catalog.schema(relation)) for relation in self.bases}
+        looked_up = {id(index) for index in self.indexes.values()}
         for relation, base in self.bases.items():
-            names = tuple(c.name for c in self.catalog.schema(relation))
-            more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
-            yield StatePart(base.name, relation, "base", base, names, (DURABLE,), more)
+            bill = (DURABLE, WORKING) if id(base) in looked_up else (DURABLE,)
+            yield StatePart(base.name, relation, "base", base, names[relation], bill)
+        for (relation, _), index in self.indexes.items():
+            if index is not self.bases[relation]:
+                yield StatePart(index.name, relation, "index", index, names[relation])
+
+    def state_parts(self) -> Iterator[StatePart]:
+        yield from self.base_parts()
         for node in self.nodes.values():
             for name, (arrangement, kind, columns, filled) in zip(describe.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0

@@ -143,10 +143,10 @@ class StepBuilder:
         if draft is None:
             return
         piece = self._visible_pieces.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
-        if piece is not None:
-            name, key = piece.name, entry.arrangement.layout.key
-        elif id(entry.arrangement) in self.s.indexes:
+        if id(entry.arrangement) in self.s.indexes:
             name, key = self.s.indexes[id(entry.arrangement)]
+        elif piece is not None:
+            name, key = piece.name, entry.arrangement.layout.key
         else:
             return
         reduce = self.s.reduces.get(draft.operator)
@@ -356,6 +356,10 @@ class _PartialSteps(StepBuilder):
     def _insert(self, entry: BatchInsert) -> None:
         piece = self._pieces.get(id(entry.arrangement))
         if piece is None:
+            return
+        arrived = self.last(piece.owner) if id(entry.arrangement) in self.s.indexes else None
+        if arrived is not None:
+            arrived.inserts.append((piece.name, entry.batch))
             return
         if self.current is None or self.current.operator != piece.owner:
             self._open("arrive" if piece.base else "evict", piece.owner)

@@ -86,7 +86,9 @@ class Structure:
     """The inputs whose changes an operator takes, for operators that also read arrangements."""
     reduces: dict[str, ReduceTables]
     indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Additional indexes of base tables (partial state), by the id of the index: (base table's piece, key columns)."""
+    """Further indexes of base tables (partial state), by the id of the index: (base table's piece, key columns).
+
+    They are pieces, too, but they are not shown: a read of an index is shown at its table."""
     arrangements: list[Arrangement] = field(default_factory=list)
     view_columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """The positions of a view's columns in the table that it is read from, by view."""
@@ -168,12 +170,12 @@ def _partial(engine: Partial, s: Structure) -> Structure:
             s.unique[node.name] = tuple(range(len(node.plan.keys)))
             counts = "" if node.groups.accumulators is None else node.groups.accumulators.name
             s.reduces[node.name] = _shape(node.plan, (), node.name, counts)
-    by_base = {p.relation: n for n, p in s.pieces.items() if p.base}
-    for (relation, columns), index in engine.indexes.items():
-        if relation in by_base and index is not engine.bases.get(relation):
-            s.indexes[id(index)] = (by_base[relation], columns)
-    every = [*(p.arrangement for p in s.pieces.values()), *engine.indexes.values()]
-    return _with(s, frozenset(plain), every)
+    tables = {p.relation: p for p in s.pieces.values() if p.base}
+    for name, piece in s.pieces.items():
+        if piece.kind == "index":
+            s.pieces[name] = replace(piece, owner=tables[piece.relation].owner)
+            s.indexes[id(piece.arrangement)] = (tables[piece.relation].name, piece.arrangement.layout.key)
+    return _with(s, frozenset(plain), [p.arrangement for p in s.pieces.values()])
 
 
 def _with(s: Structure, plain: frozenset[str], arrangements: list[Arrangement]) -> Structure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -38,6 +39,13 @@ def test_what_a_side_started_ends_with_it(tmp_path: Path) -> None:
     code = "import subprocess as s, sys; print(s.Popen([sys.executable, '-c', 'input()'], stdout=s.DEVNULL).pid)"
     child.run([sys.executable, "-c", code], tmp_path / "log", heard.append)
     assert gone([int(heard[0])])
+
+
+def test_a_side_can_be_started_by_hand() -> None:
+    """Without a parent to watch, a side prints its numbers also if its standard input is at its end."""
+    command = [sys.executable, "-m", "bench.shopping.heap", "full", "1000"]
+    ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ended.returncode == 0 and json.loads(ended.stdout.splitlines()[-1])["working state"] > 0
 
 
 def gone(pids: list[int]) -> bool:

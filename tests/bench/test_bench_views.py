@@ -69,8 +69,10 @@ def test_all_sides_agree_and_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
         held = [row for row in told if row["what"].startswith(f"{side}: state at") and row["unit"] == "bytes"]
         assert len(held) == 2 and all(row["peers"]["durable inputs"] > 0 for row in held)
         assert held[1]["value"] >= held[0]["value"]
-    partial = [row for row in told if row["what"].startswith("partial: state at 4,000")]
-    assert partial[0]["holds"] is True, "with a tenth of the keys read, partial holds at most a quarter of full's state"
+    partial = next(row for row in told if row["what"].startswith("partial: state at 4,000"))
+    assert partial["value"] == partial["peers"]["working state"] + partial["peers"]["cached answers"]
+    assert partial["peers"]["working state"] >= partial["peers"]["durable inputs"]  # tables that are looked up
+    assert partial["ratio"] == pytest.approx(partial["peers"]["full"] / partial["value"]) and partial["holds"] is None
 
 
 def test_the_way_in_epochs_that_filled_the_shop_is_run() -> None:
@@ -146,7 +148,7 @@ def test_the_heap_stands_beside_the_bill(monkeypatch: pytest.MonkeyPatch, tmp_pa
     for row in told:
         lines = row["peers"]
         assert row["ratio"] == pytest.approx(row["value"] / lines["heap of a fresh process"]) and 0 < row["ratio"] < 1
-        both = lines["durable inputs"] if row["what"].startswith("shared") else 0
+        both = 0 if row["what"].startswith("full") else lines["durable inputs"]
         kept = sum(lines[line] for line in rows.LINES[:-1])
         assert row["value"] <= kept <= row["value"] + both
 

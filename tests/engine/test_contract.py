@@ -362,7 +362,7 @@ def test_the_shape_of_state(kind: str) -> None:
     durable = state["bill"].str.contains("durable")
     assert set(state[durable]["relation"]) == {"info", "visit"}
     assert set(state["bill"]) <= {"durable", "durable + working", "working", "cached"}
-    assert set(state["kind"]) <= {"base", "join", "aggregate", "arrangement", "reader"}
+    assert set(state["kind"]) <= {"base", "index", "join", "aggregate", "arrangement", "reader"}
     assert state["operator"].is_unique
     assert all(isinstance(key, tuple) for key in state["key"])
     base = state[durable & (state.relation == "visit")].iloc[0]

@@ -10,11 +10,13 @@ Source: sharding in Noria (Gjengset's thesis, 2021, chapter 5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from ...engine.state_tables import DURABLE, StatePart
 from ...partial.join import JoinNode
 from ...partial.nodes import BaseNode, PartialEdge, PartialNode, UnionNode, UnionUpquery
 from ...partial.partial import Partial
@@ -160,6 +162,10 @@ class BinGraph(Partial):
     host: GraphHost | None = None
     host_number, host_count = 0, 1
     """The number of the bin among the bins of all stages, and the number of these bins. They make tags unique."""
+
+    def base_parts(self) -> Iterator[StatePart]:
+        """Return the base tables. They are files or tables in PostgreSQL, without an index of the kit."""
+        return (replace(part, bill=(DURABLE,)) for part in super().base_parts() if part.base)
 
     def tag(self) -> int:
         return super().tag() * self.host_count + self.host_number

@@ -82,6 +82,7 @@ class Pair:
             assert tuples(self.there.read(name)) == tuples(only(self.full.read(name), view, self.there.filled(name)))
         durable = [engine.bill().loc["durable inputs", "rows"] for engine in (self.there, self.full)]
         assert durable[0] == durable[1]
+        assert self.there.bill().loc["working state", "rows"] == 0  # base tables are files, without an index
         table = self.there.state().set_index("operator")["key"]
         for node in self.there._route.engine.nodes.values():
             if node.filled is None:
