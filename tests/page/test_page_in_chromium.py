@@ -80,12 +80,12 @@ def seen(site: Path, tools: dict[str, str]) -> Iterator[dict[str, Any]]:
     yield json.loads(done.stdout)
 
 
-def test_nothing_fails_and_nothing_is_asked_of_a_network(seen: dict[str, Any]) -> None:
+def nothing_fails_and_nothing_is_asked_of_a_network(seen: dict[str, Any]) -> None:
     """No script raises, and each file is one of the folder."""
     assert (seen["errors"], seen["asked"]) == ([], [])
 
 
-def test_a_number_is_answered_wrong_and_right(seen: dict[str, Any]) -> None:
+def a_number_is_answered_wrong_and_right(seen: dict[str, Any]) -> None:
     """No answer is asked again and loses nothing; a wrong one gets its reason alone; the first answer counts."""
     told, none, show_it = seen["answers"], "On this page: 0 of 5 predictions answered.", "Show the answer"
     once = "On this page: 1 of 5 predictions answered, 0 right at the first try."
@@ -99,7 +99,7 @@ def test_a_number_is_answered_wrong_and_right(seen: dict[str, Any]) -> None:
     assert told["right"] == [right, ["Check"], once]
 
 
-def test_choices_are_buttons_and_boxes(seen: dict[str, Any]) -> None:
+def choices_are_buttons_and_boxes(seen: dict[str, Any]) -> None:
     """Arrow keys go from choice to choice; several names are boxes; the answer is shown if it is asked for."""
     told = seen["answers"]
     assert told["choice"] == ["✗ Not right. You said visit.\nIt is a table.", ["visit"]]
@@ -108,7 +108,7 @@ def test_choices_are_buttons_and_boxes(seen: dict[str, Any]) -> None:
     assert told["shown"][2] == "On this page: 3 of 5 predictions answered, 0 right at the first try."
 
 
-def test_what_was_answered_is_remembered(seen: dict[str, Any]) -> None:
+def what_was_answered_is_remembered(seen: dict[str, Any]) -> None:
     """By the page, by the first page over all pages, and as a text; until the reader forgets it."""
     told, three = seen["answers"], "3 of 5 predictions answered, 0 right at the first try"
     assert told["reloaded"] == [True, "16 rows", f"On this page: {three}."]
@@ -132,7 +132,7 @@ def test_what_was_answered_is_remembered(seen: dict[str, Any]) -> None:
     assert seen["unkept"][0].startswith("✓ Right.") and seen["unkept"][1] == one
 
 
-def test_every_width_and_theme(seen: dict[str, Any]) -> None:
+def every_width_and_theme(seen: dict[str, Any]) -> None:
     """Nothing is cut or smaller than 12 px, axe finds nothing, and a plot is for the eye alone; its table is folded."""
     fills = {"light": LIGHT["muted"], "dark": DARK["muted"]}
     for each in seen["looks"]:
@@ -142,13 +142,13 @@ def test_every_width_and_theme(seen: dict[str, Any]) -> None:
         assert wrong == [[], [], []] and each["over"] <= 0 and each["hidden"] and each["folded"], each
 
 
-def test_a_chart_follows_the_readers_theme(seen: dict[str, Any]) -> None:
+def a_chart_follows_the_readers_theme(seen: dict[str, Any]) -> None:
     """Its text has another colour after the reader has chosen the dark theme."""
     light, dark = seen["toggled"]
     assert light != dark
 
 
-def test_without_a_script_and_on_paper(seen: dict[str, Any]) -> None:
+def without_a_script_and_on_paper(seen: dict[str, Any]) -> None:
     """Each question with its answer folded, and each chart as its table with its title; without plotly.js the table."""
     told, many, charts = seen["still"], len(QUESTIONS), len(CHARTS)
     page = {"questions": many, "answers": 0, "forms": 0, "counts": 0, "plots": 0, "tables": charts, "captions": charts}
@@ -158,7 +158,7 @@ def test_without_a_script_and_on_paper(seen: dict[str, Any]) -> None:
     assert told["without plotly.js"] == live | {"forms": 1, "plots": 0, "tables": 1, "captions": 1}
 
 
-def test_explanations_are_not_in_the_source(site: Path) -> None:
+def explanations_are_not_in_the_source(site: Path) -> None:
     """The page's text has no explanation of a wrong answer, and none of its files is larger than it may be."""
     text = (site / "notebooks/77-made.html").read_text(encoding="utf-8")
     assert WHYS["right"] in text and WHYS[7] not in text and "It is a table" not in text
@@ -167,3 +167,19 @@ def test_explanations_are_not_in_the_source(site: Path) -> None:
         path for path in (site / "assets").rglob("*") if path.suffix in (".js", ".css") and "lunr" not in str(path)
     ]
     assert sum(path.stat().st_size for path in shared) < 1_800_000
+
+
+def test_a_page_in_chromium(site: Path, seen: dict[str, Any], subtests: pytest.Subtests) -> None:
+    """One site and one run of the browser for all that is above, however many processes run the tests."""
+    for check in (
+        nothing_fails_and_nothing_is_asked_of_a_network,
+        a_number_is_answered_wrong_and_right,
+        choices_are_buttons_and_boxes,
+        what_was_answered_is_remembered,
+        every_width_and_theme,
+        a_chart_follows_the_readers_theme,
+        without_a_script_and_on_paper,
+    ):
+        with subtests.test(check.__name__):
+            check(seen)
+    explanations_are_not_in_the_source(site)
