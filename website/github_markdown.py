@@ -82,8 +82,8 @@ def relinked(text: str, source: str, pages: Mapping[str, str], repository: str) 
     ``repository``; if that is empty, only its words remain.
 
     >>> pages = {"docs/a.md": "docs/a.md", "notebooks/01.ipynb": "notebooks/01.md"}
-    >>> relinked("[b](../notebooks/01.ipynb#The-end), [c](c.py)", "docs/a.md", pages, "")
-    '[b](../notebooks/01.md#the-end), c'
+    >>> relinked("[b](../notebooks/01.ipynb#Now:-the-end), [c](c.py)", "docs/a.md", pages, "")
+    '[b](../notebooks/01.md#now-the-end), c'
     """
     here = posixpath.dirname(pages[source])
 
@@ -93,7 +93,7 @@ def relinked(text: str, source: str, pages: Mapping[str, str], repository: str) 
         if _EXTERNAL.match(target):
             return found[0]
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path)) if path else source
-        anchor = hash_ + fragment.lower()
+        anchor = hash_ + re.sub(r"[^\w-]", "", fragment.lower())  # as MkDocs makes addresses of headings
         if not path:
             return f"{mark}[{words}]({anchor})"
         if file in pages:

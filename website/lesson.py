@@ -35,6 +35,7 @@ STYLE_SHEETS = (style(), STYLE)
 _MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
 _FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
 PLOTLY_FILE = "plotly-basic.min.js"
+_RULE = re.compile(r"✓ \*\*Rules? (\d+′?)(?: and (\d+′?))?\*\*")
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
 
@@ -77,13 +78,13 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     time = _MINUTES.search("\n".join(texts))
     made = Lesson(found[1], int(time[1] or time[2]) if time else 0)
     exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
-    exporter.register_filter("words", lambda text: adapted(words(formulas(text))))
+    named = set(re.findall(r"\brule (\d+′?)", "\n".join(cell.source for cell in notebook.cells)))
+    exporter.register_filter("words", lambda text: adapted(words(formulas(ruled(text, named)))))
     exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("unasked", unasked)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
-    checks = sum("check" in cell.metadata.get("tags", []) for cell in notebook.cells)
-    made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name, "checks": checks})
+    made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name})
     if made.questions:
         made.outputs.append(done({name: made}))
         made.markdown += f"\n\n{_PLACE.format(len(made.outputs) - 1)}\n"
@@ -117,6 +118,24 @@ def formulas(text: str) -> str:
         return [_FORMULA.sub(lambda f: f'<span class="nb-formula">{convert(f[1])}</span>', line) for line in lines]
 
     return outside_fences(text, shown)
+
+
+def ruled(text: str, named: set[str]) -> str:
+    """Return Markdown whose marks of rules lead to the rules. A number is shown only if the page names it elsewhere.
+
+    >>> ruled("✓ **Rule 8** It emits the next. ✓ **Rule 23′** It ends.", {"8"})
+    '[✓ Rule 8](../docs/rules.md#rule-8) It emits the next. [✓](../docs/rules.md#rule-23b){title="Rule 23′"} It ends.'
+    """
+
+    def marked(found: re.Match[str]) -> str:
+        links = []
+        for number in filter(None, found.groups()):
+            address = f"../docs/rules.md#rule-{number.replace('′', 'b')}"
+            title = f'{{title="Rule {number}"}}'
+            links.append(f"[✓ Rule {number}]({address})" if number in named else f"[✓]({address}){title}")
+        return " ".join(links)
+
+    return _RULE.sub(marked, text)
 
 
 def together(cells: list[Any]) -> list[Any]:

@@ -208,7 +208,7 @@ def pages(work: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 
 def test_every_link_and_path_of_a_lesson_works_in_its_copy(work: Path) -> None:
-    """Links of Markdown cells, paths in code and imports of files beside it, in 24 notebooks and in those of 5 labs."""
+    """Links of Markdown cells, paths in code and imports of files beside it, in 25 notebooks and in those of 5 labs."""
     links = paths = imports = 0
     for copy, texts, codes in pages(work):
         for link in LINK.findall("\n".join(texts)):

@@ -12,7 +12,8 @@ number before the first ``##`` heading by any cell of the notebook. Digits count
 nothing else (`` `{10, 20}` ``), and so do the words from four upwards. Two and three count only before what state is
 counted in (``COUNTED``: two rows, three different arrangements). Not numbers in this sense: other code, formulas and
 addresses of links; ``+1`` and ``-1``, the signs of changes; the ordinals of a list, the number in the title,
-notebooks, rules and epochs by their number; years; the minutes in the box, which ``duration`` checks.
+notebooks, rules and epochs by their number; versions of a system, as in Spark 4.1; years; the minutes in the box, which
+``duration`` checks. A version is held by ``versions`` and by docs/systems.md instead (test_systems.py).
 
 Links to other sites are not followed: the tests run without a network.
 """
@@ -401,6 +402,7 @@ _NOT_PROSE = [
     re.compile(r"\b[Ee]pochs? \d+( (and|to) \d+)?"),
     re.compile(r"\b[Nn]otebooks? \d\d[a-z]?( (and|to) \d\d[a-z]?)?"),
     re.compile(r"\b[Ll]abs? \d( (and|to) \d)?"),
+    re.compile(r"\b(Flink|Spark|Python|Kafka) \d+\.\d+"),
     re.compile(r"\b(19|20)\d\d\b"),  # a year
     re.compile(r"(?<![\w.])[+−-]1\b(?![.,]\d)"),
 ]
@@ -451,6 +453,24 @@ def _whys(cell: Any) -> list[str]:
     return [v.value for d in whys for v in d.values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
 
 
+SYSTEMS = "../docs/systems.md"
+_MARKED = re.compile(rf"\[([^\]]*)\]\({re.escape(SYSTEMS)}#[\w-]+\)")
+_VERSION = re.compile(r"\b(?:Flink|Spark|Python|Kafka) \d+\.\d+")
+
+
+def versions(notebook: Notebook, path: Path) -> Iterator[str]:
+    """The version of a system stands in a link to the row of docs/systems.md that names its source."""
+    for cell in texts(notebook):
+        for found in _VERSION.findall(_MARKED.sub(" ", _without_code(cell.source))):
+            yield f"{name(cell)}: {found} is no link to a row of {SYSTEMS}"
+
+
+def visible_words(notebook: Notebook) -> int:
+    """The words that a reader sees before anything is unfolded: those of the texts, without folds and addresses."""
+    shown = (re.sub(r"<details>.*?</details>|(?<=\])\([^)]*\)", " ", c.source, flags=re.S) for c in texts(notebook))
+    return sum(any(map(str.isalnum, word)) for text in shown for word in text.split())
+
+
 _LINK = re.compile(r"\]\(\s*<?([^)\s>]+)|(?:href|src)=[\"']([^\"']+)")
 
 
@@ -480,8 +500,9 @@ def _markdown(path: Path) -> list[str]:
 
 
 def _headings(texts: list[str]) -> set[str]:
-    """The headings as Jupyter makes them addresses."""
-    return {h.strip().replace(" ", "-") for t in texts for h in re.findall(r"(?m)^#+ (.*)$", _without_code(t))}
+    """The headings as Jupyter makes them addresses, and the places that a page names itself."""
+    named = {each for text in texts for each in re.findall(r'<a id="([\w-]+)"></a>', text)}
+    return named | {h.strip().replace(" ", "-") for t in texts for h in re.findall(r"(?m)^#+ (.*)$", _without_code(t))}
 
 
 def identical(notebooks: dict[str, Notebook], most: int = 4) -> list[str]:
@@ -511,4 +532,5 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     duration,
     numbers,
     links,
+    versions,
 ]

@@ -231,3 +231,25 @@ def test_links() -> None:
     assert complaints(rules.links, "[a](../../docs/rules.md#No-rules)") == 1
     assert complaints(rules.links, "[a](../../notebooks/00-start-here.ipynb#What-you-can-do-now)") == 0
     assert complaints(rules.links, "[a](../../notebooks/00-start-here.ipynb#check)") == 1
+
+
+def test_versions_are_links() -> None:
+    """A version of a system that is no link to docs/systems.md is found; it is no number that a cell must assert."""
+    assert complaints(rules.versions, "Since Flink 2.1, it joins.") == 1
+    assert (
+        complaints(rules.versions, "Since [Flink 2.1](../docs/systems.md#flink-delta-join), `Spark 4.1`, Spark 3.") == 0
+    )
+    assert rules.stated("Since Flink 2.1 and Spark 4.10, 7 joins.") == {7.0}
+
+
+def test_visible_words() -> None:
+    """Folds, addresses and signs are no words that a reader sees at first."""
+    text = "One [two three](a/b.md) – four.\n\n<details><summary>Five</summary>\n\nsix\n</details>"
+    assert rules.visible_words(notebook([text, ("seven = 7",)])) == 4
+
+
+def test_named_places(tmp_path: Path) -> None:
+    """A link may lead to a place that a page names itself."""
+    (tmp_path / "page.md").write_text('| <a id="a-row"></a>cell |')
+    made = notebook(["[a](page.md#a-row) [b](page.md#no-row)"])
+    assert len(list(rules.links(made, tmp_path / "01-a-lesson.ipynb"))) == 1
