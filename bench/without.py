@@ -18,8 +18,7 @@ loops. The rate is what is reached when 100,000 a second are offered.
 
 ``--json`` writes the rows as labs/checkout/records/fast-without.json has them: {"command", "machine", "rows": [{"idea",
 "requests", "cpu_us", "rate", "cpu_ratio", "rate_ratio", "diff"}]}. The first row is the whole. Ratios are to the whole
-with the same requests: above 1 for more CPU, below 1 for a lower rate. Bars of the CPU ratios are drawn beside the
-file, with the ending .svg.
+with the same requests: above 1 for more CPU, below 1 for a lower rate.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 
 from bench import checkouts, measure  # noqa: E402
 from grader.wire.client import Generator  # noqa: E402
-from sharedstate_lite.show.bar_charts import rungs_chart  # noqa: E402
 
 FAST = checkouts.ROOT / "labs" / "checkout" / "fast"
 WHOLE = "none"
@@ -203,12 +201,6 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the CPU ratios as bars."""
-    bars = {f"{each['idea']} ({each['requests']})": each["cpu_ratio"] for each in rows}
-    rungs_chart(bars, "times", "CPU a request without one idea, against the whole").picture.save(path)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is wanted. Returns the exit status."""
     chosen = measure.options(__doc__ or "", list(dict.fromkeys(idea.name for idea in IDEAS)), arguments)
@@ -248,7 +240,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = " ".join(["python", *sys.argv])
         told = {"command": command, "machine": measure.machine(checkouts.PACKAGES), "rows": rows}
         chosen.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        draw(rows, chosen.json.with_suffix(".svg"))
     return 0
 
 

@@ -6,9 +6,10 @@ built the page. So MkDocs neither parses nor indexes the pictures.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
@@ -20,6 +21,8 @@ from latex2mathml.converter import convert
 from nbconvert.exporters import MarkdownExporter
 from nbconvert.filters import ansi2html, markdown2html
 
+from sharedstate_lite.show.chart import PLOTLY, TONES
+from sharedstate_lite.show.page import PAGE, STYLE
 from sharedstate_lite.show.palette import style
 
 from .execution import SiteError
@@ -27,26 +30,37 @@ from .github_markdown import adapted, outside_fences
 from .stepping import FRAMES
 
 HERE = Path(__file__).resolve().parent
-STYLE_SHEETS = (style(), (HERE.parent / "sharedstate_lite/show/prediction.css").read_text(encoding="utf-8"))
+STYLE_SHEETS = (style(), STYLE)
 """Style sheets that many outputs contain. The site has them once, in site.css."""
 _MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
 _FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
+PLOTLY_FILE = "plotly-basic.min.js"
 _RULE = re.compile(r"✓ \*\*Rules? (\d+′?)(?: and (\d+′?))?\*\*")
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
 
 @dataclass
 class Lesson:
-    """A notebook as a page. ``files`` maps names of further files, relative to the page, to their contents."""
+    """A notebook as a page. ``files`` maps names of further files, relative to the page, to their contents.
+
+    ``questions`` is the number of its predictions, and ``charts`` that of its charts.
+    """
 
     title: str
     minutes: int
     markdown: str = ""
     outputs: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    questions: int = 0
+    charts: int = 0
 
-    def filled(self, page: str) -> str:
-        """Return the HTML of the built page with its outputs in place of the placeholders."""
+    def filled(self, page: str, plotly: bool) -> str:
+        """Return the HTML of the built page with its outputs in place of the placeholders.
+
+        ``plotly``: whether the site has plotly.js, which a page with charts loads.
+        """
+        if plotly and self.charts:
+            page = page.replace("</head>", f'<script defer src="../assets/{PLOTLY_FILE}"></script></head>', 1)
         for number, output in enumerate(self.outputs):
             before, place, after = page.partition(_PLACE.format(number))
             if not place:
@@ -68,9 +82,22 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     exporter.register_filter("words", lambda text: adapted(words(formulas(ruled(text, named)))))
     exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
+    exporter.register_filter("unasked", unasked)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
     made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name})
+    if made.questions:
+        made.outputs.append(done({name: made}))
+        made.markdown += f"\n\n{_PLACE.format(len(made.outputs) - 1)}\n"
     return made
+
+
+def done(lessons: Mapping[str, Lesson]) -> str:
+    """Return the place where the page's script counts the predictions that a reader has answered."""
+    pages = {
+        name.removesuffix(".ipynb"): [each.title, each.questions] for name, each in lessons.items() if each.questions
+    }
+    text = escape(json.dumps(pages, ensure_ascii=False), quote=True)
+    return f'<div class="ssl ssl-done" hidden data-pages="{text}"></div>'
 
 
 def empty(notebook: Any) -> str:
@@ -124,6 +151,24 @@ def together(cells: list[Any]) -> list[Any]:
     return made
 
 
+def unasked(source: str) -> str:
+    """Return the code of a folded cell without its questions: these have the explanations of wrong answers."""
+    statements = ast.parse(source).body
+    calls = [
+        (each, call)
+        for each in statements
+        for call in ast.walk(each)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "show.question"
+    ]
+    whys = {each.id for _, call in calls for each in call.args[2:3] if isinstance(each, ast.Name)}
+    gone = [each for each, _ in calls]
+    gone += [each for each in statements if isinstance(each, ast.Assign) and {*map(ast.unparse, each.targets)} & whys]
+    lines = source.splitlines()
+    for each in gone:
+        lines[each.lineno - 1 : each.end_lineno] = [""] * ((each.end_lineno or each.lineno) - each.lineno + 1)
+    return re.sub(r"\n{3,}", "\n\n\n", "\n".join(lines)).strip("\n")
+
+
 def fenced(source: str) -> str:
     """Return Python code as a fenced block. The fence is longer than any run of backticks in the code."""
     longest = max(map(len, re.findall(r"`+", source)), default=0)
@@ -150,6 +195,14 @@ def shown(output: Any, made: Lesson, name: str) -> str:
         return _stepper(data, made, name)
     if "application/vnd.jupyter.widget-view+json" in data:
         return ""
+    if PAGE in data:
+        made.questions += 1
+        return mounted(data[PAGE], _html(data["text/html"]))
+    if PLOTLY in data:
+        made.charts += 1
+        figure = {part: data[PLOTLY][part] for part in ("data", "layout")}
+        tones = {tone: hue for hue, tone in TONES.items()}
+        return mounted({"kind": "chart", "figure": figure, "tones": tones}, _html(data["text/html"]))
     if "text/html" in data:
         return _html(data["text/html"])
     if "image/svg+xml" in data:
@@ -159,6 +212,15 @@ def shown(output: Any, made: Lesson, name: str) -> str:
     if "text/markdown" in data:
         return str(markdown2html(data["text/markdown"]))
     return f'<pre class="nb-text">{ansi2html(data["text/plain"])}</pre>' if "text/plain" in data else ""
+
+
+def mounted(data: Mapping[str, Any], still: str) -> str:
+    """Return ``still``, HTML that begins with an element of the class ssl, as a place for the page's script.
+
+    The script finds ``data`` in it. Without scripts and on paper, it is shown as it is.
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<div class="ssl ssl-mount"><script type="application/json">{text}</script>{still}</div>'
 
 
 def _html(html: str) -> str:

@@ -18,14 +18,15 @@ from typing import Any
 
 import sharedstate_lite as ss
 from sharedstate_lite.show import stepper
+from sharedstate_lite.show.page import SCRIPT, STYLE
 from sharedstate_lite.show.palette import DARK, style
 from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
-from . import api
+from . import api, plotly
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, faults, relinked
-from .lesson import HERE, Lesson, empty, lesson, place, script
+from .lesson import HERE, PLOTLY_FILE, Lesson, done, empty, lesson, place, script
 from .links import broken
 from .stepping import frames
 
@@ -45,10 +46,13 @@ def publish(notebooks: Mapping[str, Any], target: Path) -> None:
     with _replaced(target) as site, tempfile.TemporaryDirectory(prefix="site") as folder:
         docs = Path(folder)
         lessons = _written(docs, notebooks)
+        charts = any(each.charts for each in lessons.values()) and plotly.script()
+        if charts:
+            (docs / "assets" / PLOTLY_FILE).write_text(charts, encoding="utf-8")
         _mkdocs(docs, site, lessons)
         for name, each in lessons.items():
             page = site / "notebooks" / f"{name.removesuffix('.ipynb')}.html"
-            page.write_text(each.filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+            page.write_text(each.filled(page.read_text(encoding="utf-8"), bool(charts)), encoding="utf-8")
         faults = list(broken(site))
         if faults:
             raise SiteError("the site has broken links:\n  " + "\n  ".join(faults))
@@ -132,18 +136,18 @@ def _front(readme: str, lessons: Mapping[str, Lesson]) -> tuple[str, str]:
         number, _, title = each.title.rpartition(" · ")
         about = contents.get(name.removesuffix(".ipynb"), "")
         rows.append(f"| {number} | [{title}](notebooks/{name}) | {about} | {each.minutes or ''} |")
-    home = "\n".join([pitch, "", "## The notebooks", "", *rows, ""])
+    home = "\n".join([pitch, "", "## The notebooks", "", *rows, "", done(lessons), ""])
     return home, f"# The kit\n\n## Start\n{before}\n## {after}"
 
 
 def _assets(folder: Path) -> None:
-    """Write the style sheets and the script."""
+    """Write the style sheets and the scripts."""
     shutil.copytree(HERE / "assets", folder)
     dark = "".join(f"--{name}:{value};" for name, value in DARK.items()) + "color-scheme:dark"
     with_toggle = f'[data-md-color-scheme="slate"] .ssl{{{dark}}}'
     without = f"@media (prefers-color-scheme:dark){{body:not([data-md-color-scheme]) .ssl{{{dark}}}}}"
-    prediction = (ROOT / "sharedstate_lite/show/prediction.css").read_text(encoding="utf-8")
-    (folder / "pictures.css").write_text("\n".join([style("light"), with_toggle, without, prediction]))
+    (folder / "pictures.css").write_text("\n".join([style("light"), with_toggle, without, STYLE]))
+    (folder / "page.js").write_text(SCRIPT)
     (folder / "stepper.css").write_text((WIDGET / "widget.css").read_text(encoding="utf-8"))
     widget = (WIDGET / "widget.js").read_text(encoding="utf-8")
     widget, exported = re.subn(r"^export default ", "const stepper = ", widget, flags=re.M)

@@ -1,21 +1,22 @@
-"""Charts of state and time, pictures of an engine's graph, and the stepper, all drawn without a browser.
+"""Charts of state and time, pictures of an engine's graph, and the stepper; and questions that the page judges.
 
 Pictures are drawn from recordings and from data frames, such as those that ``engine.graph()`` returns. They never use
 an engine's internals. A picture can be displayed as HTML, SVG or text. A chart is a plotly figure together with a
-picture of the same numbers, for pages that cannot run plotly.
+table of the same numbers, for pages that cannot run plotly and for screen readers.
 
     graph            operators with their state tables, from left to right
-    time_chart, hits_chart    seconds per epoch, and hit rate by budget
+    hits_chart       hit rate by budget
     rows_chart       how many rows are stored, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
     curves           any lines on linear axes, such as a measurement and what a formula predicts
-    panels           such lines, each in a small chart of its own, with the same axes
+    panels           such lines, each in a plot of its own, with the same axes
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
     emitted          a view's changes as tuples
     question, predict    a question that the reader answers first (docs/predictions.md)
     checks, written  checks of what a notebook's text says, and of code that the reader writes
     put_back         puts the delivered cell of an exercise back
     awaited          the result of a coroutine, if it comes within seconds
+    interact         one thing that the reader changes with a slider
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
     stepper, static  a recorded run step by step, interactively or as pictures
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
@@ -40,11 +41,12 @@ Full state
 
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
 ``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
-``graph`` draw an engine. ``chart`` contains the code that all charts share; ``bar_charts``, ``axes``, ``lines`` and
-``line_charts`` draw them. ``answers`` reads what a reader types, and ``prediction`` asks for it. ``checks`` and
-``written`` run checks, and ``waiting`` ends those that take too long. ``dataframes`` displays data frames, and
-``tracebacks`` displays errors. The folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a time axis with
-its marks, ``outcome_tree`` draws orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
+``graph`` draw an engine. The folder ``page`` is the script of a page, with its style sheet and its data. ``chart``
+contains the code that all charts share; ``bar_charts`` and ``line_charts`` make them. ``answers`` reads what a reader
+types, and ``prediction`` asks for it. ``interactive`` shows a slider. ``checks`` and ``written`` run checks, and
+``waiting`` ends those that take too long. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The
+folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws
+orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -56,8 +58,9 @@ from .chart import Chart
 from .checks import checks
 from .dataframes import tables
 from .graph import graph
+from .interactive import interact
 from .lifetimes import lifetimes
-from .line_charts import curves, hits_chart, panels, rows_chart, time_chart
+from .line_charts import curves, hits_chart, panels, rows_chart
 from .machine import machine
 from .outcome_tree import outcome_tree
 from .prediction import predict, question
@@ -78,6 +81,7 @@ __all__ = [
     "emitted",
     "graph",
     "hits_chart",
+    "interact",
     "lifetimes",
     "machine",
     "outcome_tree",
@@ -93,7 +97,6 @@ __all__ = [
     "stepper",
     "tables",
     "tiles",
-    "time_chart",
     "written",
     "written_in_order",
 ]

@@ -1,7 +1,7 @@
 """A bar chart of single numbers: one amount for each rung of a ladder.
 
-Each bar has its number next to it. The bars use a logarithmic scale if the largest amount is at least `WORTH` times the
-smallest, and a line below the chart says so.
+Each bar has its name above it and its number next to it. The bars use a logarithmic scale if the largest amount is at
+least `WORTH` times the smallest, and the title of the axis says so.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .axes import WORTH, written
-from .chart import GRID, MARGIN, ROOMS, TONES, Chart, heading, layout, mapped, nothing, values
-from .svg import Drawing, Picture, rect, text
-from .text import fit, width, wrap
+from .chart import TONES, Chart, axis, empty, layout, mapped, values, written
 
-RUNG_PITCH, RUNG_BAR = 30.0, 18.0
-LOGARITHMIC = "The scale is logarithmic: each factor of ten adds the same length."
+WORTH = 40.0
+"""How many times the smallest amount the largest one is, if bars on a linear scale would be too short to see."""
+LOGARITHMIC = "logarithmic: each factor of ten adds the same length"
 HUE = "inserted"
 
 
@@ -33,70 +31,37 @@ def rungs_chart(
     amounts = mapped(amounts, "amount")
     shown = dict(zip(amounts, values("ladder", amounts.values(), "amounts").tolist(), strict=True))
     if not shown:
-        return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rungs ran."))
-    log = _logarithmic(list(shown.values()))
-    figure = go.Figure()
+        return empty(title, "No rungs ran.")
     names = [*shown, *missing]
-    figure.add_bar(
-        y=list(shown),
-        x=list(shown.values()),
-        orientation="h",
-        text=[f"{written(v)} {unit}" for v in shown.values()],
-        textposition="auto",
-        marker={"color": TONES[HUE]},
-        hovertemplate=f"%{{y}}: %{{x:,.3~g}} {unit}<extra></extra>",
+    told = {name: f"{written(v)} {unit}" for name, v in shown.items()}
+    told |= {name: f"absent, {why}" for name, why in missing.items()}
+    figure = go.Figure(
+        go.Bar(
+            y=names,
+            x=[shown.get(name, 0) for name in names],
+            orientation="h",
+            width=0.4,
+            text=[told[name] for name in names],
+            textposition="outside",
+            cliponaxis=False,
+            marker={"color": TONES[HUE]},
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        )
     )
-    for name in missing:
-        figure.add_annotation(x=0, xref="x domain", xanchor="left", y=name, text="absent", showarrow=False)
-    down = {"autorange": "reversed", "automargin": True, "categoryorder": "array", "categoryarray": names}
-    named = f"{unit}{', logarithmic' if log else ''}"
-    across: dict[str, Any] = {"title": {"text": named, "standoff": 6}, "gridcolor": GRID}
-    # By default, plotly also labels digits between the powers of ten, too small to read.
-    across |= {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
-    if missing:
-        down["range"] = [len(names) - 0.5, -0.5]
-        del down["autorange"]
-    height = 130 + 32 * len(names)
-    figure.update_layout(layout(title, height, showlegend=False, xaxis=across, yaxis=down))
-    words = [title, *(f"  {name}: {written(v)} {unit}" for name, v in shown.items())]
-    words += [f"  {name}: absent, {why}" for name, why in missing.items()]
-    drawings = (_draw_rungs(shown, missing, unit, title, log, room) for room in ROOMS)
-    return Chart(figure, Picture("\n".join(words), *drawings))
+    for name in names:
+        at = {"x": 0, "xref": "paper", "xanchor": "left", "y": name, "yanchor": "bottom", "yshift": 12}
+        figure.add_annotation(text=name, showarrow=False, **at)
+    down = {"visible": False, "range": [len(names) - 0.5, -0.9], "fixedrange": True}
+    down |= {"type": "category", "categoryorder": "array", "categoryarray": names}
+    figure.update_layout(layout(title, 90 + 54 * len(names), xaxis=_across([*shown.values()], unit), yaxis=down))
+    words = [title, *(f"  {name}: {told[name]}" for name in names)]
+    return Chart(figure, "\n".join(words), ["", unit], [[name, told[name].removesuffix(f" {unit}")] for name in names])
 
 
-def _logarithmic(amounts: list[float]) -> bool:
-    """Return whether the small bars would be too short to see on a linear scale, and a logarithmic one is possible."""
-    return min(amounts) > 0 and max(amounts) / min(amounts) >= WORTH
-
-
-def _share(value: float, amounts: list[float], log: bool) -> float:
-    """Return the length of a value's bar, relative to the length of the longest bar."""
-    if not log:
-        return value / (max(amounts) or 1)
-    low = math.floor(math.log10(min(amounts)) - 1e-9)
-    return (math.log10(value) - low) / (math.log10(max(amounts)) - low)
-
-
-def _draw_rungs(
-    shown: Mapping[str, float], missing: Mapping[str, str], unit: str, title: str, log: bool, room: float
-) -> Drawing:
-    amounts = list(shown.values())
-    left = MARGIN + min(max(width(name, 13, True) for name in [*shown, *missing]), room * 0.34) + 12
-    numbers = max(width(f"{written(v)} {unit}") for v in amounts) + 10
-    room_for_bars = room - MARGIN - left - numbers
-    body = [heading(title, room)]
-    y = 46.0
-    for name in [*shown, *missing]:
-        body.append(text((MARGIN, y + 14), fit(name, left - MARGIN - 8, 13, True), kind="b", size=13, tip=name))
-        if name in shown:
-            long = max(_share(shown[name], amounts, log) * room_for_bars, 1.0)
-            body.append(rect(left, y, long, RUNG_BAR, fill=HUE))
-            body.append(text((left + long + 6, y + 14), f"{written(shown[name])} {unit}", kind="m"))
-        else:
-            why = f"absent: {missing[name]}"
-            body.append(text((left, y + 14), fit(why, room - MARGIN - left), kind="m", tip=why))
-        y += RUNG_PITCH
-    for words in wrap(LOGARITHMIC, room - 2 * MARGIN, 2) if log else []:
-        body.append(text((MARGIN, y + 8), words, kind="m"))
-        y += 18
-    return Drawing(room, y + MARGIN, "".join(body))
+def _across(amounts: list[float], unit: str) -> dict[str, Any]:
+    """The axis of the bars. Its range has room for the number next to the longest bar."""
+    if min(amounts) > 0 and max(amounts) / min(amounts) >= WORTH:
+        low, high = math.floor(math.log10(min(amounts)) - 1e-9), math.log10(max(amounts))
+        # By default, plotly also labels digits between the powers of ten, too small to read.
+        return axis(f"{unit}, {LOGARITHMIC}", type="log", dtick=1, range=[low, high + 0.3 * (high - low)])
+    return axis(unit, range=[0, 1.3 * max(amounts) or 1], nticks=6)

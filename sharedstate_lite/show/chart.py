@@ -1,95 +1,157 @@
-"""Code that all charts share: the pair of figure and picture, checks of numbers, colours and the heading.
+"""What all charts share: a plotly figure with the table of its numbers, checks of numbers, and colours.
 
-The notebook output of a chart contains both the plotly figure and the picture. Exported pages, viewers without plotly
-and pages without network access show the picture. A figure cannot detect whether its page is light or dark, so its
-background is transparent, and its colours have a contrast of at least 4 against both.
+The output of a notebook has both. JupyterLab and VS Code show the figure. Viewers without plotly show the table, and
+the site's page has the figure for the eye and the table for screen readers, for paper, and for a page without a script.
+A figure in a notebook cannot detect whether its page is light or dark: its background is transparent, its colours have
+a contrast of at least 4 against both, and `TEXT_RULE` gives its text the colour of the page's text. The site draws it
+in the colours of the palette, of which `TONES` names one for each colour of a figure.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..errors import Error
-from .palette import FAMILY
-from .svg import Drawing, Picture, rect, text
-from .text import fit
+from .page import STYLE
+from .palette import FAMILY, style
 
-ROOMS = (800.0, 480.0)
-"""The widths at which a chart is drawn, in px: for a normal page and for a narrow one."""
-MARGIN = 14.0
 MOST = 6
 """The largest number of series in one chart. Readers could not distinguish more."""
 LARGEST = 1e100
 """The largest number that a chart accepts. Arithmetic with larger numbers could overflow a float."""
+LONGEST = 60
+"""The largest number of rows in a chart's table. Longer tables leave out points."""
 HUES = ("inserted", "deleted", "upquery", "handle", "ink", "frame")
 OWN = {"full": "inserted", "shared": "handle", "partial": "upquery"}
 """Each strategy has the same colour in every chart."""
-MARKS = ("circle", "square", "diamond", "triangle", "cross", "ring")
+MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "circle-open")
 """One mark for each colour, so that a reader does not need colours to distinguish series."""
-MIDDLE = "#767d86"
-"""The colour of text and lines in a plotly figure."""
-GRID = "rgba(133,140,149,0.3)"
+DASHES = ("solid", "dash", "longdash", "dashdot", "dot", "longdashdot")
+"""One dash style for each colour, for lines that have too many points for marks."""
+TEXT, GRID = "#767d87", "rgba(133,140,149,0.3)"
 TONES = {
     "inserted": "#2b84c4",
     "deleted": "#c9561c",
     "upquery": "#12896a",
     "handle": "#b4588f",
     "ink": "#8a7a1e",
-    "frame": MIDDLE,
+    "frame": "#767d86",
+    "muted": TEXT,
+    "hairline": GRID,
 }
 """The palette's colours in a plotly figure, each between its light and its dark value."""
+_OF_THE_PAGE = f"var(--jp-ui-font-color1,var(--vscode-foreground,{TEXT}))"
+TEXT_RULE = f".js-plotly-plot text:not(.hoverlayer *){{fill:{_OF_THE_PAGE}!important}}"
+"""The style sheet that gives the text of figures in a notebook the colour of the page's text."""
+PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class Chart:
-    """A plotly figure and a picture of the same numbers."""
+    """A plotly figure and the table of its numbers.
 
-    def __init__(self, figure: Any, picture: Picture) -> None:
-        self.figure, self.picture = figure, picture
+    ``words`` is the chart as text. ``heads`` are the heads of the table, and each of ``rows`` has as many cells.
+    """
+
+    def __init__(self, figure: Any, words: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        self.figure, self.words, self.heads, self.rows = figure, words, heads, rows
+        figure.layout.template = None  # 7 KB of colours that no chart uses
+
+    @property
+    def html(self) -> str:
+        """The table. A page's script folds it and draws the figure in front of it."""
+        step = math.ceil(len(self.rows) / LONGEST) or 1
+        shown = [*self.rows[:-1:step], *self.rows[-1:]]
+        count = "The numbers" if step == 1 else f"The numbers of {len(shown)} of {len(self.rows)} points"
+        heads = "".join(f'<th scope="col">{escape(each)}</th>' for each in self.heads)
+        body = "".join(
+            f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(each)}</td>" for each in rest)}</tr>'
+            for first, *rest in shown
+        )
+        title = escape(self.words.splitlines()[0], quote=True)
+        kind = "" if self.figure.data and self.figure.data[0].type == "scatter" else " named"
+        return (
+            f'<div class="ssl ssl-chart{kind}"><style>{style()}{STYLE}</style><details open><summary>{count}</summary>'
+            f'<div tabindex="0" role="region" aria-label="{title}"><table class="numbers"><caption>{title}</caption>'
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></details></div>"
+        )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        shown: dict[str, Any] = dict(self.picture._repr_mimebundle_())
         # Plain JSON, like the output of plotly's own notebook renderer.
-        shown["application/vnd.plotly.v1+json"] = {**self.figure.to_plotly_json(), "config": {"displaylogo": False}}
-        return shown
+        figure = {**self.figure.to_plotly_json(), "config": {"displaylogo": False}}
+        return {"text/plain": self.words, "text/html": self.html, PLOTLY: figure}
 
     def __repr__(self) -> str:
-        return repr(self.picture)
+        return self.words
 
 
 def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
-    """Return the plotly layout that all figures share, updated with ``more``. The legend is below the plot."""
+    """Return the plotly layout that all figures share, updated with ``more``. The legend is above the plot.
+
+    Dragging does nothing, so that a finger scrolls the page.
+    """
     common: dict[str, Any] = {
         "title": {"text": title, "font": {"size": 15}, "x": 0.01},
-        "font": {"family": FAMILY, "size": 13, "color": MIDDLE},
+        "font": {"family": FAMILY, "size": 13, "color": TEXT},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "height": height,
-        "margin": {"l": 10, "r": 20, "t": 44, "b": 90},
-        "legend": {
-            "orientation": "h",
-            "traceorder": "normal",
-            "yref": "container",
-            "y": 0.02,
-            "yanchor": "bottom",
-            "x": 0,
-        },
+        "margin": {"l": 10, "r": 24, "t": 44, "b": 10},
+        "dragmode": False,
+        "legend": {"orientation": "h", "traceorder": "normal", "x": 0, "y": 1.02, "yanchor": "bottom"},
     }
     return common | more
 
 
-def heading(title: str, room: float) -> str:
-    """Return the SVG of the title of a drawing that is ``room`` px wide, with a line below it."""
-    shown = fit(title, room - 2 * MARGIN, 14, True)
-    return text((MARGIN, 22), shown, kind="b", size=14, tip=title) + rect(0, 33, room, 1, fill="hairline")
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """Return a plotly axis with its title, updated with ``more``. By default it is linear and begins at 0."""
+    common: dict[str, Any] = {
+        "title": {"text": title, "standoff": 8, "font": {"size": 13}},
+        "gridcolor": GRID,
+        "griddash": "dot",
+        "gridwidth": 0.5,
+        "zeroline": False,
+        # Invisible ticks keep the first labels of the two axes from touching in the corner.
+        "ticks": "outside",
+        "ticklen": 7,
+        "tickcolor": "rgba(0,0,0,0)",
+        "automargin": True,
+        "tickformat": ",",
+        "rangemode": "tozero",
+        "fixedrange": True,
+    }
+    return common | more
 
 
-def nothing(title: str, why: str) -> Picture:
-    """Return the picture of a chart without data: its title, and the reason why it is empty."""
-    drawings = (Drawing(room, 76, heading(title, room) + text((MARGIN, 58), why, kind="m", size=13)) for room in ROOMS)
-    return Picture(f"{title}\n  {why}", *drawings)
+def empty(title: str, why: str) -> Chart:
+    """Return a chart without data: its title, and the reason why it is empty."""
+    import plotly.graph_objects as go
+
+    note = {"text": why, "showarrow": False, "x": 0, "xanchor": "left", "xref": "paper", "yref": "paper", "y": 0.5}
+    hidden = {"visible": False}
+    figure = go.Figure(layout=layout(title, 120, xaxis=hidden, yaxis=hidden, annotations=[note]))
+    return Chart(figure, f"{title}\n  {why}", [why], [])
+
+
+def written(value: float) -> str:
+    """Format a number for a chart, such as ``0.125``, ``1,250`` or ``1e12``.
+
+    Fractions have at most three significant digits. Very large and very small numbers have an exponent.
+    """
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= 1e12 or size < 1e-6:
+        return f"{value:.0e}".replace("e+", "e")
+    if size >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    digits = max(0, 2 - math.floor(math.log10(size)))
+    shown = f"{value:.{digits}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
 def values(name: str, given: Iterable[Any], what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -113,20 +175,10 @@ def mapped(given: Any, what: str) -> Mapping[Any, Any]:
     return given
 
 
-def coloured(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the colour and the mark of each series. Raises Error if there are more than `MOST` series."""
+def hues(names: Sequence[str]) -> dict[str, str]:
+    """Return the hue of each series. Raises Error if there are more than `MOST` series."""
     if len(names) > MOST:
         raise Error(f"{len(names)} series in one chart cannot be distinguished; draw at most {MOST} per chart")
     taken = {OWN[n] for n in names if n in OWN}
     left = [h for h in HUES if h not in taken]
-    hues = {n: OWN[n] if n in OWN else left.pop(0) for n in names}
-    return {n: (hue, MARKS[HUES.index(hue)]) for n, hue in hues.items()}
-
-
-def scaled(all_seconds: Mapping[str, Any]) -> tuple[float, str]:
-    """Return a factor that converts seconds to a unit in which they are easy to read, and the name of that unit."""
-    every = np.concatenate([v[v > 0] for v in all_seconds.values()] or [np.empty(0)])
-    middle = float(np.median(every)) if len(every) else 1e-3
-    if middle >= 0.5:
-        return 1.0, "s"
-    return (1e3, "ms") if middle >= 2e-4 else (1e6, "µs")
+    return {n: OWN[n] if n in OWN else left.pop(0) for n in names}

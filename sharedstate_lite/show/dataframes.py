@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from .chart import TEXT_RULE
 from .checks import attended
 from .tracebacks import tracebacks
 
@@ -25,8 +26,8 @@ _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 def tables() -> None:
     """Display data frames and Changes with left-aligned text, and the kit's errors briefly, in the current notebook.
 
-    An unattended run, such as that of a test, keeps all frames of an error. Outside a notebook, this only sets pandas'
-    ``display.max_colwidth`` to `WIDEST`.
+    The text of charts gets the colour of the page's text. An unattended run, such as that of a test, keeps all frames
+    of an error. Outside a notebook, this only sets pandas' ``display.max_colwidth`` to `WIDEST`.
     """
     pd.set_option("display.max_colwidth", WIDEST)
     from IPython.core.getipython import get_ipython
@@ -37,6 +38,10 @@ def tables() -> None:
         html.for_type(pd.DataFrame, aligned)
         html.for_type_by_name("sharedstate_lite.changelog.changes", "Changes", changed)
         tracebacks(full=not attended())
+        if attended() and getattr(shell, "kernel", None) is not None:
+            from IPython.display import HTML, display
+
+            display(HTML(f"<style>{TEXT_RULE}</style>"))  # type: ignore[no-untyped-call]
 
 
 def aligned(frame: pd.DataFrame) -> str | None:

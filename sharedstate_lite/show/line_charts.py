@@ -1,184 +1,153 @@
-"""Line charts of measurements: seconds per epoch, hit rate by budget, rows held, and any other curves.
+"""Line charts of measurements: hit rate by budget, rows held, and any other curves, together or in panels.
 
 Each function returns a `Chart` with one series for each name in a mapping, at most six. The functions only draw; the
-caller measures. If long series were thinned, a line below the chart says how.
+caller measures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..errors import Error
-from .axes import Axis, fitted, written
-from .chart import Chart, coloured, layout, mapped, nothing, scaled, values
-from .lines import Lines, Series, drawn, figure, thinned, tiled
-from .svg import Picture
+from .chart import DASHES, HUES, MARKS, TONES, Chart, axis, empty, hues, layout, mapped, values, written
 
-Numbers = Mapping[str, Iterable[float]]
-_Points = dict[str, tuple[tuple[float, ...], tuple[float, ...]]]
-
-
-def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int = 1) -> Chart:
-    """Return a chart of how long each epoch took, from {name: the seconds of each epoch}.
-
-    ``first`` is the number of the first epoch. A long run is thinned: the chart shows the median and the 99th
-    percentile of each bucket of epochs. Raises Error if a value is not a valid number of seconds.
-    """
-    given = _given(seconds, "seconds")
-    if not given:
-        return _empty(title, "No epochs were timed.")
-    factor, unit = scaled(given)
-    looks, made, size = coloured(list(given)), [], 1
-    for name, found in given.items():
-        x = np.arange(first, first + len(found), dtype=np.float64)
-        xs, ys, upper, each = thinned(x, found * factor)
-        size = max(size, each)
-        made.append(Series(name, tuple(xs), tuple(ys), *looks[name], tuple(upper)))
-    y = fitted(Axis("time", unit), [v for s in made for v in (*s.y, *s.upper)])
-    x_axis = fitted(Axis("epoch", "number", whole=True), [v for s in made for v in s.x], log=False, zero=False)
-    note = ""
-    if size > 1:
-        note = (
-            f"Each point summarizes up to {size} epochs. "
-            "The line shows the median, and the dotted line shows the 99th percentile."
-        )
-    return _chart(
-        Lines(title, x_axis, y, tuple(made), _with_axis(note, y), _words(title, given, factor, unit, "epochs"))
-    )
+Points = Mapping[str, Mapping[float, float]]
+FEW = 40
+"""Lines with at most this many points have a mark at each point."""
+WORTH = 10
+"""The axis of budgets is logarithmic if the largest budget is at least this many times the smallest one."""
 
 
-def hits_chart(
-    rates: Mapping[str, Mapping[float, float]], unit: str = "rows", title: str = "Hit rate against budget"
-) -> Chart:
+def hits_chart(rates: Points, unit: str = "rows", title: str = "Hit rate against budget") -> Chart:
     """Return a chart of hit rate by budget, from {name: {budget: hit rate from 0 to 1}}, with budgets in ``unit``.
 
-    The hit rate is the share of reads whose key was filled. Raises Error if a hit rate is above 1, or if a value is not
-    a valid number.
+    The hit rate is the share of reads whose key was filled. If the largest budget is 10 times the smallest one, the
+    axis of budgets is logarithmic, and its title says so. Raises Error if a hit rate is above 1, or if a value is not a
+    valid number.
     """
     points = _points(rates, "hit rates", "budgets")
-    wrong = next(
-        (f"series {n}: a hit rate must be at most 1, not {max(y):g}" for n, (_, y) in points.items() if max(y) > 1), ""
-    )
-    if wrong:
-        raise Error(wrong)
+    for name, found in points.items():
+        if max(found.values()) > 1:
+            raise Error(f"series {name}: a hit rate must be at most 1, not {max(found.values()):g}")
     if not points:
-        return _empty(title, "No budgets were tried.")
-    looks = coloured(list(points))
-    made = [Series(name, x, tuple(100 * v for v in y), *looks[name]) for name, (x, y) in points.items()]
-    x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x], worth=10)
-    y_axis = Axis("reads that were hits", "%", 0.0, 100.0)
+        return empty(title, "No budgets were tried.")
+    percent = {name: {x: 100 * y for x, y in found.items()} for name, found in points.items()}
+    budgets = sorted({x for found in points.values() for x in found})
+    x_axis = axis(f"budget ({unit})", rangemode="normal")
+    if budgets[0] > 0 and budgets[-1] / budgets[0] >= WORTH:
+        ticks = [m * 10.0**p for p in range(-6, 100) for m in (1, 2, 5) if budgets[0] <= m * 10.0**p <= budgets[-1]]
+        x_axis = axis(f"budget ({unit}), logarithmic", type="log", tickvals=ticks, ticktext=[*map(written, ticks)])
     lines = [
-        f"  {s.name}: " + ", ".join(f"{written(b)} {unit} {h:.0f} %" for b, h in zip(s.x, s.y, strict=True))
-        for s in made
+        f"  {name}: " + ", ".join(f"{written(x)} {unit} {y:.0f} %" for x, y in found.items())
+        for name, found in percent.items()
     ]
-    return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *lines]), False))
+    y_axis = axis("reads that were hits (%)", range=[0, 102])
+    return _chart(percent, x_axis, y_axis, title, "\n".join([title, *lines]))
 
 
-def rows_chart(rows: Mapping[str, Mapping[float, float]], across: str = "epochs", title: str = "Rows stored") -> Chart:
+def rows_chart(rows: Points, across: str = "epochs", title: str = "Rows stored") -> Chart:
     """Return a chart of how many rows are stored, from {name: {x: rows}}, on linear axes.
 
     ``across`` is what x counts, for example epochs or views. Raises Error if a value is not a valid number.
     """
     points = _points(rows, "rows", across)
     if not points:
-        return _empty(title, "No rows were counted.")
-    looks = coloured(list(points))
-    made = [Series(name, x, y, *looks[name]) for name, (x, y) in points.items()]
-    x_axis = fitted(Axis(across, "number", whole=True), [v for s in made for v in s.x], log=False, zero=False)
-    y_axis = fitted(Axis("stored", "rows", whole=True), [v for s in made for v in s.y], log=False)
+        return empty(title, "No rows were counted.")
+    found = [x for each in points.values() for x in each]
+    whole = {"dtick": 1} if max(found) - min(found) <= 10 else {}
     lines = [
-        f"  {s.name}: "
-        + ", ".join(f"{written(r)} rows at {written(n)} {across}" for n, r in zip(s.x, s.y, strict=True))
-        for s in made
+        f"  {name}: " + ", ".join(f"{written(y)} rows at {written(x)} {across}" for x, y in each.items())
+        for name, each in points.items()
     ]
-    return _chart(Lines(title, x_axis, y_axis, tuple(made), words="\n".join([title, *lines])))
+    x_axis = axis(f"{across} (number)", rangemode="normal", **whole)
+    return _chart(points, x_axis, axis("stored (rows)"), title, "\n".join([title, *lines]))
 
 
-def curves(points: Mapping[str, Mapping[float, float]], across: str, up: str, title: str) -> Chart:
+def curves(points: Points, across: str, up: str, title: str) -> Chart:
     """Return a chart of curves on linear axes, from {name: {x: y}}. ``across`` and ``up`` are the names of x and y.
 
     Raises Error if a value is not a valid number.
     """
     found = _points(points, up, across)
     if not found:
-        return _empty(title, "There are no points.")
-    return _chart(_curves(found, across, up, title))
+        return empty(title, "There are no points.")
+    return _chart(found, axis(across), axis(up), title, _words(found, across, up, title))
 
 
-def panels(points: Mapping[str, Mapping[float, float]], across: str, up: str, title: str) -> Picture:
-    """Return the curves of `curves` as a small chart each, all with the same axes.
+def panels(points: Points, across: str, up: str, title: str) -> Chart:
+    """Return the curves of `curves` one above the other, each in a plot of its own, all with the same axes.
 
-    Use it for curves that would cover each other in one chart. ``title`` begins the text of the picture; each chart has
-    the name of its curve. Raises Error if a value is not a valid number.
+    Use it for curves that would cover each other in one plot. Raises Error if a value is not a valid number.
     """
+    from plotly.subplots import make_subplots
+
     found = _points(points, up, across)
     if not found:
-        return nothing(title, "There are no points.")
-    whole = _curves(found, across, up, title)
-    return tiled(whole.words, [replace(whole, title=s.name, series=(s,), words="", height=110.0) for s in whole.series])
+        return empty(title, "There are no points.")
+    top = max(y for each in found.values() for y in each.values())
+    figure = make_subplots(len(found), 1, shared_xaxes=True, vertical_spacing=0.3 / len(found), subplot_titles=[*found])
+    for row, (name, trace) in enumerate(_traces(found).items(), 1):
+        figure.add_scatter(**trace, row=row, col=1)
+        figure.update_yaxes(axis(up, range=[0, 1.05 * top or 1], nticks=4), row=row, col=1)
+        figure.update_xaxes(axis(across if row == len(found) else ""), row=row, col=1)
+        figure.layout.annotations[row - 1].update(text=f"<b>{name}</b>", x=0, xanchor="left", font={"size": 13})
+    figure.update_layout(layout(title, 70 + 130 * len(found), showlegend=False))
+    figure.update_layout(margin={"t": 64})
+    return _table(figure, found, across, _words(found, across, up, title))
 
 
-def _curves(found: _Points, across: str, up: str, title: str) -> Lines:
-    looks = coloured(list(found))
-    made = [Series(name, x, y, *looks[name]) for name, (x, y) in found.items()]
-    x_axis = fitted(Axis(across, ""), [v for s in made for v in s.x], log=False)
-    y_axis = fitted(Axis(up, ""), [v for s in made for v in s.y], log=False)
+def _words(found: Points, across: str, up: str, title: str) -> str:
     lines = [
-        f"  {s.name}: " + ", ".join(f"{written(y)} at {written(x)}" for x, y in zip(s.x, s.y, strict=True))
-        for s in made
+        f"  {name}: " + ", ".join(f"{written(y)} at {written(x)}" for x, y in each.items())
+        for name, each in found.items()
     ]
-    return Lines(title, x_axis, y_axis, tuple(made), words="\n".join([f"{title} ({up} at {across})", *lines]))
+    return "\n".join([f"{title} ({up} at {across})", *lines])
 
 
-def _points(given: Any, what: str, across: str) -> _Points:
-    """Return the x (``across``) and the y (``what``) of each series that has points, in ascending order of x."""
+def _traces(points: Points) -> dict[str, dict[str, Any]]:
+    """Return each series as a plotly trace."""
+    out: dict[str, dict[str, Any]] = {}
+    for name, hue in hues([*points]).items():
+        few, at, tone = len(points[name]) <= FEW, HUES.index(hue), TONES[hue]
+        out[name] = {
+            "name": name,
+            "x": [*points[name]],
+            "y": [*points[name].values()],
+            "mode": "lines+markers" if few else "lines",
+            "line": {"color": tone, "width": 2, "dash": "solid" if few else DASHES[at]},
+            "marker": {"symbol": MARKS[at], "size": 8, "color": tone},
+            "cliponaxis": False,  # clipping would cut a mark at the edge of the plot in half
+            "hovertemplate": "%{x:,.4~g}: %{y:,.4~g}<extra>" + name.replace("<", "&lt;") + "</extra>",
+        }
+    return out
+
+
+def _chart(points: Points, x: dict[str, Any], y: dict[str, Any], title: str, words: str) -> Chart:
+    import plotly.graph_objects as go
+
+    figure = go.Figure([go.Scatter(**trace) for trace in _traces(points).values()])
+    figure.update_layout(layout(title, 300, xaxis=x, yaxis=y, showlegend=len(points) > 1))
+    if len(points) > 1:  # the names stand above the plot, one below the other on a phone
+        lines = 1 + sum(len(name) + 6 for name in points) // 100
+        figure.update_layout(height=300 + 22 * len(points), margin={"t": 46 + 22 * lines})
+    return _table(figure, points, x["title"]["text"].removesuffix(", logarithmic"), words)
+
+
+def _table(figure: Any, points: Points, across: str, words: str) -> Chart:
+    every = sorted({x for found in points.values() for x in found})
+    rows = [[written(x), *(written(found[x]) if x in found else "" for found in points.values())] for x in every]
+    return Chart(figure, words, [across, *points], rows)
+
+
+def _points(given: Any, what: str, across: str) -> dict[str, dict[float, float]]:
+    """Return the points of each series that has some, in ascending order of x."""
     out = {}
     for name, points in mapped(given, f"{{{across}: {what}}}").items():
         if len(mapped(points, what)):
             x, y = values(name, points.keys(), across), values(name, points.values(), what)
             order = np.argsort(x, kind="stable")
-            out[str(name)] = tuple(x[order].tolist()), tuple(y[order].tolist())
+            out[str(name)] = dict(zip(x[order].tolist(), y[order].tolist(), strict=True))
     return out
-
-
-def _given(given: Numbers, what: str) -> dict[str, Any]:
-    checked = {str(n): values(str(n), v, what) for n, v in mapped(given, what).items()}
-    return {n: v for n, v in checked.items() if len(v)}
-
-
-def _with_axis(note: str, axis: Axis) -> str:
-    """Return the note, followed by a warning if the axis is logarithmic."""
-    parts = [note] if note else []
-    if axis.log:
-        parts.append(f"The {axis.title} axis is logarithmic: equal distances mean equal ratios.")
-    if axis.floored:
-        parts.append(f"It cannot show values at or near 0. Values drawn at its lower end instead: {axis.floored}.")
-    return " ".join(parts)
-
-
-def _words(title: str, given: Mapping[str, Any], factor: float, unit: str, what: str) -> str:
-    lines = [title]
-    for name, found in given.items():
-        middle, late, most = (
-            written(float(v) * factor) for v in (np.median(found), np.percentile(found, 99), found.max())
-        )
-        lines.append(f"  {name}: {len(found):,} {what}, median {middle} {unit}, 99th percentile {late}, longest {most}")
-    return "\n".join(lines)
-
-
-def _chart(lines: Lines) -> Chart:
-    return Chart(figure(lines), drawn(lines))
-
-
-def _empty(title: str, why: str) -> Chart:
-    import plotly.graph_objects as go
-
-    note = {"text": why, "showarrow": False, "x": 0, "xanchor": "left", "xref": "paper", "yref": "paper", "y": 0.5}
-    hidden = {"visible": False}
-    out = go.Figure()
-    out.update_layout(layout(title, 140, xaxis=hidden, yaxis=hidden, annotations=[note], margin={"b": 10, "t": 44}))
-    return Chart(out, nothing(title, why))

@@ -1,11 +1,12 @@
 """A question that the reader answers before the notebook shows the answer.
 
 ``question`` binds a question to its answer and its explanations, and ``predict`` displays it. The reader types a guess
-and presses Enter, or skips the question. Only then are the answer and the explanations shown. A text that is not an
-answer is asked again. The call returns at once, so "run all" works, and the question still waits for a guess
-afterwards. If the variable SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and on the site, the answer is shown
-folded instead. In a learner's copy of a notebook, an answer is kept (`system.answers`). After a restart, the box shows
-it with its verdict; if the cell is run once more, it asks again.
+or chooses one, and page.js judges it in the browser: a wrong guess gets its explanation, and can be tried again; the
+answer is shown if it is right, or if the reader asks for it. A text that is not an answer is asked again. The call
+returns at once, so "run all" works, and the question still waits for a guess afterwards. If the variable
+SHAREDSTATE_LITE_UNATTENDED is set, as in the tests and for the site, there is no widget, and the output has the data
+for the site's page. Without a script, the answer is folded. In a learner's copy of a notebook, an answer is kept
+(`system.answers`). After a restart, the box shows it with its verdict; if the cell is run once more, it asks again.
 
 >>> from sharedstate_lite import show
 >>> stored = show.question("How many rows?", 2, {1: "Both copies are stored."})
@@ -26,17 +27,19 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
-from pathlib import Path, PurePath
-from typing import Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ViewError, shorten
 from ..system import answers
 from .answers import NumberAnswer, form, text_of
 from .checks import attended, checks
+from .page import PAGE, STYLE
+from .page.data import question_data
 from .palette import style
 
-_HERE = Path(__file__).parent
-_STYLE = (_HERE / "prediction.css").read_text(encoding="utf-8")
+if TYPE_CHECKING:
+    from .page.widget import PageWidget
 
 
 class Prediction:
@@ -50,9 +53,9 @@ class Prediction:
         self.whys = {wrong: why for wrong, why in whys.items() if wrong != "right"}
         self.displayed = False
         """Whether a box has shown it in this kernel. The first box shows the answer that was kept, a later one asks."""
-        self._form = form(text, answer, self.whys, choices)
-        self._right = self._form.wanted(answer)
-        self._wrong = {wrong: self._form.wanted(wrong) for wrong in self.whys}
+        self.form = form(text, answer, self.whys, choices)
+        self.right = self.form.wanted(answer)
+        self.wrong = {wrong: self.form.wanted(wrong) for wrong in self.whys}
         # A reader's change may make a wrong answer right. It is then judged right.
         with checks():
             self._check()
@@ -61,7 +64,7 @@ class Prediction:
         asked = f"question({self.text!r})"
         if not self.judge(self.shown):
             raise ViewError(f"{asked}: the answer {shorten(self.answer)} is not judged right; is it in choices?")
-        for wrong, read in self._wrong.items():
+        for wrong, read in self.wrong.items():
             if read is None or self.judge(text_of(wrong)) or self._explains(self.shown, read):
                 raise ViewError(f"{asked}: {shorten(wrong)} has a why, but it is right, or not an answer")
 
@@ -71,11 +74,11 @@ class Prediction:
         A guess is text as a reader types it, or a Python value.
         """
         typed = text_of(guess)
-        read = self._form.read(typed)
-        if read is None or self._right is None:
+        read = self.form.read(typed)
+        if read is None or self.right is None:
             return None if read is None else False
-        right = self._near(read) if isinstance(self._form, NumberAnswer) else self._form.equal(read, self._right)
-        return None if not right and self._form.unclear(typed) else right
+        right = self._near(read) if isinstance(self.form, NumberAnswer) else self.form.equal(read, self.right)
+        return None if not right and self.form.unclear(typed) else right
 
     def _near(self, read: float | str) -> bool:
         if isinstance(read, str):
@@ -83,7 +86,7 @@ class Prediction:
         if isinstance(self.tolerance, range):
             return min(self.tolerance) <= read <= max(self.tolerance)
         low, high = sorted((read, float(self.answer)))
-        return self._form.equal(read, self._right) or 0 < low and high <= self.tolerance * low
+        return self.form.equal(read, self.right) or 0 < low and high <= self.tolerance * low
 
     def why(self, guess: Any) -> str:
         """Return the explanation of a wrong guess; "" if it has none.
@@ -91,11 +94,11 @@ class Prediction:
         For an answer with several parts, an explanation such as that of ``left 1`` is of one part.
         """
         typed = text_of(guess)
-        return next((self.whys[wrong] for wrong, read in self._wrong.items() if self._explains(typed, read)), "")
+        return next((self.whys[wrong] for wrong, read in self.wrong.items() if self._explains(typed, read)), "")
 
     def _explains(self, typed: str, wrong: Any) -> bool:
-        read = self._form.read(typed)
-        return read is not None and wrong is not None and self._form.equal(read, wrong)
+        read = self.form.read(typed)
+        return read is not None and wrong is not None and self.form.equal(read, wrong)
 
     @property
     def shown(self) -> str:
@@ -118,8 +121,8 @@ class Prediction:
         right, typed = self.judge(guess), text_of(guess).strip()
         said = f"You said {typed}{'' if typed.endswith(('.', '?', '!')) else '.'}" if typed else ""
         if right is None:
-            point = "A point is a decimal point; a comma is for thousands." if self._form.unclear(typed) else ""
-            text = " ".join(filter(None, [said, point, self._form.hint]))
+            point = "A point is a decimal point; a comma is for thousands." if self.form.unclear(typed) else ""
+            text = " ".join(filter(None, [said, point, self.form.hint]))
             return {"right": None, "text": text, "why": "", "again": True}
         why = " ".join(filter(None, ["" if right else self.why(guess), self.because]))
         text = f"Right. {said}" if right else f"{said} It was {self.shown}."
@@ -142,38 +145,44 @@ class PredictionBox:
         mark, given = self._given()
         return "\n  ".join([self._question(), f"{mark} {given['text']}", *filter(None, [given["why"]])])
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        if self.guess is None and attended():
-            from .prediction_widget import PredictionWidget
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        shown: dict[str, Any] = {"text/plain": repr(self), "text/html": self.html()}
+        return shown if self.guess is not None else shown | {PAGE: self._data()}
 
-            lesson, text = os.environ.get("JPY_SESSION_NAME", ""), self.prediction.text
-            kept = None if self.prediction.displayed else answers.read(PurePath(lesson).stem, text)
-            self.prediction.displayed = True
-            keep = partial(answers.write, PurePath(lesson).stem, text)
-            return PredictionWidget(self._question(), self.prediction.verdict, keep, kept)._repr_mimebundle_(**kwargs)
-        return {"text/plain": repr(self), "text/html": self.html()}
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the folded answer and the widget as two outputs. If the widget is shown, it hides the other one."""
+        from IPython.display import display
+
+        display(self._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]
+        if self.guess is None and attended():
+            display(self._widget())  # type: ignore[no-untyped-call]
+
+    def _data(self) -> dict[str, Any]:
+        return {"kind": "prediction", **question_data(self.prediction)}
+
+    def _widget(self) -> PageWidget:
+        from .page.widget import PageWidget
+
+        lesson, text = PurePath(os.environ.get("JPY_SESSION_NAME", "")).stem, self.prediction.text
+        kept = None if self.prediction.displayed else answers.read(lesson, text)
+        self.prediction.displayed = True
+        return PageWidget(self._data(), partial(answers.write, lesson, text), kept)
 
     def _question(self) -> str:
         return " ".join(filter(None, [self.prediction.text, self.prediction.near]))
 
     def html(self) -> str:
-        """The question with its verdict if there is a guess, else with the answer and the explanations folded."""
+        """The question with its verdict if there is a guess, else with the answer and its explanation folded."""
         inside = f"<p><b>Predict.</b> {escape(self._question())}</p>"
         if self.guess is None:
             shown = escape(self.prediction.shown)
-            inside += f"<details><summary>The answer</summary><p><code>{shown}</code></p>{self._list()}</details>"
+            because = f"<p>{escape(self.prediction.because)}</p>" if self.prediction.because else ""
+            inside += f"<details><summary>The answer</summary><p><code>{shown}</code></p>{because}</details>"
         else:
             mark, given = self._given()
             inside += f"<p class='{'right' if given['right'] else 'wrong'}'>{mark} {escape(given['text'])}</p>"
             inside += f"<p>{escape(given['why'])}</p>" if given["why"] else ""
-        return f"<style>{style()}{_STYLE}</style><div class='ssl ssl-predict'>{inside}</div>"
-
-    def _list(self) -> str:
-        because = f"<p>{escape(self.prediction.because)}</p>" if self.prediction.because else ""
-        return because + "".join(
-            f"<p>Not <code>{escape(text_of(wrong))}</code>: {escape(text)}</p>"
-            for wrong, text in self.prediction.whys.items()
-        )
+        return f"<style>{style()}{STYLE}</style><div class='ssl ssl-predict'>{inside}</div>"
 
 
 def question(

@@ -1,9 +1,9 @@
 """Every notebook keeps to the conventions and runs top to bottom, unattended and without noise.
 
 It runs with the solution in its exercise; behind the check, the stub and wrong attempts go through it (tests/learner).
-After its run, its questions are answered in the same kernel, as a reader does who runs all cells first. The texts that
-are typed, and what each is, stand in tests/predictions.json: by notebook and question, true for a right answer, false
-for a wrong one, and null for a text that is no answer. They are written by hand.
+After its run, its questions are answered in the same kernel, as a reader does who runs all cells first, and by the
+judge of page.js. The texts that are typed, and what each is, stand in tests/predictions.json: by notebook and question,
+true for a right answer, false for a wrong one, and null for a text that is no answer. They are written by hand.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import lesson_rules as rules
 import nbformat
 import pytest
 from exercises import ATTEMPTS, exercises, solved
+from judged import judged
 from nbformat.v4 import new_code_cell
 from notebook_run import ROOT, Ran, run
 from own_files import brought
@@ -33,6 +34,7 @@ TYPED: dict[str, dict[str, dict[str, bool | None]]] = json.loads((ROOT / "tests/
 ANSWERED = """
 import json
 from sharedstate_lite.show.answers import text_of
+from sharedstate_lite.show.page.data import question_data
 from sharedstate_lite.show.prediction import Prediction, predict
 
 def whole(each, wrong):  # an explanation may be of one part
@@ -45,6 +47,7 @@ print(json.dumps([
     {name: predict(each).html() for name, each in asked.items()},
     {name: [each.why(text_of(whole(each, wrong))) for wrong in each.whys] for name, each in asked.items()},
     {name: list(each.whys.values()) for name, each in asked.items()},
+    {name: question_data(each) for name, each in asked.items()},
 ]))
 """
 """A cell that answers all questions of a notebook, and shows each again."""
@@ -158,11 +161,13 @@ def test_runs_without_noise(path: Path, tmp_path: Path) -> None:
     for cell in tries:
         assert json.loads(cell.outputs[0].text) == [NOT_WRITTEN, *(wrong["says"] for wrong in ATTEMPTS[path.stem])]
     assert all(value in cell.outputs[0].data["text/html"] for value, cell in own.items())
-    judged, html, explained, whys = json.loads(answered.outputs[0].text)
+    told, html, explained, whys, data = json.loads(answered.outputs[0].text)
     if os.environ.get("SCALE", "small") == "small":  # other sizes have other answers
-        assert judged == TYPED[path.stem]
+        assert told == TYPED[path.stem]
     assert html == {name: cell.outputs[0].data["text/html"] for name, cell in questions(notebook).items()}
     assert explained == whys
+    by_page = judged((data[name], [*texts]) for name, texts in told.items())
+    assert [{text: right for text, (right, _) in each.items()} for each in by_page] == [*told.values()]
 
 
 @pytest.mark.slow

@@ -1,15 +1,19 @@
-"""Contracts between packages, lint, format and types; and that each of these checks can fail."""
+"""Contracts between packages, lint, format, types and scripts; and that each of these checks can fail."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from sharedstate_lite.system.cache import cache_dir
+from website.npm import node
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,6 +103,26 @@ def test_format() -> None:
 def test_types() -> None:
     """mypy --strict passes on both packages."""
     python("-m", "mypy")
+
+
+SCRIPT = ROOT / "sharedstate_lite/show/page/page.js"
+SCRIPTS = [
+    path for folder in ("sharedstate_lite", "website", "tests") for path in sorted((ROOT / folder).rglob("*.js"))
+]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)
+def test_scripts(path: Path) -> None:
+    """Node.js can read each script. That of a page is no module, and an editor checks its types."""
+    program, text = node(), path.read_text(encoding="utf-8")
+    if program is None:
+        pytest.skip("no Node.js on this machine")
+    kind = "--input-type=module" if re.search(r"^export ", text, re.MULTILINE) else "--input-type=commonjs"
+    done = subprocess.run([program, kind, "--check"], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert path != SCRIPT or (
+        text.startswith("// @ts-check\n") and not re.search(r"^\s*(import|export)\b", text, re.MULTILINE)
+    )
 
 
 def test_types_can_fail(tmp_path: Path) -> None:

@@ -29,11 +29,35 @@ def fake(folder: Path, name: str, body: str) -> None:
 
 @pytest.mark.parametrize("status", [0, 2])
 def test_continuous_integration_is_make_test(tmp_path: Path, status: int) -> None:
-    """.ci/run calls `make test`, nothing else, and passes its exit status on."""
+    """.ci/run prints what `make test` prints, and passes its exit status on. On other machines it installs nothing."""
     fake(tmp_path, "make", f'echo "make $*"; exit {status}')
-    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    fake(tmp_path, "apt-get", "echo installed; exit 1")
+    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin", "CI": ""}
     done = subprocess.run([ROOT / ".ci" / "run"], env=path, capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("make test\n", status)
+    assert (done.stdout, done.stderr, done.returncode) == ("make test\n", "", status)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("user", [0, 1000])
+@pytest.mark.parametrize("network", [0, 100])
+def test_continuous_integration_installs_chromium(tmp_path: Path, exists: bool, user: int, network: int) -> None:
+    """Only root installs it, only if there is none, and tests go on without it; nothing goes to standard output."""
+    fake(tmp_path, "make", "echo tests")
+    fake(tmp_path, "id", f"echo {user}")
+    fake(tmp_path, "apt-get", f'echo "apt-get $1"; exit {network}')
+    for name in ("sh", "dirname"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    if exists:
+        fake(tmp_path, "chromium", "")
+    done = subprocess.run(
+        [ROOT / ".ci" / "run"], env={"PATH": str(tmp_path), "CI": "true"}, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("tests\n", 0)
+    called = [line for line in done.stderr.splitlines() if line.startswith("apt-get ")]
+    assert called == (
+        [] if exists or user else ["apt-get update"] if network else ["apt-get update", "apt-get install"]
+    )
+    assert done.stderr.endswith("are skipped\n") == (bool(called) and network > 0)
 
 
 @pytest.fixture

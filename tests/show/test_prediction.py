@@ -10,7 +10,9 @@ import pytest
 from sharedstate_lite import show
 from sharedstate_lite.errors import ViewError
 from sharedstate_lite.show.checks import UNATTENDED
-from sharedstate_lite.show.prediction_widget import PredictionWidget
+from sharedstate_lite.show.page import PAGE
+from sharedstate_lite.show.page.data import question_data
+from sharedstate_lite.show.page.widget import PageWidget
 from sharedstate_lite.system import answers
 from sharedstate_lite.system.work import RECORD
 
@@ -68,12 +70,16 @@ def test_an_answer_that_nobody_can_type_is_refused(
 
 
 def test_without_a_reader_the_answer_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unattended: HTML with question, answer and explanations in <details>. Everything is escaped."""
+    """Unattended: HTML with question and answer in <details>, and the page's data. Everything is escaped.
+
+    The explanations of wrong answers are in the sealed data alone.
+    """
     monkeypatch.setenv(UNATTENDED, "1")
     shown = show.predict(show.question("1 < 2?", "<b>", {"<i>": "a & b"}, choices=("<b>", "<i>")))._repr_mimebundle_()
-    assert set(shown) == {"text/plain", "text/html"}
+    assert set(shown) == {"text/plain", "text/html", PAGE}
     html = shown["text/html"]
-    assert "1 &lt; 2?" in html and html.index("<details>") < html.index("&lt;b&gt;") < html.index("a &amp; b")
+    assert "1 &lt; 2?" in html and html.index("<details>") < html.index("&lt;b&gt;")
+    assert "a &amp; b" not in html and "a & b" not in str(shown)
     assert "<details open" not in html and shown["text/plain"].endswith("(not answered yet)")
 
 
@@ -91,43 +97,40 @@ def test_a_guess_in_the_cell_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert repr(show.predict(asked, "2.500")).endswith(f"? You said 2.500. {point} Type one whole number, such as 12.")
 
 
-def test_the_widget_shows_nothing_before_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser gets the question alone. What is no answer is asked again, the first answer is final."""
-    monkeypatch.delenv(UNATTENDED, raising=False)
+def test_the_widget_keeps_the_last_answer() -> None:
+    """What the browser gets is sealed. An answer that it sends back is kept; a lookup of the answer is not one."""
     asked, kept = show.question("How many?", 4711, {1: "One each."}), list[str]()
-    assert any("widget-view" in kind for kind in show.predict(asked)._repr_mimebundle_()[0])
-    widget = PredictionWidget(asked.text, asked.verdict, kept.append)
-    assert "4711" not in repr(widget.get_state()) and widget.given == {}
-    for number, message in enumerate(({"guess": "many"}, {"guess": "many"}), 1):
-        widget._received(None, message, None)
-        assert widget.again["number"] == number and "4711" not in repr(widget.get_state())
-    for message in ("", {"guess": "  "}, {"guess": "1"}, {"guess": "4711"}):
-        widget._received(None, message, None)
-    assert (widget.given["right"], widget.given["text"]) == (False, "You said 1. It was 4,711.")
-    assert widget.given["why"] == "One each."
-    skipped = PredictionWidget(asked.text, asked.verdict, kept.append)
-    skipped._received(None, {"skip": True}, None)
-    assert skipped.given["right"] is None and skipped.given["text"] == "It was 4,711." and kept == ["1"]
+    widget = PageWidget(question_data(asked), kept.append)
+    assert "4711" not in repr(widget.get_state()) and "One each" not in repr(widget.get_state())
+    for sent in (
+        {"shown": True},
+        {"first": "1", "last": "1"},
+        {"first": "1", "last": "1", "shown": True},
+        {"last": 7},
+    ):
+        widget.answers = sent
+    widget.answers = {"first": "1", "last": "9" * 1000}
+    assert kept == ["1", "9" * 500]
 
 
 def test_an_answer_survives_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a learner's folder, a new kernel shows the answer with its verdict; the cell, run again, asks again."""
+    """In a learner's folder, a new kernel shows the answer; the cell, run again, asks again."""
     monkeypatch.delenv(UNATTENDED, raising=False)
     (tmp_path / RECORD).write_text("{}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JPY_SESSION_NAME", f"{tmp_path}/notebooks/00-start-here.ipynb")
-    shown: list[PredictionWidget] = []
-    monkeypatch.setattr(PredictionWidget, "_repr_mimebundle_", lambda self, **kwargs: shown.append(self))
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda each, **_: shown.append(each))
+    seen = []
     for _ in range(2):  # as a new kernel does, with a question of its own
         asked = show.question("How many?", 4711, {1: "One each."})
-        show.predict(asked)._repr_mimebundle_()
-        show.predict(asked)._repr_mimebundle_()
-        if len(shown) == 2:
-            shown[0]._received(None, {"guess": "one"}, None)
-    assert [widget.given.get("text", "") for widget in shown] == [
-        *("You said one. It was 4,711.", ""),
-        *("You said one. It was 4,711.", ""),
-    ]
+        for _ in range(2):
+            show.predict(asked)._ipython_display_()
+            still, widget = shown[-2:]
+            assert "<details>" in still["text/html"] and widget.data == {"kind": "prediction", **question_data(asked)}
+            seen.append(widget.answers)
+        shown[1].answers = {"first": "1", "last": "one"}
+    assert seen == [{}, {}, {"first": "one", "last": "one"}, {}]
     assert answers.read("00-start-here", "How many?") == "one"
 
 
@@ -158,11 +161,11 @@ def test_checks_stop_the_tests_and_not_a_reader(
 
 
 def test_the_right_answer_is_explained() -> None:
-    """The entry "right" is shown after every answer, and folded with the answer."""
+    """The entry "right" is shown after every answer, and folded with the answer; the others are not."""
     asked = show.question("How many?", 2, {1: "Both are stored.", "right": "One on each side."})
     assert asked.verdict(2)["why"] == "One on each side."
     assert asked.verdict(1)["why"] == "Both are stored. One on each side."
     assert asked.verdict("some")["why"] == ""
     assert asked.verdict(None)["why"] == "One on each side. Not 1: Both are stored."
     html = show.predict(asked).html()
-    assert html.index("One on each side.") < html.index("Not <code>1</code>")
+    assert html.index("<details>") < html.index("One on each side.") and "Both are stored" not in html

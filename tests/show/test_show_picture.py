@@ -181,5 +181,5 @@ def test_themes() -> None:
             assert contrast(colours["frame"], colours[under]) >= 3
         assert all(contrast(colours["badge"], colours[k]) >= 4.5 for k in ("inserted", "deleted", "upquery", "handle"))
         assert contrast(colours["badge"], colours["frame"]) >= 3
-    html = show.rungs_chart({}, "rows").picture._repr_html_()
+    html = show.rungs_chart({}, "rows").html
     assert "prefers-color-scheme:dark" in html and "data-jp-theme-light=false" in html

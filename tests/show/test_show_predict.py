@@ -29,7 +29,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         "7|0|no rows|none|one|1,6|one hundred|minus one|-16|1e9|9 + 5 = 14|0.016",
         "|?|idk|no idea|not 16|> 15|16 or 14|15-17|twenty one|9+5+2|2/3|half|a hundred and six|x16|n't 16|1/0"
         "|0x10|2x8|50%|16 percent|8 times|8x|twice|twice 8|two-fold|the same|>= 16|16 of 20|2.500|1.250.000"
-        "|the last one|the other one|which one|16 more|one less|16 each|2 per group|5/00|5/٠|∞",
+        "|the last one|the other one|which one|16 more|one less|16 each|2 per group|5/00|5/٠|1/0x|∞",
     ),
     "how often": (
         show.question("How often is it stored?", 2),

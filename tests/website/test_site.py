@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -18,9 +19,10 @@ import nbformat
 import psutil
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from website import execution, publish
+from sharedstate_lite import show
+from website import execution, plotly, publish
 from website.__main__ import main
 from website.execution import SiteError, fingerprint
 from website.links import broken
@@ -46,6 +48,7 @@ CELLS = [
         "n = len(MESSAGES)\nhow_many = show.question('How many messages?', n, {7: 'There is one more.'})",
     ),
     ("shown", "show.predict(how_many, guess=None)"),
+    ("shown", "show.rows_chart({'held': {1: 2, 2: 5}}, title='A chart <b>')"),
     ("shown", "show.stepper(ss.replay('full', [view]), MESSAGES[:4])"),
     ("check", "with show.checks():\n    secret = 4711\n    assert secret"),
     ("", "## The end\n\nOf $x_1 \\cdot 2$ and $5.\n\n- one\n  - two"),
@@ -103,7 +106,11 @@ def test_the_page_shows_what_a_reader_needs(page: str) -> None:
     text = page.partition("<article")[2].partition("</article>")[0]
     assert text.index("<h1") < text.index("<summary>set-up</summary>") < text.index('id="a-table"')
     assert "loud &lt;b&gt;" in text and 'class="dataframe"' in text and "A picture" in text
-    assert "<summary>The answer</summary>" in text and "There is one more." in text
+    assert "<summary>The answer</summary>" in text and '"kind":"prediction"' in text
+    assert "There is one more." not in text and "<caption>A chart &lt;b&gt;</caption>" in text
+    (loaded,) = re.findall(r'<script defer src="([^"]+)"></script></head>', page)
+    assert loaded == "../assets/plotly-basic.min.js" and '"figure":{"data":[{' in text
+    assert 'data-pages="{&quot;77-made&quot;: [&quot;77 · Made for a test&quot;, 1]}"' in text
     assert "show.predict" not in text and "4711" not in text and "Cells that check" not in text
     assert 'href="../docs/rules.html"' in text and 'href="#the-end"' in text and 'href="77-made.ipynb"' in text
     assert "nb-place" not in text and "<msub><mi>x</mi><mn>1</mn></msub>" in text and "and $5." in text
@@ -129,6 +136,35 @@ def test_style_sheets_of_pictures_are_in_one_file(built: Path, page: str) -> Non
     assert "--inserted-tint:" not in page
     sheet = (built / "site/assets/pictures.css").read_text()
     assert "body:not([data-md-color-scheme]) .ssl{" in sheet and '[data-md-color-scheme="slate"] .ssl{' in sheet
+
+
+def test_plotly_js_is_that_of_the_python_package() -> None:
+    """JupyterLab and the site draw with one version; a file with other bytes than those of the lock is refused."""
+    wheel = Path(str(importlib.util.find_spec("plotly").origin)).parent / "package_data" / "plotly.min.js"  # type: ignore[union-attr]
+    with wheel.open(encoding="utf-8") as file:
+        head = file.read(200)
+    assert f"plotly.js v{plotly.version()}" in head
+    with pytest.raises(ValueError, match="is not the one of website/package-lock.json"):
+        plotly.unpacked(b"other bytes")
+
+
+def test_without_npm_charts_are_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If npm has no network, the build says so in one line and goes on; the page has the table and no script for it."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(plotly, "npm", lambda: [sys.executable, "-c", "import sys; sys.exit('no network')"])
+    chart = show.rows_chart({"held": {1: 2}}, title="A chart")
+    cell = new_code_cell("chart", outputs=[new_output("display_data", data=chart._repr_mimebundle_())])
+    cell.metadata["tags"] = []
+    book = new_notebook(cells=[new_markdown_cell("# 78 · More"), cell])
+    publish.publish({"78-more.ipynb": book}, tmp_path / "site")
+    version = plotly.version()
+    said = f"plotly.js {version} cannot be fetched by npm, so charts are tables on the site (no network)\n"
+    assert capsys.readouterr().out == said
+    page = (tmp_path / "site/notebooks/78-more.html").read_text()
+    assert "plotly-basic" not in page and "<caption>A chart</caption>" in page
+    assert list(broken(tmp_path / "site")) == [] and not (tmp_path / "site/assets/plotly-basic.min.js").exists()
 
 
 def test_a_stepper_has_every_frame(built: Path) -> None:

@@ -1,0 +1,5 @@
+"""The browser's tools."""
+
+from chromium import tools
+
+__all__ = ["tools"]
