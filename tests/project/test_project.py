@@ -21,8 +21,8 @@ DEV: list[str] = PROJECT["project"]["optional-dependencies"]["dev"]
 
 
 def plain(pin: str) -> str:
-    """A pin with its name as the package index compares it."""
-    name, _, version = pin.partition("==")
+    """A pin without its marker, with its name as the package index compares it."""
+    name, _, version = pin.partition(";")[0].strip().partition("==")
     return f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}"
 
 
@@ -91,7 +91,7 @@ def test_environment_file_agrees() -> None:
 
 def test_pyproject_says_what_for() -> None:
     """Each dependency of pyproject.toml has a comment, the same as in environment.yml."""
-    comment = re.compile(r"^ +(?:\"|- )([\w-]+==[\w.]+)\"?,? +# (.+)$", re.MULTILINE)
+    comment = re.compile(r"^ +(?:\"|- )([\w-]+==[\w.]+(?:; [^\"#]+[^\"# ])?)\"?,? +# (.+)$", re.MULTILINE)
     here = dict(comment.findall((ROOT / "pyproject.toml").read_text()))
     there = dict(comment.findall((ROOT / "environment.yml").read_text()))
     assert list(here) == [*DECLARED, *DEV] and here == there
