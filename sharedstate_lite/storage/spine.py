@@ -29,7 +29,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch, Layout, consolidate, write_rows
+from .. import loops
+from .batch import Batch, Layout
 from .encoding import Words
 
 
@@ -125,9 +126,8 @@ class Merge:
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
         read = len(order)
-        index, diffs = consolidate(lines, order, self.arrangement.layout)
-        kept = filled + len(index)
-        write_rows(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
+        layout = self.arrangement.layout
+        kept = loops.consolidate(lines, order, layout.columns, layout.width, self._out, filled)
         self._done = _Progress(kept, ends, left - read)
         return read
 
@@ -155,7 +155,7 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
 def _zip(parts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.intp]]:
     """Concatenate several sorted bodies. Return the concatenated lines and the order that sorts their rows."""
     if len(parts) == 1:
-        return parts[0], np.arange(parts[0].shape[1])
+        return np.ascontiguousarray(parts[0]), np.arange(parts[0].shape[1])
     lines = np.concatenate(parts, axis=1)
     # NumPy's stable sort is timsort, which detects the sorted runs and merges them.
     return lines, np.argsort(lines[0], kind="stable")

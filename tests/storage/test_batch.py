@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
+from sharedstate_lite import loops
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.batch import (
@@ -19,7 +20,6 @@ from sharedstate_lite.storage.batch import (
     Batch,
     Layout,
     concat,
-    consolidate,
     distinct,
     gather,
     hash_rows,
@@ -27,7 +27,6 @@ from sharedstate_lite.storage.batch import (
     prefix,
     ranges,
 )
-from sharedstate_lite.storage.batch import write_rows as write_lines
 from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE)
@@ -111,12 +110,11 @@ def test_times_are_kept_apart(level: str) -> None:
             wanted[row, time] += diff
         rows = matrix([(row,) for row, _, _ in given_], 1)
         body = np.concatenate([layout.sort_words(rows, strings)[None, :], matrix(given_, 3)])
-        lines = list(body)
-        index, diffs = consolidate(lines, np.argsort(lines[0]), layout)
-        out = np.empty((4, len(index)), dtype=np.int64)
-        write_lines(lines, index, diffs, out, layout)
+        out = np.empty((4, 2 + len(given_)), dtype=np.int64)
+        kept = loops.consolidate(np.ascontiguousarray(body), np.argsort(body[0]), 1, 1, out, 2)
+        out = out[:, 2:kept]
         assert (out[0][1:] >= out[0][:-1]).all()
-        assert len(index) == len(nonzero(wanted))
+        assert out.shape[1] == len(nonzero(wanted))
         assert {(row, time): diff for _, row, diff, time in out.T.tolist()} == nonzero(wanted)
 
     with hashing(level):
