@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .. import loops
 from ..errors import RowError, is_integer, shorten
 from ..kernels.casts import LIMITS, parse
 from ..plan.nodes import Column, Type
@@ -168,6 +169,8 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     if pa.types.is_floating(given):
         # NaN means NULL, as in pandas.
         array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)
+    if not array.null_count and given in (pa.int32(), pa.int64()):
+        return _in_range(array.to_numpy().astype(np.int64), kind)
     whole = array.cast(pa.int64())
     words = whole.fill_null(0).to_numpy(zero_copy_only=False)
     return _masked(words if kind is Type.BOOLEAN else _in_range(words, kind), whole)
@@ -231,7 +234,8 @@ def _masked(words: Words, array: Any) -> Words:
 
 def _in_range(words: Words, kind: Type) -> Words:
     low, high = LIMITS[kind]
-    if ((words < low) | (words > high)).any():
+    loops.moved(len(words))
+    if loops.outside(words, low, high, NULL) >= 0:
         raise ValueError(f"a value is out of range; it must be between {low} and {high}")
     return words
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from .. import loops
 from ..errors import RowError, TimeError, is_integer, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
@@ -105,10 +106,10 @@ def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np
 
     Raises RowError if one is 0 or NULL, or if its absolute value is 2**31 or more.
     """
-    bad = np.flatnonzero((diffs == 0) | (diffs <= -MAX_DIFF) | (diffs >= MAX_DIFF))
-    if len(bad):
-        value = int(diffs[bad[0]])
-        raise RowError(f"{relation}: row {bad[0]} has the diff {'NULL' if value == NULL else value}; {_DIFF}")
+    row = loops.outside(diffs, 1 - MAX_DIFF, MAX_DIFF - 1, 0)
+    if row >= 0:
+        value = int(diffs[row])
+        raise RowError(f"{relation}: row {row} has the diff {'NULL' if value == NULL else value}; {_DIFF}")
     return diffs
 
 

@@ -38,3 +38,12 @@ def same_row(a: Any, i: int, b: Any, j: int, lines: int) -> bool:
         if a[line, i] != b[line, j]:
             return False
     return True
+
+
+@loop("i8(const i8[:], i8, i8, i8)")
+def outside(words: Any, low: int, high: int, excluded: int) -> int:
+    """Return the position of the first word that is not in [low, high], or that is ``excluded``, or -1."""
+    for at in range(len(words)):
+        if words[at] < low or words[at] > high or words[at] == excluded:
+            return at
+    return -1

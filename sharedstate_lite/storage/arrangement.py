@@ -170,7 +170,7 @@ class Arrangement:
         total = 0
         for batch in self._until(at):
             ends = np.empty((2, len(low)), dtype=np.int64)
-            rows = loops.find(batch.buffer[0], len(batch), low, LOW_BITS, ends[0], ends[1])
+            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS, ends[0], ends[1])
             if rows:
                 found.append((batch, ends))
                 total += rows
@@ -194,7 +194,7 @@ class Arrangement:
             low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
         ends = np.empty((2, len(low)), dtype=np.int64)
         for batch in self._until(at):
-            rows = loops.find(batch.buffer[0], len(batch), low, LOW_BITS if order is None else 0, ends[0], ends[1])
+            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS if order is None else 0, ends[0], ends[1])
             if rows:
                 owner, out = self.room(rows)
                 kept = self.copy(batch, keys, ends, at, owner, out, 0)
@@ -219,7 +219,7 @@ class Arrangement:
         """Return how often each retracted row of a body is stored, int64[n], and 0 for the other rows."""
         have = np.zeros(body.shape[1], dtype=np.int64)
         for batch in self.runs:
-            loops.stored(batch.buffer, len(batch), body, self.layout.columns, have)
+            loops.stored(batch.buffer, batch.rows, body, self.layout.columns, have)
         return have
 
     @property
@@ -292,7 +292,7 @@ class Arrangement:
 
         The work is bounded by the number of rows that were inserted in these epochs.
         """
-        fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
+        fresh = sum(b.rows for b in takewhile(lambda b: b.lower >= self.upper, reversed(self.runs)))
         self.upper = upper
         if fresh:
             spine.merge_some(self, fresh)

@@ -150,27 +150,26 @@ class Layout:
         return out
 
 
-@dataclass(frozen=True, eq=False)
 class Batch:
     """An immutable batch of sorted rows. The module docstring describes the format of ``body``.
 
     If ``timed`` is true, the last line of the body contains the times. Otherwise, every row has the time ``lower``.
+    ``buffer`` is contiguous, and its first ``rows`` columns are the body. It is longer if the batch is the output of a
+    merge.
     """
 
-    body: Words
-    lower: int
-    timed: bool = False
+    __slots__ = ("_retractions", "body", "buffer", "lower", "rows", "timed")
+
+    def __init__(self, body: Words, lower: int, timed: bool = False) -> None:
+        self.body, self.lower, self.timed = body, lower, timed
+        self.rows: int = body.shape[1]
+        base = body if body.flags.c_contiguous else body.base
+        assert isinstance(base, np.ndarray)
+        self.buffer: Words = base
+        self._retractions = -1
 
     def __len__(self) -> int:
-        return int(self.body.shape[1])
-
-    @cached_property
-    def buffer(self) -> Words:
-        """The contiguous buffer whose first columns are the body. It is longer if the batch is the output of a merge."""
-        if self.body.flags.c_contiguous:
-            return self.body
-        assert isinstance(self.body.base, np.ndarray)
-        return self.body.base
+        return self.rows
 
     @property
     def nbytes(self) -> int:
@@ -180,10 +179,9 @@ class Batch:
 
     def retractions(self, line: int) -> int:
         """Return the number of rows with a negative diff; ``line`` is the line of the body that contains the diffs."""
-        if "_retractions" not in self.__dict__:
-            self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
-        found: int = self.__dict__["_retractions"]
-        return found
+        if self._retractions < 0:
+            self._retractions = int(np.count_nonzero(self.body[line] < 0))
+        return self._retractions
 
     def times(self) -> npt.NDArray[np.int64]:
         """Return the time of each row, int64[n]. Merges may have replaced times before ``since`` with later times."""

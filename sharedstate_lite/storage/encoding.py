@@ -34,7 +34,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from .short_strings import MIN_ROWS, ShortStrings, pack
+from .short_strings import ShortStrings, pack
 
 Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
@@ -97,19 +97,15 @@ class Dictionary:
 
         Raises UnicodeError if a new string is not valid UTF-8.
         """
-        if len(array) < MIN_ROWS:
-            return self.codes(array.to_pylist())
         packed = pack(array)
-        found = self._short.find(packed)
+        found, absent = self._short.find(packed)
         if array.null_count:
             found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
-        missing = np.flatnonzero(found == -1)
-        if len(missing):
-            unknown = array.take(missing).dictionary_encode()
-            kinds, index = unknown.dictionary, unknown.indices.to_numpy().astype(np.intp)
-            codes = self.codes(kinds.to_pylist())
-            found[missing] = codes.take(index)
-            self._short.add(pack(kinds), codes)
+        if absent:
+            missing = np.flatnonzero(found == -1)
+            codes = self.codes(array.take(pa.array(missing)).to_pylist())
+            found[missing] = codes
+            self._short.add(packed, missing, codes)
         return found
 
     def _add(self, fresh: Sequence[str]) -> Words:

@@ -170,29 +170,33 @@ def merge_some(arrangement: Spine, fresh: int) -> None:
     merges = arrangement.merges
     if not _waits(arrangement.runs):
         _start(arrangement)
-    elif not merges:
+    if not merges:
         return
     for merge in merges:
         merge.credit += EFFORT * fresh
-    at = 0
+    at, done = 0, False
     while at < len(merges):
         merge = merges[at]
         merge.advance()
         if merge.left:
             at += 1
             continue
+        done = True
         _replace(arrangement, merge)
         # Batches that arrived during this merge may already be due. Their merge gets the credit that is left.
         _start(arrangement, max(merge.credit, 0))
-    _drop_empty(arrangement)
+    if done:
+        _drop_empty(arrangement)
 
 
 def _waits(runs: Sequence[Batch]) -> bool:
     """Return whether the newest batches are few and small enough to wait for more batches of their size."""
     waiting = 0
-    while waiting < min(WAIT_BATCHES, len(runs)) and len(runs[-1 - waiting]) <= WAIT_ROWS:
+    while waiting < min(WAIT_BATCHES, len(runs)) and runs[-1 - waiting].rows <= WAIT_ROWS:
         waiting += 1
-    return 0 < waiting < WAIT_BATCHES and (len(runs[0]) > WAIT_BESIDE or sum(map(len, runs)) > WAIT_BESIDE)
+    if not 0 < waiting < WAIT_BATCHES:
+        return False
+    return runs[0].rows > WAIT_BESIDE or sum(batch.rows for batch in runs) > WAIT_BESIDE
 
 
 def finish_merges(arrangement: Spine) -> None:
@@ -232,10 +236,10 @@ def _start(arrangement: Spine, credit: int = 0) -> None:
     """Start a merge of the oldest batch that is due and all newer ones."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
-    due, newer = len(runs), 0
-    for at in range(len(runs) - 1, -1, -1):
-        rows = len(runs[at])
-        if at < len(runs) - 1 and id(runs[at]) not in busy:
+    due, newer = len(runs), runs[-1].rows if runs else 0
+    for at in range(len(runs) - 2, -1, -1):
+        rows = runs[at].rows
+        if id(runs[at]) not in busy:
             heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
             if heavy or newer + rows <= SMALL:
                 due = at
