@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import RowError
 from .. import loops
+from ..errors import RowError
 from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout

@@ -88,7 +88,7 @@ def add_words(
     The low bits are an order code of column ``order``, or a hash of the columns ``every`` if ``order`` is negative, or
     more of the key's hash if there are none in ``every``.
     """
-    columns, n = rows.shape
+    columns, n = len(rows), rows.shape[1]
     for i in range(n):
         word = hash_row(rows, i, key, kinds, hashes, mask)
         if order >= 0:
@@ -102,7 +102,7 @@ def add_words(
     for line in range(len(diffs)):
         for i in range(n):
             out[1 + columns + line, i] = diffs[line, i]
-    return n
+    return int(n)
 
 
 @loop("b1(i8[:,::1], i8, i8, i8, i8)")

@@ -93,8 +93,9 @@ def compile_loops(bounds: bool = False) -> Iterator[tuple[str, Callable[..., Any
     """
     import numba
 
+    settings: Any = numba.config
     Locator.folder = _folder(bounds, numba.__version__)
-    before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, f"{__name__}.Locator"
+    before, settings.CACHE_LOCATOR_CLASSES = settings.CACHE_LOCATOR_CLASSES, f"{__name__}.Locator"
     made: dict[str, Callable[..., Any]] = {}
     try:
         for name, (function, signature) in functions().items():
@@ -105,7 +106,7 @@ def compile_loops(bounds: bool = False) -> Iterator[tuple[str, Callable[..., Any
             made[name] = numba.njit(_parsed(signature), cache=Locator.folder is not None, boundscheck=bounds)(copy)
             yield name, made[name]
     finally:
-        numba.config.CACHE_LOCATOR_CLASSES = before
+        settings.CACHE_LOCATOR_CLASSES = before
 
 
 def _parsed(signature: str) -> str:
@@ -191,6 +192,9 @@ class Switch:
 
     def _compile(self, bounds: bool = False) -> None:
         try:
-            self.namespace.update(compile_loops(bounds))
+            for number, (name, function) in enumerate(compile_loops(bounds)):
+                if not number and Locator.folder is not None and len(list(Locator.folder.glob("*.nbi"))) < 2:
+                    note("compiling the loops, which takes about half a minute and is done once")
+                self.namespace[name] = function
         except ImportError:
             note("Numba is not installed, so loops run in Python, about 100 times as slowly")

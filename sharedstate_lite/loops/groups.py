@@ -13,7 +13,8 @@ _NULL = -(2**63)
 def number_groups(body: Any, columns: Any, first: Any, group: Any) -> int:
     """Number the groups of a body whose key are ``columns``, in the order of their first rows.
 
-    Writes the first row of each group to ``first`` and the group of each row to ``group``. Returns the number of groups.
+    Writes the first row of each group to ``first``, and the group of each row to ``group``. Returns how many groups
+    there are.
     """
     groups = 0
     for row in range(len(group)):
@@ -35,10 +36,10 @@ def number_groups(body: Any, columns: Any, first: Any, group: Any) -> int:
 
 @loop("i8(i8[::1], i8[:,:], i8[:,:], i8[:,::1], b1[::1])")
 def last_rows(owner: Any, rows: Any, diffs: Any, last: Any, there: Any) -> int:
-    """Write the row that each group has now to ``last``, NULL for a group without one, and whether it has one to ``there``.
+    """Write the row that each group has now to ``last``, and whether it has one to ``there``. A missing row is NULL.
 
-    The rows of a group, whose number is ``owner``, come from the oldest batch to the newest. A group has at most one row
-    at a time, so the last one that was inserted is the one that it has.
+    The rows of a group, whose number is ``owner``, come from the oldest batch to the newest. A group has at most one
+    row at a time, so the last one that was inserted is the one that it has.
     """
     groups = len(there)
     balance = last[0]

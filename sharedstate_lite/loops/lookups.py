@@ -39,9 +39,18 @@ def find(words: Any, n: int, wanted: Any, low_bits: int, starts: Any, stops: Any
 
 @loop("i8(i8[:,::1], const i8[:,:], i8[::1], i8[::1], i8[::1], i8, i8, i8[::1], i8[:,::1], i8)")
 def copy_matches(
-    batch: Any, keys: Any, columns: Any, starts: Any, stops: Any, time_line: int, time: int, owner: Any, out: Any, m: int
+    batch: Any,
+    keys: Any,
+    columns: Any,
+    starts: Any,
+    stops: Any,
+    time_line: int,
+    time: int,
+    owner: Any,
+    out: Any,
+    m: int,
 ) -> int:
-    """Copy the rows in each key's range that have this key, from row m of ``out`` on; write the key's number to ``owner``.
+    """Copy the rows in each key's range that have this key, from row m of ``out`` on; ``owner`` gets its number.
 
     ``columns`` are the columns of the key. Rows later than ``time`` are left out if ``time_line`` is not 0. Returns the
     number of rows in ``out``.

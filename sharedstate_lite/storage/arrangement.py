@@ -23,8 +23,8 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import TimeError, is_integer, shorten
 from .. import loops
+from ..errors import TimeError, is_integer, shorten
 from ..plan.nodes import Type
 from . import spine
 from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix

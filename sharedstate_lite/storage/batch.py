@@ -33,7 +33,7 @@ import numpy.typing as npt
 from .. import loops
 from ..loops.batches import DOUBLE, NUMBER, TEXT
 from ..plan.nodes import Type
-from .encoding import NULL, Dictionary, Words
+from .encoding import Dictionary, Words
 
 Diffs = npt.NDArray[np.int64]
 """The diffs of n rows: int64[n], or int64[w, n] if each diff is a vector."""
@@ -135,7 +135,8 @@ class Layout:
 
     def sort_words(self, rows: Words, strings: Dictionary) -> Words:
         """Return the sort words, int64[n], of the rows int64[k, n]."""
-        return self.unsorted(rows, np.empty((0, rows.shape[1]), dtype=np.int64), strings)[0]
+        words: Words = self.unsorted(rows, np.empty((0, rows.shape[1]), dtype=np.int64), strings)[0]
+        return words
 
     def unsorted(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return rows and diffs as the lines of a body, with their sort words in line 0, in the given order."""
@@ -144,9 +145,8 @@ class Layout:
         out = np.empty((1 + self.columns + len(given), rows.shape[1]), dtype=np.int64)
         order = -1 if self.order is None else self.order
         prefixes = strings.all_prefixes() if order >= 0 and self.types[order] is Type.STRING else _NO_PREFIXES
-        loops.add_words(
-            rows, given, self.key_columns, self.low_columns, self.kinds, order, strings.all_hashes, prefixes, HASH_MASK, out
-        )
+        columns = self.key_columns, self.low_columns, self.kinds
+        loops.add_words(rows, given, *columns, order, strings.all_hashes, prefixes, HASH_MASK, out)
         return out
 
 

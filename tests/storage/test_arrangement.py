@@ -20,8 +20,8 @@ from bags import (
     matrix,
     merging_slowly,
     nonzero,
-    valid_changes,
     retracting,
+    valid_changes,
 )
 from hypothesis import given
 from hypothesis import strategies as st

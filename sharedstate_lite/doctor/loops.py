@@ -1,0 +1,24 @@
+"""Compiles the loops of `sharedstate_lite.loops` once, with progress: ``python -m sharedstate_lite.doctor.loops``.
+
+The doctor runs this command as one of its checks, so a lesson starts with compiled loops.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from sharedstate_lite.loops import compiled
+
+
+def main() -> int:
+    """Compile all loops, or load them from the cache. Prints how many there are, and progress in a terminal."""
+    count = len(compiled.functions())
+    for number, _ in enumerate(compiled.compile_loops(), 1):
+        if sys.stderr.isatty():
+            print(f"\rcompiling loops: {number} of {count}", end="\r" * (number == count), file=sys.stderr, flush=True)
+    print(f"{count} loops are compiled")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
