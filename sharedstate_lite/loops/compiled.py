@@ -183,12 +183,13 @@ class Switch:
 
     def moved(self, rows: int) -> None:
         """Count rows that are about to be moved, and switch to compiled loops when they are many."""
-        if self.left > 0:
-            self.start()
-            self.left -= rows
-            if self.left <= 0:
-                with self.lock:
-                    self._compile()
+        if self.left <= 0:
+            return
+        self.start()
+        if 0 < self.left <= rows:
+            with self.lock:
+                self._compile()
+        self.left -= rows
 
     def _compile(self, bounds: bool = False) -> None:
         try:
