@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.measure import Row, compared
 from bench.shopping.record import Mark, Record
-from bench.shopping.sides import DUCKDB, PATHWAY, windows
+from bench.shopping.sides import DUCKDB, PATHWAY, RUST, windows
 from bench.shopping.told import Told
 
 TARGETS = {100: 4.0, 10_000: 10.0}
@@ -127,6 +127,9 @@ def _rates(told: Told, what: str, windows: dict[int, Timed], target: float | Non
         counts = [sum(w.sampled(record) for w in windows.values()), sum(w.count for w in windows.values())]
         name = f"{record.version} recomputing ({counts[0]} of {counts[1]} epochs)"
         peers[name] = told.over(DUCKDB, along(lambda w, record: w.rate(record)))
+    for peer in RUST:
+        for record in told.records.get(peer, ())[:1]:
+            peers[record.version] = told.over(peer, along(lambda w, record: w.rate(record)))
     found = []
     for side in told.ours:
         value = told.over(side, along(lambda w, record: w.rate(record)))
