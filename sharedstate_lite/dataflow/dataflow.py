@@ -166,7 +166,7 @@ class Dataflow(Engine):
         record = self.trace.record
         read = describe.read_by(self.readers)
         for operator in self.operators:
-            if isinstance(operator, Input):
+            if not operator.inputs:  # an Input
                 given = [deltas.get(operator.name, Delta.empty(operator.width))]
             else:
                 given = [out[id(i)] for i in operator.inputs]

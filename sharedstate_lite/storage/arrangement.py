@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -292,7 +291,10 @@ class Arrangement:
 
         The work is bounded by the number of rows that were inserted in these epochs.
         """
-        fresh = sum(b.rows for b in takewhile(lambda b: b.lower >= self.upper, reversed(self.runs)))
+        fresh, at = 0, len(self.runs) - 1
+        while at >= 0 and self.runs[at].lower >= self.upper:
+            fresh += self.runs[at].rows
+            at -= 1
         self.upper = upper
         if fresh:
             spine.merge_some(self, fresh)

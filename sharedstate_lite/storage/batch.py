@@ -52,6 +52,7 @@ class Delta(NamedTuple):
     diffs: Diffs
 
     @classmethod
+    @cache
     def empty(cls, columns: int) -> Delta:
         """Return a delta without rows."""
         return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -108,6 +109,10 @@ class Layout:
         return _every(0 if self.key == tuple(range(self.columns)) else self.columns)
 
     @cached_property
+    def _key_hash(self) -> tuple[Words, Words]:
+        return _every(len(self.key)), _kinds(self.key_types)
+
+    @cached_property
     def diff_rows(self) -> slice:
         """The numbers of the body lines that contain the diffs, as a slice."""
         return slice(1 + self.columns, 1 + self.columns + self.width)
@@ -121,7 +126,10 @@ class Layout:
 
         The largest such word is the smallest one ``| LOW_BITS``.
         """
-        return hash_rows(keys, self.key_types, strings).view(np.int64) & ~LOW_BITS
+        out = np.empty(keys.shape[1], dtype=np.uint64)
+        loops.moved(len(out))
+        loops.hash_rows(keys, *self._key_hash, strings.all_hashes, HASH_MASK, out)
+        return out.view(np.int64) & ~LOW_BITS
 
     def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return the sorted, consolidated body for n < 2**31 rows int64[k, n] with diffs int64[n] or int64[w, n]."""

@@ -191,8 +191,8 @@ def merge_some(arrangement: Spine, fresh: int) -> None:
 
 def _waits(runs: Sequence[Batch]) -> bool:
     """Return whether the newest batches are few and small enough to wait for more batches of their size."""
-    waiting = 0
-    while waiting < min(WAIT_BATCHES, len(runs)) and runs[-1 - waiting].rows <= WAIT_ROWS:
+    waiting, most = 0, min(WAIT_BATCHES, len(runs))
+    while waiting < most and runs[-1 - waiting].rows <= WAIT_ROWS:
         waiting += 1
     if not 0 < waiting < WAIT_BATCHES:
         return False
@@ -235,14 +235,13 @@ def fold_times(arrangement: Spine) -> None:
 def _start(arrangement: Spine, credit: int = 0) -> None:
     """Start a merge of the oldest batch that is due and all newer ones."""
     runs, merges = arrangement.runs, arrangement.merges
-    busy = {id(batch) for merge in merges for batch in merge.inputs}
+    busy = {id(batch) for merge in merges for batch in merge.inputs} if merges else ()
     due, newer = len(runs), runs[-1].rows if runs else 0
     for at in range(len(runs) - 2, -1, -1):
         rows = runs[at].rows
-        if id(runs[at]) not in busy:
-            heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
-            if heavy or newer + rows <= SMALL:
-                due = at
+        heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
+        if (heavy or newer + rows <= SMALL) and not (busy and id(runs[at]) in busy):
+            due = at
         newer += rows
     if due < len(runs):
         merge = Merge(arrangement, runs[due:])
@@ -274,7 +273,7 @@ def _replace(arrangement: Spine, merge: Merge) -> None:
 
 def _drop_empty(arrangement: Spine) -> None:
     # A batch stores only its lower bound, so when an empty batch is removed, the one before it covers its epochs.
-    if all(map(len, arrangement.runs)):
+    if all(batch.rows for batch in arrangement.runs):
         return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
