@@ -47,7 +47,9 @@ def kit(tmp_path: Path) -> Path:
         else:
             shutil.copy(source / room, target / room)
     (target / "__init__.py").touch()
-    code = (target / "loops" / "compiled.py").read_text().replace("\nMODULES = ", '\nMODULES = ("helper", "caller")\n_ = ')
+    code = (
+        (target / "loops" / "compiled.py").read_text().replace("\nMODULES = ", '\nMODULES = ("helper", "caller")\n_ = ')
+    )
     (target / "loops" / "compiled.py").write_text(code)
     (target / "loops" / "helper.py").write_text(HELPER)
     (target / "loops" / "caller.py").write_text(CALLER)
