@@ -89,15 +89,14 @@ def rows(told: dict[str, Told], only: Sequence[str]) -> list[measure.Row]:
     return found
 
 
-def engines_in_rust() -> tuple[str, ...]:
-    """The sides in Rust, built where they are missing; none where they cannot be built, which is told."""
+def engines_in_rust() -> str | None:
+    """Why there are no engines in Rust; None where there are. Builds them where they are missing."""
     try:
         if build.missing():
             build.build(lambda words: print(words, file=sys.stderr, flush=True))
     except Error as error:
-        print(f"the engines in Rust are absent: {error}", file=sys.stderr, flush=True)
-        return ()
-    return RUST
+        return str(error)
+    return build.missing()
 
 
 def peer(quick: bool) -> str | None:
@@ -114,7 +113,8 @@ def peer(quick: bool) -> str | None:
 
 def measured(only: Sequence[str], quick: bool, rust: bool = False) -> Gathered:
     """Run every side that the rows need; what cannot run is told on standard error and left out."""
-    wanted = courses(only, quick, engines_in_rust() if rust else ())
+    no_rust = engines_in_rust() if rust else None
+    wanted = courses(only, quick, RUST if rust and not no_rust else ())
     why = peer(quick) if wanted else None
     if why:
         print(f"Pathway is absent: {why}", file=sys.stderr, flush=True)
@@ -129,6 +129,9 @@ def measured(only: Sequence[str], quick: bool, rust: bool = False) -> Gathered:
         print(f"{side} failed: {reason}", file=sys.stderr, flush=True)
     if why:
         gathered.absent[PATHWAY] = why
+    if no_rust:
+        print(f"the engines in Rust are absent: {no_rust}", file=sys.stderr, flush=True)
+        gathered.absent |= dict.fromkeys(RUST, no_rust)
     return gathered
 
 

@@ -244,17 +244,6 @@ def count_rows(batches: Sequence[Batch], layout: Layout, strings: Dictionary) ->
     return int(merged(batches, layout, strings).shape[1])
 
 
-def distinct_sorted(
-    rows: Words, words: Words, types: tuple[Type, ...], strings: Dictionary
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the same as `distinct`, but faster, for keys int64[k, n] that are sorted by their sort words ``words``."""
-    first = np.ones(len(words), dtype=bool)
-    np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
-    if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
-        return distinct(rows, types, strings)  # two keys have the same hash, so their rows can be interleaved
-    return first.nonzero()[0], first.cumsum() - 1
-
-
 def distinct(
     rows: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -280,17 +269,6 @@ def distinct(
     kind = np.empty(n, dtype=np.intp)
     kind[order] = first.cumsum() - 1
     return order.compress(first), kind
-
-
-def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
-    """Return the columns ``index`` of a matrix."""
-    if body.flags.c_contiguous:
-        return body.take(index, axis=1)
-    # The output of a merge is a slice of a larger buffer, and take() would first copy the entire slice.
-    out = np.empty((len(body), len(index)), dtype=np.int64)
-    for line, row in zip(body, out, strict=True):
-        line.take(index, out=row, mode="clip")
-    return out
 
 
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

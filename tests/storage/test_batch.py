@@ -21,7 +21,6 @@ from sharedstate_lite.storage.batch import (
     Layout,
     concat,
     distinct,
-    gather,
     hash_rows,
     merged,
     prefix,
@@ -141,15 +140,12 @@ def test_distinct_numbers_the_kinds(level: str) -> None:
 
 @examples(40)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=12))
-def test_ranges_and_gather(parts: list[tuple[int, int]]) -> None:
-    """ranges() concatenates ranges with their owners; gather() from a slice equals plain indexing."""
+def test_ranges(parts: list[tuple[int, int]]) -> None:
+    """ranges() concatenates ranges with their owners."""
     lows, sizes = np.array([p[0] for p in parts], dtype=np.int64), np.array([p[1] for p in parts], dtype=np.int64)
     index, owner = ranges(lows, sizes)
     assert index.tolist() == [at for low, size in parts for at in range(low, low + size)]
     assert owner.tolist() == [n for n, (_, size) in enumerate(parts) for _ in range(size)]
-    buffer = np.arange(300).reshape(3, 100)
-    for body in (buffer, buffer[:, 20:80]):
-        assert np.array_equal(gather(body, index), body[:, index])
 
 
 @pytest.mark.parametrize("kind", VALUES)
