@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import sys
 
+import psutil
+
 from sharedstate_lite.loops import compiled
 
 
 def main() -> int:
-    """Compile all loops, or load them from the cache. Prints how many there are, and progress in a terminal."""
+    """Compile all loops, or load them from the cache. Prints how many there are, and progress in a terminal.
+
+    Also prints by how much the process has grown, which is what compiled loops cost every process that uses them.
+    """
+    process = psutil.Process()
+    before = process.memory_info().rss
     count = len(compiled.functions())
     for number, _ in enumerate(compiled.compile_loops(), 1):
         if sys.stderr.isatty():
             print(f"\rcompiling loops: {number} of {count}", end="\r" * (number == count), file=sys.stderr, flush=True)
-    print(f"{count} loops are compiled")
+    grown = process.memory_info().rss - before
+    print(f"{count} loops are compiled and take {grown / 2**20:.0f} MiB of a process's memory")
     return 0
 
 
