@@ -25,11 +25,13 @@ lab:  ## environment, doctor, the example under three strategies, then JupyterLa
 
 test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
 	@$(SETUP) dev
+	@$(VENV) -m sharedstate_lite.doctor.loops
 	@$(VENV) -m pytest -n 4 $(ARGS)
 
 slow: export SCALE := full
 slow:  ## the tests marked slow, at SCALE=full
 	@$(SETUP) dev
+	@$(VENV) -m sharedstate_lite.doctor.loops
 	@$(VENV) -m pytest -m slow $(ARGS)
 
 doctor:  ## is this machine ready? ARGS=--spark starts Spark too

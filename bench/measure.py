@@ -97,8 +97,12 @@ def median(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known and len(known) == len(values) else None
 
 
-def options(about: str, rows: Sequence[str], arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def options(
+    about: str, rows: Sequence[str], arguments: Sequence[str] | None = None, switches: Mapping[str, str] | None = None
+) -> argparse.Namespace:
     """The command line of every benchmark: ``quick``, ``only`` (a list, empty for all), ``json`` (a path or None).
+
+    ``switches`` are more options without a value, with what they do.
 
     Ends with status 2, before anything is measured, where a row is unknown or the file cannot be written.
     """
@@ -107,6 +111,8 @@ def options(about: str, rows: Sequence[str], arguments: Sequence[str] | None = N
     one_of = ", ".join(rows)
     parser.add_argument("--only", metavar="ROW", action="append", default=[], help=f"{one_of}; may be repeated")
     parser.add_argument("--json", metavar="FILE", type=Path, help="where to write the rows")
+    for switch, does in (switches or {}).items():
+        parser.add_argument(switch, action="store_true", help=does)
     chosen = parser.parse_args(arguments)
     unknown = [name for name in chosen.only if name not in rows]
     if unknown:

@@ -8,6 +8,8 @@ Rows:
     few                               a hundred large groups instead of a thousand
     moves                             products that change their category too
 
+With --rust, DBSP and differential dataflow take the visits too; they are built once, into the caches folder.
+
 bench/README.md says how each side is fed and timed, and what the ratios are of.
 """
 
@@ -22,9 +24,10 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 
 from bench import measure  # noqa: E402
 from bench.pathway import env  # noqa: E402
+from bench.rust import build  # noqa: E402
 from bench.shopping import heap  # noqa: E402
 from bench.shopping import rows as made  # noqa: E402
-from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather  # noqa: E402
+from bench.shopping.sides import DUCKDB, OURS, PATHWAY, RUST, Course, Gathered, gather  # noqa: E402
 from bench.shopping.stream import Shop, Window  # noqa: E402
 from bench.shopping.told import Told  # noqa: E402
 from sharedstate_lite.errors import Error  # noqa: E402
@@ -50,15 +53,15 @@ WITHIN = 165.0
 """--quick begins no round that would end later than this many seconds after the first began."""
 
 
-def courses(only: Sequence[str], quick: bool) -> list[Course]:
-    """What has to be run for the rows that are wanted."""
+def courses(only: Sequence[str], quick: bool, more: Sequence[str] = ()) -> list[Course]:
+    """What has to be run for the rows that are wanted; ``more`` are the sides in Rust that can run."""
     wanted = set(only or ROWS)
     every, levels = (QUICK_WINDOWS, QUICK_LEVELS) if quick else (WINDOWS, LEVELS)
     alone = {size: window._replace(pipelined=0) for size, window in every.items()}
     found = []
     windows = every if "growth" in wanted else {size: every[size] for row, size in RATES.items() if row in wanted}
     if windows or "bytes" in wanted:
-        found.append(Course("visits", Shop(), levels, windows, EVERY, FILL))
+        found.append(Course("visits", Shop(), levels, windows, (*EVERY, *more), FILL))
     if "few" in wanted:
         level, sizes = (200_000, [10_000]) if quick else (500_000, [100, 10_000])
         found.append(Course("few", Shop(categories=100), [level], {size: alone[size] for size in sizes}, EVERY))
@@ -86,6 +89,16 @@ def rows(told: dict[str, Told], only: Sequence[str]) -> list[measure.Row]:
     return found
 
 
+def engines_in_rust() -> str | None:
+    """Why there are no engines in Rust; None where there are. Builds them where they are missing."""
+    try:
+        if build.missing():
+            build.build(lambda words: print(words, file=sys.stderr, flush=True))
+    except Error as error:
+        return str(error)
+    return build.missing()
+
+
 def peer(quick: bool) -> str | None:
     """Why there is no Pathway; None where there is. Makes its environment where it is missing, unless in a hurry."""
     try:
@@ -98,9 +111,10 @@ def peer(quick: bool) -> str | None:
     return why
 
 
-def measured(only: Sequence[str], quick: bool) -> Gathered:
+def measured(only: Sequence[str], quick: bool, rust: bool = False) -> Gathered:
     """Run every side that the rows need; what cannot run is told on standard error and left out."""
-    wanted = courses(only, quick)
+    no_rust = engines_in_rust() if rust else None
+    wanted = courses(only, quick, RUST if rust and not no_rust else ())
     why = peer(quick) if wanted else None
     if why:
         print(f"Pathway is absent: {why}", file=sys.stderr, flush=True)
@@ -115,13 +129,16 @@ def measured(only: Sequence[str], quick: bool) -> Gathered:
         print(f"{side} failed: {reason}", file=sys.stderr, flush=True)
     if why:
         gathered.absent[PATHWAY] = why
+    if no_rust:
+        print(f"the engines in Rust are absent: {no_rust}", file=sys.stderr, flush=True)
+        gathered.absent |= dict.fromkeys(RUST, no_rust)
     return gathered
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write. Returns the exit status: 1 where answers differ or a side of this kit failed."""
-    chosen = measure.options(__doc__ or "", ROWS, arguments)
-    gathered = measured(chosen.only, chosen.quick)
+    chosen = measure.options(__doc__ or "", ROWS, arguments, {"--rust": "also run DBSP and differential dataflow"})
+    gathered = measured(chosen.only, chosen.quick, chosen.rust)
     told = {course: Told(gathered, course) for course in gathered.streams}
     for course, one in told.items():
         for side, words in one.wrong.items():

@@ -14,7 +14,8 @@ and deleted. All engines return the same answers, but they store different state
 
 The package consists of rooms. Each room imports only from rooms before it in this list (see docs/architecture.md):
 
-    errors, system, plan, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper library
+    errors, system, plan, loops, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper
+                                    library
     replay, show                    recordings of runs; charts and the stepper
     postgres, spark                 a database server; engines on Spark
     managed                         state that operators declare: checkpointed, rescaled and queried

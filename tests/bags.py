@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage import batch, spine
+from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.encoding import Dictionary, Words
 
 Row = tuple[int, ...]
@@ -46,9 +47,8 @@ hash_levels = pytest.mark.parametrize("level", HASHES)
 @contextmanager
 def hashing(level: str) -> Iterator[None]:
     """Within the block, keep only some bits of each row's hash."""
-    full, mask = batch.hash_rows, np.uint64(HASHES[level])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "hash_rows", lambda rows, types, strings: full(rows, types, strings) & mask)
+        patch.setattr(batch, "HASH_MASK", np.uint64(HASHES[level]))
         yield
 
 
@@ -69,6 +69,11 @@ def domain(kind: Type, strings: Dictionary) -> list[int]:
 def drawn_rows(types: Sequence[Type], strings: Dictionary) -> st.SearchStrategy[Row]:
     """Rows of words of these types."""
     return st.tuples(*(st.sampled_from(domain(kind, strings)) for kind in types))
+
+
+def retracting(rows: Words, arrangement: Arrangement, strings: Dictionary) -> Words:
+    """A body, in the order given, that retracts each of the rows int64[k, n] once."""
+    return arrangement.layout.unsorted(rows, np.full(rows.shape[1], -1, dtype=np.int64), strings)
 
 
 def matrix(rows: Sequence[Row], columns: int) -> Words:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.measure import Row, compared
+from bench.rust.side import SIDES
 from bench.shopping.record import Mark, Record
 from bench.shopping.sides import DUCKDB, PATHWAY, windows
 from bench.shopping.told import Told
@@ -125,6 +126,10 @@ def _rates(told: Told, what: str, windows: dict[int, Timed], target: float | Non
         counts = [sum(w.sampled(record) for w in windows.values()), sum(w.count for w in windows.values())]
         name = f"{record.version} recomputing ({counts[0]} of {counts[1]} epochs)"
         peers[name] = told.over(DUCKDB, along(lambda w, record: w.rate(record)))
+    for peer, (version, *_) in SIDES.items():
+        if peer in told.records or peer in told.absent:
+            reason = f" (absent: {told.absent[peer].splitlines()[-1]})" if peer in told.absent else ""
+            peers[version + reason] = told.over(peer, along(lambda w, record: w.rate(record)))
     found = []
     for side in told.ours:
         value = told.over(side, along(lambda w, record: w.rate(record)))

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import child, measure
+from bench.rust.side import SIDES
 from bench.shopping.record import Record
 from bench.shopping.stream import Shop, Stream, Window, draw, schedule
 
 OURS = ("full", "shared", "partial")
 DUCKDB, PATHWAY = "DuckDB", "Pathway"
+RUST = tuple(SIDES)
 
 COSTS = {PATHWAY: (3.0, 14e-6, 25e-3), DUCKDB: (1.0, 3e-6, 8e-3)}
 """Seconds to start, for a row and for an epoch, roughly: for the time left that is shown, nothing else."""
@@ -105,6 +107,7 @@ def _run(
         DUCKDB: [sys.executable, "-m", "bench.shopping.duck", stream, out],
         PATHWAY: [python or "", "-m", "bench.pathway.side", stream, out],
     }
+    commands |= {name: [sys.executable, "-m", "bench.rust.side", name, stream, out] for name in RUST}
     command = commands.get(side, [sys.executable, "-m", "bench.shopping.ours", side, stream, out])
     progress.at(task, 0)
     try:

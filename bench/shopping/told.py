@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bench.measure import median
 from bench.shopping.equal import differences
 from bench.shopping.record import Record
-from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Gathered
+from bench.shopping.sides import DUCKDB, OURS, PATHWAY, RUST, Gathered
 
 REFERENCES = ("full", "shared", PATHWAY)
 """Who says what the changes of all keys are; the first of them that ran."""
@@ -53,7 +53,7 @@ class Told:
 
     def equal(self, side: str) -> bool | None:
         """Whether a side and its peers agree in everything; None where the side has no answers."""
-        return not {side, PATHWAY, DUCKDB} & self.wrong.keys() if self.records.get(side) else None
+        return not {side, PATHWAY, DUCKDB, *RUST} & self.wrong.keys() if self.records.get(side) else None
 
     def what(self, side: str, rest: str) -> str:
         """The name of a side's row; a side that failed says so in it."""

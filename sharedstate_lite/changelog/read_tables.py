@@ -6,6 +6,7 @@ This module checks columns, diffs and times. :mod:`.convert` checks the values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from .. import loops
 from ..errors import RowError, TimeError, is_integer, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
@@ -20,6 +22,7 @@ from ..storage.encoding import NULL, Dictionary
 from ..storage.multiplicity import MAX_DIFF
 from . import convert
 
+DIFF, TIME = Column("diff", Type.BIGINT), Column("time", Type.BIGINT)
 _DIFF = "a diff must be a nonzero integer with an absolute value below 2**31; +1 inserts a row and -1 retracts one"
 
 
@@ -30,11 +33,43 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
     are matched by name, and case is ignored. Raises RowError if a column, a value or a diff is invalid, and TimeError
     if the ``time`` column does not contain the same integer in all rows.
     """
-    names = [str(c) for c in (data.columns if isinstance(data, pd.DataFrame) else data.column_names)]
+    framed = isinstance(data, pd.DataFrame)
+    names = tuple(map(str, data.columns)) if framed else tuple(data.column_names)
+    found = positions(names, schema)
+    if isinstance(found, str):
+        missing = [c.name for c in schema if c.name.lower() not in {name.lower() for name in names}]
+        raise RowError(f"{relation}: the table {found}{index_remedy(data, missing)}")
+
+    def words(column: Column, at: int) -> npt.NDArray[np.int64]:
+        if framed:
+            return convert.from_series(data.iloc[:, at], column, relation, strings)
+        return convert.from_arrow(data.column(at), column, relation, strings)
+
+    *places, diff, timed = found
+    columns = [words(c, at) for c, at in zip(schema, places, strict=True)]
+    diffs = checked_diffs(words(DIFF, diff), relation)
+    time = None
+    if timed >= 0 and len(diffs):
+        times = np.unique(words(TIME, timed))
+        if len(times) > 1 or times[0] == NULL:
+            shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
+            raise TimeError(f"{relation}: the column time contains {shown}; all rows must have the same integer time")
+        time = int(times[0])
+    rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
+    return Delta(rows, diffs), time
+
+
+@lru_cache
+def positions(names: tuple[str, ...], schema: Schema) -> tuple[int, ...] | str:
+    """Return the position of each column of ``schema`` among the columns ``names`` of a table, then of diff and time.
+
+    The position of time is -1 if there is no such column, or if it is a column of the relation. Returns an error
+    message instead if a column is missing or unknown, or occurs twice. The case of names is ignored.
+    """
     position: dict[str, int] = {}
     for at, name in enumerate(names):
         if name.lower() in position:
-            raise RowError(f"{relation}: the table has two columns named {name}; column names are case-insensitive")
+            return f"has two columns named {name}; column names are case-insensitive"
         position[name.lower()] = at
     declared = {c.name.lower() for c in schema}
     extra = [n for n in names if n.lower() not in declared | {"diff", "time"}]
@@ -44,28 +79,10 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
     if missing or extra:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
         faults += [f"has the unknown column{'s' * (len(extra) > 1)} {', '.join(extra)}"] if extra else []
-        raise RowError(
-            f"{relation}: the table {' and '.join(faults)}; its columns must be "
-            f"{', '.join(c.name for c in schema)}, diff and, optionally, time{index_remedy(data, missing)}"
-        )
-
-    def words(column: Column) -> npt.NDArray[np.int64]:
-        at = position[column.name.lower()]
-        if isinstance(data, pd.DataFrame):
-            return convert.from_series(data.iloc[:, at], column, relation, strings)
-        return convert.from_arrow(data.column(at), column, relation, strings)
-
-    columns = [words(c) for c in schema]
-    diffs = checked_diffs(words(Column("diff", Type.BIGINT)), relation)
-    time = None
-    if "time" in position and "time" not in declared and len(diffs):
-        times = np.unique(words(Column("time", Type.BIGINT)))
-        if len(times) > 1 or times[0] == NULL:
-            shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
-            raise TimeError(f"{relation}: the column time contains {shown}; all rows must have the same integer time")
-        time = int(times[0])
-    rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
-    return Delta(rows, diffs), time
+        columns = ", ".join(c.name for c in schema)
+        return f"{' and '.join(faults)}; its columns must be {columns}, diff and, optionally, time"
+    time = -1 if "time" in declared else position.get("time", -1)
+    return (*(position[c.name.lower()] for c in schema), position["diff"], time)
 
 
 def index_remedy(data: Any, missing: Iterable[str]) -> str:
@@ -105,10 +122,10 @@ def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np
 
     Raises RowError if one is 0 or NULL, or if its absolute value is 2**31 or more.
     """
-    bad = np.flatnonzero((diffs == 0) | (diffs <= -MAX_DIFF) | (diffs >= MAX_DIFF))
-    if len(bad):
-        value = int(diffs[bad[0]])
-        raise RowError(f"{relation}: row {bad[0]} has the diff {'NULL' if value == NULL else value}; {_DIFF}")
+    row = loops.outside(diffs, 1 - MAX_DIFF, MAX_DIFF - 1, 0)
+    if row >= 0:
+        value = int(diffs[row])
+        raise RowError(f"{relation}: row {row} has the diff {'NULL' if value == NULL else value}; {_DIFF}")
     return diffs
 
 

@@ -74,15 +74,12 @@ def _delta(data: Any, schema: Schema, name: str, strings: Dictionary) -> tuple[D
 def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Dictionary) -> None:
     """Raise RowError if the multiplicity of a row would be negative after ``body`` is added to the base table."""
     rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
-    retracted = np.flatnonzero(diffs < 0)
-    if not len(retracted):
-        return
-    stored = base.multiplicity(rows.take(retracted, axis=1), body[0].take(retracted))
-    bad = np.flatnonzero(stored + diffs[retracted] < 0)
+    stored = base.multiplicity(body)
+    bad = np.flatnonzero((diffs < 0) & (stored + diffs < 0))
     if len(bad):
-        at = retracted[bad[0]]
+        at = bad[0]
         shown = convert.format_row(rows[:, at], schema, strings)
         raise RowError(
-            f"{name}: row {shown} cannot be retracted, because its multiplicity would be {stored[bad[0]] + diffs[at]} "
-            f"(stored: {stored[bad[0]]}, this epoch: {diffs[at]}); insert it in this epoch or an earlier one"
+            f"{name}: row {shown} cannot be retracted, because its multiplicity would be {stored[at] + diffs[at]} "
+            f"(stored: {stored[at]}, this epoch: {diffs[at]}); insert it in this epoch or an earlier one"
         )

@@ -166,15 +166,20 @@ class Dataflow(Engine):
         record = self.trace.record
         read = describe.read_by(self.readers)
         for operator in self.operators:
-            if isinstance(operator, Input):
+            if not operator.inputs:  # an Input
                 given = [deltas.get(operator.name, Delta.empty(operator.width))]
+                rows = len(given[0].diffs)
             else:
-                given = [out[id(i)] for i in operator.inputs]
-                for below, delta in zip(operator.inputs, given, strict=True):
-                    if len(delta.diffs):
-                        record(
-                            "message", below.name, operator.name, len(delta.diffs), payload=self._payload(below, delta)
-                        )
+                given, rows = [], 0
+                for below in operator.inputs:
+                    delta = out[id(below)]
+                    given.append(delta)
+                    if n := len(delta.diffs):
+                        rows += n
+                        record("message", below.name, operator.name, n, payload=self._payload(below, delta))
+            if not rows and not isinstance(operator, ReduceCore):  # without GROUP BY, no rows have an aggregate too
+                out[id(operator)] = Delta.empty(operator.width)
+                continue
             change = operator.step(given, self.epoch)
             out[id(operator)] = change
             if len(change.diffs):

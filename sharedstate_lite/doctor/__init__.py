@@ -1,6 +1,6 @@
 """Checks that this machine can run the kit, and the launcher of JupyterLab.
 
-    python -m sharedstate_lite.doctor            run eleven checks, which take a few seconds
+    python -m sharedstate_lite.doctor            run twelve checks, which take a few seconds
     python -m sharedstate_lite.doctor --spark    also run a small Spark query
     python -m sharedstate_lite.doctor.lab        run the doctor and the example, then JupyterLab, as `make lab` does
 
@@ -16,9 +16,10 @@ course can add its own checks:
 warn  registry:   the course registry answers slowly; fix: use the campus network
 
 Modules, from the bottom: ``finding`` is the result of a check; ``machine`` checks Python, packages, the user id, ports,
-folders and memory; ``services`` checks Java, RocksDB, PostgreSQL and jars; ``smoke_test`` is the Spark query;
-``report`` runs the checks and prints their findings; ``copies`` copies the lessons for the learner; ``lab`` starts and
-stops JupyterLab. Importing this package requires only the standard library, so it can report missing packages.
+folders and memory; ``services`` checks Java, RocksDB, PostgreSQL, loops and jars; ``smoke_test`` is the Spark query;
+``loops`` compiles the loops; ``report`` runs the checks and prints their findings; ``copies`` copies the lessons for
+the learner; ``lab`` starts and stops JupyterLab. Importing this package requires only the standard library, so it can
+report missing packages.
 
 Modelled on ``brew doctor`` and ``flutter doctor``.
 """

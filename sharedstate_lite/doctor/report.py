@@ -20,6 +20,7 @@ CHECKS: list[Check] = [
     ("RocksDB", services.rocksdb),
     ("PostgreSQL", services.postgres),
     ("jars", services.jars),
+    ("loops", services.loops),
     ("ports", machine.ports),
     ("folders", machine.folders),
     ("memory", machine.memory),

@@ -1,4 +1,4 @@
-"""Checks of Java, RocksDB, PostgreSQL, the jars that PySpark does not include, and Spark itself."""
+"""Checks of Java, RocksDB, PostgreSQL, compiled loops, the jars that PySpark does not include, and Spark itself."""
 
 from __future__ import annotations
 
@@ -85,6 +85,18 @@ def execute_failure(folder: Path) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def loops() -> Finding:
+    """Check that the loops are compiled, and compile them if they are not, in a process of its own."""
+    if importlib.util.find_spec("numba") is None:
+        return note("Numba is not installed, so loops run in Python, about 100 times as slowly", REBUILD)
+    folder = cache_dir("loops")
+    command = [sys.executable, "-m", "sharedstate_lite.doctor.loops"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        return fail("the loops cannot be compiled; the lines above say why", REBUILD)
+    return ok(f"{done.stdout.strip()}, in {folder}")
 
 
 def postgres() -> Finding:

@@ -22,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..errors import RowError
 from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Delta, Layout, concat, distinct_sorted
+from ..storage.batch import Delta, Layout
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 from ..storage.multiplicity import MAX_DIFF
 from . import float_sum
@@ -122,9 +123,10 @@ class ReduceState:
         """
         plan, k = self.plan, self.plan.input.columns
         rows, diffs = body[1 : 1 + k], body[1 + k]
-        keys = rows[list(plan.node.keys)]
-        first, kind = distinct_sorted(keys, body[0], plan.types, strings)
-        groups = keys.take(first, axis=1)
+        n = body.shape[1]
+        first, kind = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+        q = loops.number_groups(body, plan.input.key_columns, first, kind)
+        groups = rows[plan.input.key_columns[:, None], first[:q]]
         if not plan.node.keys:
             # An aggregate without GROUP BY always has one row.
             groups = np.empty((0, 1), dtype=np.int64)
@@ -156,16 +158,12 @@ class ReduceState:
         if not plan.node.keys:
             alive = np.ones(q, dtype=bool)
         new = np.concatenate([groups, *(self._value(a, sums, values, floats)[None, :] for a in plan.node.aggs)])
-        changed = (alive != there) | (alive & there & (new != old).any(axis=0))
-        changed &= ~lost
-        if not changed.any():
-            return Change(nothing, groups.compress(lost, axis=1))
-        retract, emit = changed & there, changed & alive
-        minus = Delta(old.compress(retract, axis=1), np.full(int(retract.sum()), -1, dtype=np.int64))
-        plus = Delta(new.compress(emit, axis=1), np.ones(int(emit.sum()), dtype=np.int64))
-        out = concat([minus, plus], len(plan.node.schema))
-        self.output.insert(out.rows, out.diffs, strings)
-        return Change(out, groups.compress(lost, axis=1))
+        out = Delta(np.empty((len(new), 2 * q), dtype=np.int64), np.empty(2 * q, dtype=np.int64))
+        m = loops.emit(new, old, there, alive, lost, *out)
+        if m:
+            out = Delta(out.rows[:, :m], out.diffs[:m])
+            self.output.insert(out.rows, out.diffs, strings)
+        return Change(out if m else nothing, groups.compress(lost, axis=1))
 
     def forget(self, groups: Words, strings: Dictionary) -> None:
         """Remove all state of the given groups, int64[g, q]."""
@@ -176,16 +174,12 @@ class ReduceState:
     def _last(self, groups: Words, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
         owner, rows, diffs = self.output.match(groups, strings)
         if any(batch.timed for batch in self.output.runs):
+            # A merge has sorted the rows of a group, so the last one is not always the newest.
             owner, rows, weights = net(owner, rows, diffs[0], self.output.layout.types, strings)
-        else:
-            weights = diffs[0]
-        # A group has at most one output row at a time, and matches are ordered from the oldest batch to the newest. So
-        # if a group has a row now, it is the last one that was inserted.
-        old = np.full((self.output.layout.columns, groups.shape[1]), NULL, dtype=np.int64)
-        written = np.flatnonzero(weights > 0)
-        old[:, owner.take(written)] = rows.take(written, axis=1)
-        there = np.bincount(owner, weights, groups.shape[1]) > 0
-        old[:, ~there] = NULL
+            diffs = weights[None, :]
+        old = np.empty((self.output.layout.columns, groups.shape[1]), dtype=np.int64)
+        there = np.empty(groups.shape[1], dtype=bool)
+        loops.last_rows(owner, rows, diffs, old, there)
         return old, there
 
     def _accumulate(
@@ -253,21 +247,12 @@ class ReduceState:
         """Return, for each group, its new MAX or MIN, whether the group exists, and whether the value is unknown."""
         order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
         best, value = order.ranks  # for a new group, best is NULL, the smallest rank
-        come = np.full(len(best), NULL, dtype=np.int64)
-        added = diffs > 0
-        some, unsure = np.zeros(len(best), dtype=bool), np.zeros(len(best), dtype=bool)
-        grown = kind.compress(added)
-        some[grown] = True
-        np.maximum.at(come, grown, value.compress(added))
-        # The extreme value can get worse only if it is itself retracted, and even then another row may have this value.
-        hit = kind.compress(~added & (value >= best.take(kind)))
-        if len(hit):
-            unsure[hit] = True
-            unsure &= ~(some & (come >= best))
-        rank = np.maximum(best, come)
-        exists = there | some
+        rank = np.empty(len(best), dtype=np.int64)
+        exists, unsure = np.empty(len(best), dtype=bool), np.empty(len(best), dtype=bool)
+        if not loops.largest(value, diffs, best, kind, there, rank, exists, unsure):
+            return order.words(rank), exists, unsure
         ask = np.flatnonzero(unsure)
-        if source is None or not len(ask):
+        if source is None:
             return order.words(rank), exists, unsure
         found = order.words(rank)
         found[ask], exists[ask] = source.extremes(groups.take(ask, axis=1), fn == "min", strings)

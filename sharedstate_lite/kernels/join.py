@@ -17,8 +17,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..plan.nodes import Type
-from ..storage.batch import Delta, concat, distinct, ranges
+from ..storage.batch import Delta, concat, distinct
 from ..storage.encoding import NULL, Dictionary, Words
 from ..storage.multiplicity import add_up, times
 from .join_order import Step
@@ -49,31 +50,19 @@ def half_join(
     of the diffs. A key that contains NULL does not match. Raises RowError if a product reaches 2**62.
     """
     probe = delta.rows[list(keys)]
-    live = np.flatnonzero((probe != NULL).all(axis=0))
-    if not len(live):
-        return np.empty(0, dtype=np.intp), np.empty((side.columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64)
-    if len(live) < probe.shape[1]:
+    live = None
+    if loops.outside(probe.reshape(-1), -(2**63), 2**63 - 1, NULL) >= 0:
+        live = np.flatnonzero((probe != NULL).all(axis=0))
         probe = probe.take(live, axis=1)
-    first, kind = distinct(probe, types, strings)
-    owner, rows, diffs = side.match(probe.take(first, axis=1), at)
+    who, rows, diffs = side.match(probe, at)
     most = float(np.abs(diffs[0]).max(initial=0))
-    if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
+    if most > 1 and most * float(np.abs(delta.diffs).max(initial=0)) >= 2.0**62:
         # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
-        owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
+        who, rows, total = net(who, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
         diffs = total[None, :]
-    sizes = np.bincount(owner, minlength=len(first))
-    if len(owner) == np.count_nonzero(sizes):
-        # No key has two matches, for example because the key is unique on that side.
-        place = np.empty(len(first), dtype=np.intp)
-        place[owner] = np.arange(len(owner))
-        who = sizes.take(kind).nonzero()[0]
-        pick = place.take(kind.take(who))
-    else:
-        starts = sizes.cumsum() - sizes
-        index, who = ranges(starts.take(kind), sizes.take(kind))
-        pick = owner.argsort(kind="stable").take(index)
-    who = live.take(who)
-    return who, rows.take(pick, axis=1), times(delta.diffs.take(who), diffs[0].take(pick))
+    if live is not None:
+        who = live.take(who)
+    return who, rows, times(delta.diffs, who, diffs[0])
 
 
 def join_core(

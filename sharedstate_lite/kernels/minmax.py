@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
-from ..storage.batch import LOW_BITS, distinct, prefix, ranges
+from ..storage.batch import LOW_BITS, prefix
 from ..storage.encoding import NULL, Dictionary, Words
-from ..storage.multiplicity import add_up
 
 
 class Ordinals(NamedTuple):
@@ -94,15 +94,12 @@ class Source:
         while len(ask):
             keys = groups.take(ask, axis=1)
             owner, words, diffs, edge = self._ends(keys, take, least, strings)
-            first, same = distinct(np.stack([owner, words]), (Type.BIGINT, Type.BIGINT), strings)
-            total = add_up(same, diffs, len(first))
-            owner, words = owner[first[total > 0]], words[first[total > 0]]
             order = ordinals(kind, least, strings, words)
-            rank = np.full(len(ask), NULL, dtype=np.int64)
-            np.maximum.at(rank, owner, order.ranks[0])
+            rank, live = np.full(len(ask), NULL, dtype=np.int64), np.zeros(len(ask), dtype=bool)
+            value = np.ascontiguousarray(order.ranks[0])
+            loops.best_values(np.lexsort((value, owner)), owner, value, diffs, rank, live)
             # Rows read in this round can cancel values that were found in the previous round.
-            exists[ask] = False
-            exists[ask[owner]] = True
+            exists[ask] = live
             found = order.words(rank)
             best[ask] = found
             code = prefix(found, kind, strings).astype(np.int64)
@@ -120,27 +117,17 @@ class Source:
         Returns four arrays: the group, the value and the diff of each row, and for each group the best code among its
         unread rows, or -1 if all of them were read.
         """
-        layout = self.arrangement.layout
+        arrangement, layout = self.arrangement, self.arrangement.layout
         low = layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)
-        owners, values, weights = [], [], []
-        for batch in self.arrangement.runs:
-            word = batch.body[0]
-            start, stop = word.searchsorted(low), word.searchsorted(low | LOW_BITS, side="right")
-            size = np.minimum(stop - start, take)
-            if not np.count_nonzero(size):
-                continue
-            left = np.flatnonzero(stop - start > size)
-            if len(left):
-                code = word[(start + size if least else stop - size - 1)[left]] & LOW_BITS
-                best = np.minimum(np.where(edge[left] == -1, LOW_BITS + 1, edge[left]), code) if least else code
-                edge[left] = best if least else np.maximum(edge[left], code)
-            index, owner = ranges(start if least else stop - size, size)
-            part, owner = self.arrangement.verify(batch, index, owner, keys)
-            owners.append(owner)
-            values.append(part[1 + self.column])
-            weights.append(part[1 + layout.columns])
-        if not owners:
-            nothing = np.empty(0, dtype=np.int64)
-            return np.empty(0, dtype=np.intp), nothing, nothing, edge
-        return np.concatenate(owners), np.concatenate(values), np.concatenate(weights), edge
+        ranges, total = [], 0
+        for batch in arrangement.runs:
+            ends = np.empty((2, len(low)), dtype=np.int64)
+            if loops.find(batch.buffer[0], len(batch), low, LOW_BITS, ends[0], ends[1]):
+                total += loops.trim(batch.buffer[0], ends[0], ends[1], take, least, edge)
+                ranges.append((batch, ends))
+        owner, out = arrangement.room(total)
+        kept = 0
+        for batch, ends in ranges:
+            kept = arrangement.copy(batch, keys, ends, None, owner, out, kept)
+        return owner[:kept], out[1 + self.column, :kept], out[1 + layout.columns, :kept], edge

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..engine.engine import Engine
 from ..engine.events import Event
 from ..plan.nodes import Type
@@ -98,7 +100,7 @@ class Observer:
                 self._wrap(arrangement)
 
     def _wrap(self, arrangement: Arrangement) -> None:
-        insert, match, verify = arrangement.insert_body, arrangement.match, arrangement.verify
+        insert, match, copy = arrangement.insert_body, arrangement.match, arrangement.copy
         columns = slice(1, 1 + arrangement.layout.columns)
 
         def insert_body(body: Words) -> None:
@@ -108,18 +110,21 @@ class Observer:
 
         def matching(keys: Words, *rest: Any, **more: Any) -> Any:
             if keys.shape[1]:
-                self._entries.append(ArrangementRead(arrangement, keys, False))
+                # A join asks for the key of each of its rows.
+                first = np.unique(keys, axis=1, return_index=True)[1] if len(keys) else np.zeros(1, dtype=np.intp)
+                self._entries.append(ArrangementRead(arrangement, keys.take(np.sort(first), axis=1), False))
             self._matching = True
             try:
                 return match(keys, *rest, **more)
             finally:
                 self._matching = False
 
-        def verifying(*rest: Any, **more: Any) -> Any:
-            found = verify(*rest, **more)
-            if not self._matching and found[0].shape[1]:
-                self._entries.append(ArrangementRead(arrangement, found[0][columns], True))
+        def copying(*rest: Any) -> int:
+            out, kept = rest[-2:]
+            found = copy(*rest)
+            if not self._matching and found > kept:
+                self._entries.append(ArrangementRead(arrangement, out[columns, kept:found].copy(), True))
             return found
 
-        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("verify", verifying)):
+        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("copy", copying)):
             setattr(arrangement, name, wrapper)

@@ -18,17 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..errors import TimeError, is_integer, shorten
 from ..plan.nodes import Type
 from . import spine
-from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, prefix, ranges
+from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix
 from .encoding import NULL, Dictionary, Words
-from .multiplicity import add_up
 
 
 @dataclass(frozen=True)
@@ -165,11 +164,20 @@ class Arrangement:
         Returns three arrays for the m rows found: for each row, the position of its key in ``keys``; the rows,
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
-        owners, parts = [], []
-        for owner, part in self.lookup(keys, strings, at):
-            owners.append(owner)
-            parts.append(part)
-        return self._gathered(owners, parts)
+        low = self.layout.key_words(keys, strings)
+        found = []
+        total = 0
+        for batch in self._until(at):
+            ends = np.empty((2, len(low)), dtype=np.int64)
+            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS, ends[0], ends[1])
+            if rows:
+                found.append((batch, ends))
+                total += rows
+        owner, out = self.room(total)
+        kept = 0
+        for batch, ends in found:
+            kept = self.copy(batch, keys, ends, at, owner, out, kept)
+        return owner[:kept], out[self._columns, :kept], out[self.layout.diff_rows, :kept]
 
     def lookup(
         self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None
@@ -183,46 +191,35 @@ class Arrangement:
         if order is not None:
             assert self.layout.order is not None
             low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
-        # Searching in sorted order walks through the batch once. In any other order, most searches miss the cache.
-        turn = low.argsort()
-        low, keys = low.take(turn), keys.take(turn, axis=1)
-        high = low if order is not None else low | LOW_BITS
+        ends = np.empty((2, len(low)), dtype=np.int64)
         for batch in self._until(at):
-            word = batch.body[0]
-            start = word.searchsorted(low)
-            size = word.searchsorted(high, side="right") - start
-            if np.count_nonzero(size):
-                index, owner = ranges(start, size)
-                part, owner = self.verify(batch, index, owner, keys, at)
-                yield turn.take(owner), part
+            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS if order is None else 0, ends[0], ends[1])
+            if rows:
+                owner, out = self.room(rows)
+                kept = self.copy(batch, keys, ends, at, owner, out, 0)
+                yield owner[:kept], out[:, :kept]
 
-    def verify(
-        self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
-    ) -> tuple[Words, npt.NDArray[np.intp]]:
-        """Return the rows at ``index`` of a batch, together with their owners, which are positions in ``keys``.
+    def room(self, rows: int) -> tuple[npt.NDArray[np.intp], Words]:
+        """Return buffers for the owners, intp[rows], and the lines, int64[1 + k + w, rows], of rows that are found."""
+        return np.empty(rows, dtype=np.intp), np.empty((1 + self.layout.columns + self.layout.width, rows), np.int64)
 
-        Leaves out rows whose key has the same hash as the owner's key but is different, and rows with times after
-        ``at``.
+    def copy(
+        self, batch: Batch, keys: Words, ends: Words, at: int | None, owner: npt.NDArray[np.intp], out: Words, kept: int
+    ) -> int:
+        """Copy the rows of a batch in the ranges ``ends``, int64[2, q], whose key is that of their range.
+
+        They are written from row ``kept`` on to buffers from `room`. Returns the number of rows that these then have.
         """
-        part = gather(batch.body, index)
-        good = (part[self.layout.key_rows] == keys.take(owner, axis=1)).all(axis=0)
-        if batch.timed and at is not None:
-            good &= part[-1] <= at
-        return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
+        time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
+        columns = self.layout.key_columns
+        return int(loops.copy_matches(batch.buffer, keys, columns, ends[0], ends[1], time_line, time, owner, out, kept))
 
-    def multiplicity(self, rows: Words, words: Words) -> npt.NDArray[np.int64]:
-        """Return the multiplicities, int64[q], of ``rows``, int64[k, q]. ``words`` are the sort words of the rows."""
-        owners, parts = [], []
+    def multiplicity(self, body: Words) -> npt.NDArray[np.int64]:
+        """Return how often each retracted row of a body is stored, int64[n], and 0 for the other rows."""
+        have = np.zeros(body.shape[1], dtype=np.int64)
         for batch in self.runs:
-            start = batch.body[0].searchsorted(words)
-            size = batch.body[0].searchsorted(words, side="right") - start
-            if np.count_nonzero(size):
-                index, owner = ranges(start, size)
-                owners.append(owner)
-                parts.append(gather(batch.body, index))
-        owner, found, diffs = self._gathered(owners, parts)
-        same = (found == rows.take(owner, axis=1)).all(axis=0)
-        return add_up(owner, np.where(same, diffs[0], 0), rows.shape[1])
+            loops.stored(batch.buffer, batch.rows, body, self.layout.columns, have)
+        return have
 
     @property
     def _columns(self) -> slice:
@@ -234,18 +231,6 @@ class Arrangement:
     @staticmethod
     def _visible(body: Words, batch: Batch, at: int | None) -> Words:
         return body.compress(body[-1] <= at, axis=1) if batch.timed and at is not None else body
-
-    def _gathered(
-        self, owners: list[npt.NDArray[np.intp]], parts: list[Words]
-    ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-        facts = 1 + self.layout.columns + self.layout.width
-        if len(parts) == 1:
-            owner, body = owners[0], parts[0]
-        elif parts:
-            owner, body = np.concatenate(owners), np.concatenate([p[:facts] for p in parts], axis=1)
-        else:
-            owner, body = np.empty(0, dtype=np.intp), np.empty((facts, 0), dtype=np.int64)
-        return owner, body[self._columns], body[self.layout.diff_rows]
 
     # --- writing --------------------------------------------------------------
 
@@ -306,7 +291,10 @@ class Arrangement:
 
         The work is bounded by the number of rows that were inserted in these epochs.
         """
-        fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
+        fresh, at = 0, len(self.runs) - 1
+        while at >= 0 and self.runs[at].lower >= self.upper:
+            fresh += self.runs[at].rows
+            at -= 1
         self.upper = upper
         if fresh:
             spine.merge_some(self, fresh)

@@ -24,33 +24,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
+from ..loops.batches import DOUBLE, NUMBER, TEXT
 from ..plan.nodes import Type
-from .encoding import NULL, Dictionary, Words
+from .encoding import Dictionary, Words
 
 Diffs = npt.NDArray[np.int64]
 """The diffs of n rows: int64[n], or int64[w, n] if each diff is a vector."""
 
 LOW_BITS = 0xFFFFFFFF
-_LOW, _HIGH = np.uint64(LOW_BITS), np.uint64(LOW_BITS << 32)
-
-
-def _odd(i: int) -> int:
-    """Return the i-th number of a sequence of odd constants, from splitmix64 (Steele et al., OOPSLA 2014)."""
-    mask = (1 << 64) - 1
-    z = (i + 1) * 0x9E3779B97F4A7C15 & mask
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
-    return (z ^ z >> 31) | 1
-
-
-_ODD = np.array([_odd(i) for i in range(65)], dtype=np.uint64)
-_FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
+HASH_MASK = np.uint64((1 << 64) - 1)
+"""The bits of a row's hash that are kept. Tests clear some, so that different rows have equal hashes."""
+_NO_PREFIXES = np.zeros(1, dtype=np.uint64)
+_KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
 
 
 class Delta(NamedTuple):
@@ -60,6 +52,7 @@ class Delta(NamedTuple):
     diffs: Diffs
 
     @classmethod
+    @cache
     def empty(cls, columns: int) -> Delta:
         """Return a delta without rows."""
         return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -101,9 +94,23 @@ class Layout:
         return tuple(self.types[i] for i in self.key)
 
     @cached_property
-    def key_rows(self) -> npt.NDArray[np.int64]:
-        """The numbers of the body lines that contain the key."""
-        return np.array(self.key, dtype=np.int64) + 1
+    def kinds(self) -> Words:
+        """What the words of each column are, int64[k]."""
+        return _kinds(self.types)
+
+    @cached_property
+    def key_columns(self) -> Words:
+        """The numbers of the key's columns, int64[len(key)]."""
+        return np.array(self.key, dtype=np.int64)
+
+    @cached_property
+    def low_columns(self) -> Words:
+        """The columns whose hash is in the low bits of a sort word. It is empty if the key consists of all columns."""
+        return _every(0 if self.key == tuple(range(self.columns)) else self.columns)
+
+    @cached_property
+    def _key_hash(self) -> tuple[Words, Words]:
+        return _every(len(self.key)), _kinds(self.key_types)
 
     @cached_property
     def diff_rows(self) -> slice:
@@ -119,47 +126,58 @@ class Layout:
 
         The largest such word is the smallest one ``| LOW_BITS``.
         """
-        return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
-
-    def sort_words(self, rows: Words, strings: Dictionary) -> Words:
-        """Return the sort words, int64[n], of the rows int64[k, n]."""
-        everything = self.key == tuple(range(self.columns))
-        keys = rows if everything else rows[list(self.key)]
-        high = hash_rows(keys, self.key_types, strings)
-        if everything and self.order is None:
-            return high.view(np.int64)
-        if self.order is None:
-            low = hash_rows(rows, self.types, strings) & _LOW
-        else:
-            low = prefix(rows[self.order], self.types[self.order], strings)
-        return ((high & _HIGH) | low).view(np.int64)
+        out = np.empty(keys.shape[1], dtype=np.uint64)
+        loops.moved(len(out))
+        loops.hash_rows(keys, *self._key_hash, strings.all_hashes, HASH_MASK, out)
+        return out.view(np.int64) & ~LOW_BITS
 
     def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return the sorted, consolidated body for n < 2**31 rows int64[k, n] with diffs int64[n] or int64[w, n]."""
         n = rows.shape[1]
+        out = np.empty((1 + self.columns + self.width, n), dtype=np.int64)
         if not n:
-            return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
-        words = self.sort_words(rows, strings)
-        lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
-        index, sums = consolidate(lines, words.argsort(), self)
-        body = np.empty((len(lines), len(index)), dtype=np.int64)
-        write_rows(lines, index, sums, body, self)
-        return body
+            return out
+        lines = self.unsorted(rows, diffs, strings)
+        kept = loops.consolidate(lines, lines[0].argsort(), self.columns, self.width, out, 0)
+        return out if kept == n else out[:, :kept].copy()
+
+    def sort_words(self, rows: Words, strings: Dictionary) -> Words:
+        """Return the sort words, int64[n], of the rows int64[k, n]."""
+        words: Words = self.unsorted(rows, np.empty((0, rows.shape[1]), dtype=np.int64), strings)[0]
+        return words
+
+    def unsorted(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
+        """Return rows and diffs as the lines of a body, with their sort words in line 0, in the given order."""
+        loops.moved(rows.shape[1])
+        given = diffs if diffs.ndim == 2 else diffs[None, :]
+        out = np.empty((1 + self.columns + len(given), rows.shape[1]), dtype=np.int64)
+        order = -1 if self.order is None else self.order
+        prefixes = strings.all_prefixes() if order >= 0 and self.types[order] is Type.STRING else _NO_PREFIXES
+        columns = self.key_columns, self.low_columns, self.kinds
+        loops.add_words(rows, given, *columns, order, strings.all_hashes, prefixes, HASH_MASK, out)
+        return out
 
 
-@dataclass(frozen=True, eq=False)
 class Batch:
     """An immutable batch of sorted rows. The module docstring describes the format of ``body``.
 
     If ``timed`` is true, the last line of the body contains the times. Otherwise, every row has the time ``lower``.
+    ``buffer`` is contiguous, and its first ``rows`` columns are the body. It is longer if the batch is the output of a
+    merge.
     """
 
-    body: Words
-    lower: int
-    timed: bool = False
+    __slots__ = ("_retractions", "body", "buffer", "lower", "rows", "timed")
+
+    def __init__(self, body: Words, lower: int, timed: bool = False) -> None:
+        self.body, self.lower, self.timed = body, lower, timed
+        self.rows: int = body.shape[1]
+        base = body if body.flags.c_contiguous else body.base
+        assert isinstance(base, np.ndarray)
+        self.buffer: Words = base
+        self._retractions = -1
 
     def __len__(self) -> int:
-        return int(self.body.shape[1])
+        return self.rows
 
     @property
     def nbytes(self) -> int:
@@ -169,10 +187,9 @@ class Batch:
 
     def retractions(self, line: int) -> int:
         """Return the number of rows with a negative diff; ``line`` is the line of the body that contains the diffs."""
-        if "_retractions" not in self.__dict__:
-            self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
-        found: int = self.__dict__["_retractions"]
-        return found
+        if self._retractions < 0:
+            self._retractions = int(np.count_nonzero(self.body[line] < 0))
+        return self._retractions
 
     def times(self) -> npt.NDArray[np.int64]:
         """Return the time of each row, int64[n]. Merges may have replaced times before ``since`` with later times."""
@@ -184,20 +201,10 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.
 
     The hash depends on strings and not on their codes, so it is the same in every process.
     """
-    h = np.zeros(rows.shape[1], dtype=np.uint64)
-    for row, kind, odd in zip(rows, types, _ODD, strict=False):
-        if kind is Type.STRING:
-            x = strings.hashes(row)
-        else:
-            # Doubles often differ only in their high bits, which the multiplication would discard.
-            x = row.view(np.uint64)
-            x = x ^ (x >> _S32)
-        x *= odd
-        h += x
-    h ^= h >> _S29
-    h *= _FINAL
-    h ^= h >> _S32
-    return h
+    out = np.empty(rows.shape[1], dtype=np.uint64)
+    loops.moved(len(out))
+    loops.hash_rows(rows, _every(len(types)), _kinds(types), strings.all_hashes, HASH_MASK, out)
+    return out
 
 
 def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint64]:
@@ -205,77 +212,20 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
 
     A larger value never has a smaller code, but different values can have the same code.
     """
-    if kind is Type.STRING:
-        code = strings.prefixes(words)
-    else:
-        # Conversion to float64 preserves the order of integers, and small integers still get different codes.
-        bits = words if kind is Type.DOUBLE else words.astype(np.float64).view(np.int64)
-        bits = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-        code = ((bits >> 32) + np.int64(1 << 31)).view(np.uint64)
-    return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
-
-
-def consolidate(
-    lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
-) -> tuple[npt.NDArray[np.intp], Diffs]:
-    """Add up the diffs of rows with equal columns and times, and drop rows whose diffs add up to 0.
-
-    ``lines`` are the lines of a body with unsorted rows, and ``order`` sorts the rows by sort word. Returns the
-    positions of the m remaining rows, in sorted order, and their diffs, int64[w, m]. `write_rows` then copies the rows.
-    """
-    facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
-    words = lines[0].take(order)
-    at = (words[1:] == words[:-1]).nonzero()[0]
-    if len(at):
-        equal = _equal(facts, order, at)
-        if not equal.all():
-            order = _sort_collisions(facts, order, words, at)
-            equal = _equal(facts, order, at)
-    diffs = np.empty((layout.width, len(order)), dtype=np.int64)
-    for line, some in zip(lines[1 + layout.columns :], diffs, strict=False):
-        line.take(order, out=some, mode="clip")
-    if len(at):
-        first = np.ones(len(order), dtype=bool)
-        first[at[equal] + 1] = False
-        starts = np.flatnonzero(first)
-        order, diffs = order.take(starts), np.add.reduceat(diffs, starts, axis=1)
-    live = diffs[0] != 0 if layout.width == 1 else diffs.any(axis=0)
-    return (order, diffs) if live.all() else (order.compress(live), diffs.compress(live, axis=1))
-
-
-def write_rows(
-    lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
-) -> None:
-    """Write the rows at ``index`` and their ``diffs``, both from `consolidate`, to ``out``, int64[len(lines), m]."""
-    own = layout.diff_rows
-    for n, (line, into) in enumerate(zip(lines, out, strict=True)):
-        if own.start <= n < own.stop:
-            into[:] = diffs[n - own.start]
-        else:
-            line.take(index, out=into, mode="clip")
-
-
-def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return whether each row at the positions ``at`` in sorted order is equal to the next row."""
-    these, next_ones = order.take(at), order.take(at + 1)
-    equal = np.ones(len(at), dtype=bool)
-    for line in facts:
-        equal &= line.take(these) == line.take(next_ones)
-    return equal
-
-
-def _sort_collisions(
-    facts: Sequence[Words], order: npt.NDArray[np.intp], words: Words, at: npt.NDArray[np.intp]
-) -> npt.NDArray[np.intp]:
-    """Return ``order`` with rows that have equal sort words also sorted by their columns, so equal rows are neighbours.
-
-    Different rows have equal sort words if their hashes collide, or if their ``order`` values have the same code.
-    """
-    run = np.unique(np.concatenate([at, at + 1]))
-    part = order.take(run)
-    out = order.copy()
-    out[run] = part.take(np.lexsort([*(line.take(part) for line in facts), words.take(run)]))
+    out = np.empty(len(words), dtype=np.uint64)
+    prefixes = strings.all_prefixes() if kind is Type.STRING else _NO_PREFIXES
+    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), prefixes, out)
     return out
+
+
+@cache
+def _kinds(types: tuple[Type, ...]) -> Words:
+    return np.array([_KINDS.get(kind, NUMBER) for kind in types], dtype=np.int64)
+
+
+@cache
+def _every(columns: int) -> Words:
+    return np.arange(columns)
 
 
 def merged(batches: Iterable[Batch], layout: Layout, strings: Dictionary) -> Words:
@@ -292,17 +242,6 @@ def count_rows(batches: Sequence[Batch], layout: Layout, strings: Dictionary) ->
     if len(batches) == 1 and not batches[0].timed:
         return len(batches[0])
     return int(merged(batches, layout, strings).shape[1])
-
-
-def distinct_sorted(
-    rows: Words, words: Words, types: tuple[Type, ...], strings: Dictionary
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the same as `distinct`, but faster, for keys int64[k, n] that are sorted by their sort words ``words``."""
-    first = np.ones(len(words), dtype=bool)
-    np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
-    if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
-        return distinct(rows, types, strings)  # two keys have the same hash, so their rows can be interleaved
-    return first.nonzero()[0], first.cumsum() - 1
 
 
 def distinct(
@@ -330,17 +269,6 @@ def distinct(
     kind = np.empty(n, dtype=np.intp)
     kind[order] = first.cumsum() - 1
     return order.compress(first), kind
-
-
-def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
-    """Return the columns ``index`` of a matrix."""
-    if body.flags.c_contiguous:
-        return body.take(index, axis=1)
-    # The output of a merge is a slice of a larger buffer, and take() would first copy the entire slice.
-    out = np.empty((len(body), len(index)), dtype=np.int64)
-    for line, row in zip(body, out, strict=True):
-        line.take(index, out=row, mode="clip")
-    return out
 
 
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

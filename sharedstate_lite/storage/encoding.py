@@ -34,7 +34,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from .short_strings import MIN_ROWS, ShortStrings, pack
+from .short_strings import ShortStrings, pack
 
 Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
@@ -97,19 +97,15 @@ class Dictionary:
 
         Raises UnicodeError if a new string is not valid UTF-8.
         """
-        if len(array) < MIN_ROWS:
-            return self.codes(array.to_pylist())
         packed = pack(array)
-        found = self._short.find(packed)
+        found, absent = self._short.find(packed)
         if array.null_count:
             found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
-        missing = np.flatnonzero(found == -1)
-        if len(missing):
-            unknown = array.take(missing).dictionary_encode()
-            kinds, index = unknown.dictionary, unknown.indices.to_numpy().astype(np.intp)
-            codes = self.codes(kinds.to_pylist())
-            found[missing] = codes.take(index)
-            self._short.add(pack(kinds), codes)
+        if absent:
+            missing = np.flatnonzero(found == -1)
+            codes = self.codes(array.take(pa.array(missing)).to_pylist())
+            found[missing] = codes
+            self._short.add(packed, missing, codes)
         return found
 
     def _add(self, fresh: Sequence[str]) -> Words:
@@ -177,19 +173,28 @@ class Dictionary:
         """Return the 64-bit hash of the string of each code, uint64[n]. The hash of NULL is 0."""
         return self._hash.take(np.maximum(words, -1))
 
+    @property
+    def all_hashes(self) -> npt.NDArray[np.uint64]:
+        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
+        return self._hash
+
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """Return the first 4 UTF-8 bytes of each string as a number, uint64[n].
+        """Return the first 4 UTF-8 bytes of each string as a number, uint64[n]; see `all_prefixes`."""
+        return self.all_prefixes().take(np.maximum(words, 0))
+
+    def all_prefixes(self) -> npt.NDArray[np.uint64]:
+        """Return the first 4 UTF-8 bytes of each string as a number, by code.
 
         The numbers have the same order as the strings (with ties), because UTF-8 bytes sort in code-point order.
         """
         first, last = self._prefixed, len(self._text)
-        if first < last and int(words.max(initial=0)) >= first:
+        if first < last:
             if last > len(self._prefix):
                 self._prefix = np.concatenate([self._prefix[:first], _room(last, first)])
             heads = [text[:4].encode()[:4] for text in self._text[first:]]
             self._prefix[first:last] = np.array(heads, dtype="S4").view(">u4")
             self._prefixed = last
-        return self._prefix.take(np.maximum(words, 0))
+        return self._prefix
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
         """Return a new dictionary that contains only the strings whose codes are in ``used``.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..errors import RowError
 
 Counts = npt.NDArray[np.int64]
@@ -21,16 +22,18 @@ LIMIT = 1 << 62
 """Multiplicities must be smaller than this in absolute value, so that adding a change to one cannot overflow int64."""
 
 
-def times(left: Counts, right: Counts) -> Counts:
+def times(left: Counts, owner: npt.NDArray[np.intp], right: Counts) -> Counts:
     """Return the multiplicities of n joined rows, int64[n]. Raises RowError if one would reach 2**62.
 
-    >>> times(np.array([2, -1]), np.array([3, 3])).tolist()
-    [6, -3]
+    Row i is the pair of a row with the multiplicity ``left[owner[i]]`` and one with ``right[i]``.
+
+    >>> times(np.array([2, -1]), np.array([0, 1, 1]), np.array([3, 3, 4])).tolist()
+    [6, -3, -4]
     """
-    if len(left) and float(np.abs(left).max()) * float(np.abs(right).max()) >= LIMIT:
-        if (np.abs(left.astype(np.float64)) * np.abs(right.astype(np.float64))).max() >= LIMIT:
-            raise _overflow()
-    return left * right
+    out = np.empty(len(owner), dtype=np.int64)
+    if loops.multiply(left, right, owner, float(LIMIT), out) < 0:
+        raise _overflow()
+    return out
 
 
 def add_up(owner: npt.NDArray[np.intp], diffs: Counts, owners: int) -> Counts:

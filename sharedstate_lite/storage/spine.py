@@ -29,7 +29,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch, Layout, consolidate, write_rows
+from .. import loops
+from .batch import Batch, Layout
 from .encoding import Words
 
 
@@ -125,9 +126,8 @@ class Merge:
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
         read = len(order)
-        index, diffs = consolidate(lines, order, self.arrangement.layout)
-        kept = filled + len(index)
-        write_rows(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
+        layout = self.arrangement.layout
+        kept = loops.consolidate(lines, order, layout.columns, layout.width, self._out, filled)
         self._done = _Progress(kept, ends, left - read)
         return read
 
@@ -155,7 +155,7 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
 def _zip(parts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.intp]]:
     """Concatenate several sorted bodies. Return the concatenated lines and the order that sorts their rows."""
     if len(parts) == 1:
-        return parts[0], np.arange(parts[0].shape[1])
+        return np.ascontiguousarray(parts[0]), np.arange(parts[0].shape[1])
     lines = np.concatenate(parts, axis=1)
     # NumPy's stable sort is timsort, which detects the sorted runs and merges them.
     return lines, np.argsort(lines[0], kind="stable")
@@ -170,29 +170,33 @@ def merge_some(arrangement: Spine, fresh: int) -> None:
     merges = arrangement.merges
     if not _waits(arrangement.runs):
         _start(arrangement)
-    elif not merges:
+    if not merges:
         return
     for merge in merges:
         merge.credit += EFFORT * fresh
-    at = 0
+    at, done = 0, False
     while at < len(merges):
         merge = merges[at]
         merge.advance()
         if merge.left:
             at += 1
             continue
+        done = True
         _replace(arrangement, merge)
         # Batches that arrived during this merge may already be due. Their merge gets the credit that is left.
         _start(arrangement, max(merge.credit, 0))
-    _drop_empty(arrangement)
+    if done:
+        _drop_empty(arrangement)
 
 
 def _waits(runs: Sequence[Batch]) -> bool:
     """Return whether the newest batches are few and small enough to wait for more batches of their size."""
-    waiting = 0
-    while waiting < min(WAIT_BATCHES, len(runs)) and len(runs[-1 - waiting]) <= WAIT_ROWS:
+    waiting, most = 0, min(WAIT_BATCHES, len(runs))
+    while waiting < most and runs[-1 - waiting].rows <= WAIT_ROWS:
         waiting += 1
-    return 0 < waiting < WAIT_BATCHES and (len(runs[0]) > WAIT_BESIDE or sum(map(len, runs)) > WAIT_BESIDE)
+    if not 0 < waiting < WAIT_BATCHES:
+        return False
+    return runs[0].rows > WAIT_BESIDE or sum(batch.rows for batch in runs) > WAIT_BESIDE
 
 
 def finish_merges(arrangement: Spine) -> None:
@@ -231,14 +235,13 @@ def fold_times(arrangement: Spine) -> None:
 def _start(arrangement: Spine, credit: int = 0) -> None:
     """Start a merge of the oldest batch that is due and all newer ones."""
     runs, merges = arrangement.runs, arrangement.merges
-    busy = {id(batch) for merge in merges for batch in merge.inputs}
-    due, newer = len(runs), 0
-    for at in range(len(runs) - 1, -1, -1):
-        rows = len(runs[at])
-        if at < len(runs) - 1 and id(runs[at]) not in busy:
-            heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
-            if heavy or newer + rows <= SMALL:
-                due = at
+    busy = {id(batch) for merge in merges for batch in merge.inputs} if merges else ()
+    due, newer = len(runs), runs[-1].rows if runs else 0
+    for at in range(len(runs) - 2, -1, -1):
+        rows = runs[at].rows
+        heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
+        if (heavy or newer + rows <= SMALL) and not (busy and id(runs[at]) in busy):
+            due = at
         newer += rows
     if due < len(runs):
         merge = Merge(arrangement, runs[due:])
@@ -270,7 +273,7 @@ def _replace(arrangement: Spine, merge: Merge) -> None:
 
 def _drop_empty(arrangement: Spine) -> None:
     # A batch stores only its lower bound, so when an empty batch is removed, the one before it covers its epochs.
-    if all(map(len, arrangement.runs)):
+    if all(batch.rows for batch in arrangement.runs):
         return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]

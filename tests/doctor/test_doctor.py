@@ -366,3 +366,12 @@ def test_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(file))
     found = machine.folders()
     assert found.level is Level.FAIL and str(file) in found.text and "TMPDIR" in found.fix
+
+
+def test_loops_are_compiled_or_run_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check compiles the loops, says where they are cached, and notes that Numba is missing if it is."""
+    found = services.loops()
+    if found.level is not Level.NOTE:
+        assert found.level is Level.OK and re.match(r"\d+ loops are compiled and take \d+ MiB .*loops$", found.text)
+    monkeypatch.setattr(services.importlib.util, "find_spec", lambda name: None)
+    assert services.loops().level is Level.NOTE and "run in Python" in services.loops().text

@@ -239,10 +239,11 @@ def test_net_adds_up_the_diffs_of_each_owner(level: str) -> None:
 
 def test_multiplicities_past_the_range_are_refused() -> None:
     """A joined row with a multiplicity of 2**62 or more is an error; the product does not wrap around."""
-    assert times(np.array([-(2**31)]), np.array([2**30])).tolist() == [-(2**61)]
+    one, two = np.array([0]), np.array([0, 1])
+    assert times(np.array([-(2**31)]), one, np.array([2**30])).tolist() == [-(2**61)]
     with pytest.raises(ss.RowError, match="2\\*\\*62"):
-        times(np.array([2**31, 1]), np.array([-(2**31), 1]))
-    assert times(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
+        times(np.array([2**31, 1]), two, np.array([-(2**31), 1]))
+    assert times(np.array([5]), one[:0], np.array([], dtype=np.int64)).tolist() == []
     empty = Delta.empty(2)
     side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Dictionary())
     who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Dictionary())

@@ -44,6 +44,7 @@ def test_contracts_hold() -> None:
 BREACHES = {
     "the rooms of the library, each below those that may import it": ("storage/encoding.py", "from ..show import svg"),
     "only spark/ and worker/ import PySpark": ("doctor/machine.py", "import pyspark"),
+    "only loops/ compiles": ("storage/batch.py", "import numba"),
     "only show/ draws, and only doctor/lab knows JupyterLab": ("engine/trace.py", "import plotly.graph_objects"),
     "an engine neither sleeps nor reads the clock": ("dataflow/shared.py", "import time"),
     "what runs in a bin, and the driver's half of an engine, need no Spark": ("spark/bins/bin.py", "import pyspark"),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
+from sharedstate_lite import loops
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.batch import (
@@ -19,15 +20,12 @@ from sharedstate_lite.storage.batch import (
     Batch,
     Layout,
     concat,
-    consolidate,
     distinct,
-    gather,
     hash_rows,
     merged,
     prefix,
     ranges,
 )
-from sharedstate_lite.storage.batch import write_rows as write_lines
 from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE)
@@ -111,12 +109,11 @@ def test_times_are_kept_apart(level: str) -> None:
             wanted[row, time] += diff
         rows = matrix([(row,) for row, _, _ in given_], 1)
         body = np.concatenate([layout.sort_words(rows, strings)[None, :], matrix(given_, 3)])
-        lines = list(body)
-        index, diffs = consolidate(lines, np.argsort(lines[0]), layout)
-        out = np.empty((4, len(index)), dtype=np.int64)
-        write_lines(lines, index, diffs, out, layout)
+        out = np.empty((4, 2 + len(given_)), dtype=np.int64)
+        kept = loops.consolidate(np.ascontiguousarray(body), np.argsort(body[0]), 1, 1, out, 2)
+        out = out[:, 2:kept]
         assert (out[0][1:] >= out[0][:-1]).all()
-        assert len(index) == len(nonzero(wanted))
+        assert out.shape[1] == len(nonzero(wanted))
         assert {(row, time): diff for _, row, diff, time in out.T.tolist()} == nonzero(wanted)
 
     with hashing(level):
@@ -143,15 +140,12 @@ def test_distinct_numbers_the_kinds(level: str) -> None:
 
 @examples(40)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=12))
-def test_ranges_and_gather(parts: list[tuple[int, int]]) -> None:
-    """ranges() concatenates ranges with their owners; gather() from a slice equals plain indexing."""
+def test_ranges(parts: list[tuple[int, int]]) -> None:
+    """ranges() concatenates ranges with their owners."""
     lows, sizes = np.array([p[0] for p in parts], dtype=np.int64), np.array([p[1] for p in parts], dtype=np.int64)
     index, owner = ranges(lows, sizes)
     assert index.tolist() == [at for low, size in parts for at in range(low, low + size)]
     assert owner.tolist() == [n for n, (_, size) in enumerate(parts) for _ in range(size)]
-    buffer = np.arange(300).reshape(3, 100)
-    for body in (buffer, buffer[:, 20:80]):
-        assert np.array_equal(gather(body, index), body[:, index])
 
 
 @pytest.mark.parametrize("kind", VALUES)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from support import examples, fingerprint
 
 import sharedstate_lite as ss
-from sharedstate_lite.storage import encoding, short_strings
+from sharedstate_lite.loops.strings import MAX_BYTES
+from sharedstate_lite.storage import short_strings
 from sharedstate_lite.storage.encoding import NULL, Dictionary
-from sharedstate_lite.storage.short_strings import MAX_BYTES, ShortStrings, pack
+from sharedstate_lite.storage.short_strings import ShortStrings, pack
 
 LETTERS = ["a", "b", "\0", "\xff", "é", "\u20ac", "\U0001f600", "\x7f"]
 """Characters of 1 to 4 bytes of UTF-8, with NUL."""
@@ -30,41 +31,38 @@ def test_packed_strings_are_equal_when_the_strings_are(kind: pa.DataType) -> Non
     """Strings of at most 15 bytes have equal words exactly if they are equal."""
     every = [letter * n for letter in LETTERS for n in range(17)] + ["a" * 14 + "\0", "\0" * 15, "a\0b", "a\0", "ab"]
     every = list(dict.fromkeys(every))
-    packed = list(zip(*pack(pa.array(every, kind)).tolist(), strict=True))
-    short = [p for t, p in zip(every, packed, strict=True) if len(t.encode()) <= MAX_BYTES]
+    packed = pack(pa.array(every, kind)).tolist()
+    short = [tuple(p) for t, p in zip(every, packed, strict=True) if len(t.encode()) <= MAX_BYTES]
     assert len(set(short)) == len(short)
     assert [p[1] >> 56 != 0 for p in packed] == [len(t.encode()) <= MAX_BYTES for t in every]
     # Neither what stands before a string in its buffer nor what stands after it is part of it.
     for start in range(0, len(every), 7):
         part = pa.array(every, kind).slice(start, 9)
-        assert list(zip(*pack(part).tolist(), strict=True)) == packed[start : start + 9]
+        assert pack(part).tolist() == packed[start : start + 9]
     one = pack(pa.array(["abc"], kind)).tolist()
-    assert one == [[0x636261], [4 << 56]]
+    assert one == [[0x636261, 4 << 56]]
 
 
 @examples(60)
 @given(st.lists(st.tuples(texts, st.integers(0, 5), st.integers(0, 9), st.booleans(), st.booleans()), max_size=6))
 def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
     """After any sequence of columns, with nulls and slices, the codes equal those of a plain dictionary."""
-    with pytest.MonkeyPatch.context() as patch:
-        # So few rows would not be worth the shortcut, and be looked up one by one.
-        patch.setattr(encoding, "MIN_ROWS", 0)
-        strings, model = Dictionary(), dict[str, int]()
-        for given_, start, cut, large, forget in columns:
-            array = pa.array(given_, pa.large_string() if large else pa.string())
-            array = array.slice(start, max(0, len(array) - start - cut))
-            found, seen = strings.column(array), array.to_pylist()
-            # New strings get their codes in order of first use.
-            for t in seen:
-                if t is not None:
-                    model.setdefault(t, len(model))
-            assert found.tolist() == [NULL if t is None else model[t] for t in seen]
-            assert strings.codes(seen).tolist() == found.tolist()
-            assert strings.texts(found).tolist() == seen
-            if forget:
-                length = len(model) // 2
-                strings.truncate(length)
-                model = {t: code for t, code in model.items() if code < length}
+    strings, model = Dictionary(), dict[str, int]()
+    for given_, start, cut, large, forget in columns:
+        array = pa.array(given_, pa.large_string() if large else pa.string())
+        array = array.slice(start, max(0, len(array) - start - cut))
+        found, seen = strings.column(array), array.to_pylist()
+        # New strings get their codes in order of first use.
+        for t in seen:
+            if t is not None:
+                model.setdefault(t, len(model))
+        assert found.tolist() == [NULL if t is None else model[t] for t in seen]
+        assert strings.codes(seen).tolist() == found.tolist()
+        assert strings.texts(found).tolist() == seen
+        if forget:
+            length = len(model) // 2
+            strings.truncate(length)
+            model = {t: code for t, code in model.items() if code < length}
 
 
 @kinds
@@ -98,23 +96,23 @@ def test_the_table_is_a_dictionary(hashed: str) -> None:
         size = 2000
         if hashed == "one hash":
             size = 60
-            patch.setattr(short_strings, "_hash", lambda packed: np.zeros(packed.shape[1], dtype=np.int64))
+            patch.setattr(short_strings, "SLOT_MASK", np.uint64(0))
         table, model = ShortStrings(), dict[str, int]()
         pool = list(dict.fromkeys(f"{draw.choice('ab')}{draw.randrange(10 * size)}" for _ in range(3 * size)))
         for _ in range(6):
             new = [t for t in draw.sample(pool, size // 4) if t not in model]
             codes = np.arange(len(model), len(model) + len(new), dtype=np.int64)
             # Those too long to be packed are left out.
-            table.add(pack(pa.array([*new, "x" * 16])), np.append(codes, 9_999_999))
+            table.add(pack(pa.array([*new, "x" * 16])), np.arange(len(new) + 1), np.append(codes, 9_999_999))
             model.update(zip(new, codes.tolist(), strict=True))
-            assert table.find(pack(pa.array(pool))).tolist() == [model.get(t, -1) for t in pool]
-            assert table.find(pack(pa.array(["x" * 16, "x" * 15]))).tolist() == [-1, -1]
+            assert table.find(pack(pa.array(pool)))[0].tolist() == [model.get(t, -1) for t in pool]
+            assert table.find(pack(pa.array(["x" * 16, "x" * 15])))[0].tolist() == [-1, -1]
         grown = table.nbytes
         table.truncate(len(model))
         assert table.nbytes == grown
         table.truncate(len(model) // 3)
         kept = {t: c for t, c in model.items() if c < len(model) // 3}
-        assert table.find(pack(pa.array(pool))).tolist() == [kept.get(t, -1) for t in pool]
+        assert table.find(pack(pa.array(pool)))[0].tolist() == [kept.get(t, -1) for t in pool]
 
 
 @pytest.mark.parametrize("rows", [10, 1000])

@@ -1,0 +1,256 @@
+"""Every loop gives the same result in Python, compiled, and compiled with every index checked.
+
+What the results should be is tested where loops are called, against bags and Python values: tests/storage and
+tests/kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+from sharedstate_lite.loops import compiled
+
+NULL = -(2**63)
+ALL = np.uint64(2**64 - 1)
+MASKS = [ALL, np.uint64((1 << 63) | 1), np.uint64(0)]
+WORDS = [NULL, NULL + 1, -7, -1, 0, 1, 2, 3, 5, 2**40, 2**53 + 1, 2**63 - 1]
+word = st.sampled_from(WORDS)
+small = st.integers(0, 4)
+diff = st.sampled_from([-3, -1, 0, 1, 2])
+
+
+@pytest.fixture(scope="module")
+def ways() -> list[Any]:
+    """The loops in Python, compiled, and compiled with checked indexes."""
+    pytest.importorskip("numba", reason="without Numba, loops run in one way only")
+    made = [compiled.in_python(), dict(compiled.compile_loops()), dict(compiled.compile_loops(bounds=True))]
+    return [SimpleNamespace(**loops) for loops in made]
+
+
+def agree(ways: list[Any], run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Run the same calls in each way, check that the results are equal, and return them as lists."""
+    found = [tuple(np.asarray(part).tolist() for part in run(loops)) for loops in ways]
+    assert found[1:] == found[:1] * (len(ways) - 1)
+    return found[0]
+
+
+def array(*shape: int, of: Any = np.int64) -> Any:
+    """A buffer of zeros, so that parts that no loop writes are equal."""
+    return np.zeros(shape, dtype=of)
+
+
+def matrix(rows: list[Any], columns: int) -> Any:
+    """Rows as int64[columns, n]."""
+    return np.array(rows, dtype=np.int64).reshape(len(rows), columns).T.copy()
+
+
+rows = st.lists(st.tuples(word, small, word, diff), max_size=14)
+"""Rows of a number, the code of a string, a double, and a diff."""
+KINDS = np.array([0, 1, 2])
+HASHES = np.array([2**64 - 1, 1, 2**63, 77, 0, 0, 0, 0], dtype=np.uint64)
+PREFIXES = np.array([9, 0, 9, 2**32 - 1, 5, 0, 0, 0], dtype=np.uint64)
+
+
+def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: Any) -> Any:
+    """A body with room for all rows, and how many it has."""
+    lines = matrix(given_, 4)
+    out = array(5, len(given_))
+    unsorted = array(5, len(given_))
+    columns = np.array(key, dtype=np.int64), np.arange(3)
+    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, HASHES, PREFIXES, mask, unsorted)
+    count = loops.consolidate(unsorted, unsorted[0].argsort(), 3, 1, out, 0)
+    out[:, count:] = 0
+    return out, count
+
+
+keys = st.sampled_from([[0], [1], [2, 0], []])
+orders = st.sampled_from([-1, 0, 1, 2])
+masks = st.sampled_from(MASKS)
+
+
+def test_hashes_and_order_codes(ways: list[Any]) -> None:
+    """Hashes of rows and order codes of values are equal to the last bit."""
+
+    @examples(30)
+    @given(rows, keys, masks)
+    def run(given_: list[Any], key: list[int], mask: Any) -> None:
+        lines, columns = matrix(given_, 4), np.array(key, dtype=np.int64)
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            hashes, codes = array(len(given_), of=np.uint64), array(3, len(given_), of=np.uint64)
+            loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
+            for kind in range(3):
+                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
+            return hashes, codes
+
+        agree(ways, calls)
+
+    run()
+
+
+def test_bodies_are_equal_and_sorted(ways: list[Any]) -> None:
+    """A body is sorted by word, and rows with equal words by their columns, from the last one on."""
+
+    @examples(50)
+    @given(rows, keys, orders, masks)
+    def run(given_: list[Any], key: list[int], order: int, mask: Any) -> None:
+        body, count = agree(ways, lambda loops: made_body(loops, given_, key, order, mask))
+        lines = [(line[0], *line[3:0:-1]) for line in zip(*body, strict=True)][:count]
+        assert lines == sorted(set(lines))
+
+    run()
+
+
+def test_a_block_of_any_size_is_sorted(ways: list[Any]) -> None:
+    """Many rows with one sort word and few values are sorted and added up, also after rows that are there already."""
+    draw = np.random.default_rng(3)
+    for n in (1, 2, 40, 300):
+        body = np.zeros((4, n), dtype=np.int64)
+        body[1:3], body[3] = draw.integers(0, 9, (2, n)), 1
+
+        def calls(loops: Any, body: Any = body, n: int = n) -> tuple[Any, ...]:
+            out = array(4, n + 2)
+            return loops.consolidate(body, draw.permutation(n), 2, 1, out, 2), out
+
+        count, out = agree(ways, calls)
+        assert sum(out[3]) == n
+        assert len(set(zip(out[1][2:count], out[2][2:count], strict=True))) == count - 2
+
+
+def test_lookups(ways: list[Any]) -> None:
+    """Ranges, matches and multiplicities of keys and rows, in any order and as of a time."""
+
+    @examples(50)
+    @given(rows, st.lists(word, max_size=6), masks, st.integers(0, 2), rows)
+    def run(given_: list[Any], asked: list[int], mask: Any, time: int, others: list[Any]) -> None:
+        wanted = np.array([asked], dtype=np.int64).reshape(1, len(asked))
+        zero, number = np.array([0]), np.array([0])
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            body, n = made_body(loops, given_, [0], -1, mask)
+            timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
+            hashes, ends = array(len(asked), of=np.uint64), array(2, len(asked))
+            loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
+            words = hashes.view(np.int64) & ~0xFFFFFFFF
+            total = loops.find(body[0], n, words, 0xFFFFFFFF, *ends)
+            owner, out = array(total), array(5, total)
+            count = loops.copy_matches(timed, wanted, zero, *ends, 5, time, owner, out, 0)
+            other, _ = made_body(loops, others, [0], -1, mask)
+            have = array(other.shape[1])
+            return total, count, ends, owner, out, loops.stored(body, n, other, 3, have), have
+
+        _, count, _, owner, out, _, _ = agree(ways, calls)
+        assert [out[1][at] for at in range(count)] == [asked[owner[at]] for at in range(count)]
+
+    run()
+
+
+def test_groups(ways: list[Any]) -> None:
+    """Groups, last rows, largest values and what is emitted."""
+    flag = st.booleans()
+    group = st.tuples(word, word, word, flag, flag, flag)
+
+    @examples(50)
+    @given(rows, masks, st.lists(group, min_size=1, max_size=5), st.data())
+    def run(given_: list[Any], mask: Any, groups: list[Any], data: st.DataObject) -> None:
+        q = len(groups)
+        owners = st.lists(st.tuples(st.integers(0, q - 1), word, word, diff), max_size=12)
+        matches = matrix(data.draw(owners), 4)
+        values = matrix([g[:3] for g in groups], 3)
+        there, alive, lost = (np.array([g[at] for g in groups], dtype=bool) for at in (3, 4, 5))
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            body, n = made_body(loops, given_, [0], -1, mask)
+            first, number = array(n), array(n)
+            count = loops.number_groups(np.ascontiguousarray(body[:, :n]), np.array([0]), first, number)
+            last, has = array(2, q), array(q, of=bool)
+            loops.last_rows(matches[0], matches[1:3], matches[3:], last, has)
+            rank, exists, unsure = array(q), array(q, of=bool), array(q, of=bool)
+            doubtful = loops.largest(matches[1], matches[3], values[0], matches[0], has, rank, exists, unsure)
+            best, live = array(q), array(q, of=bool)
+            turn = np.lexsort((matches[1], matches[0]))
+            loops.best_values(turn, matches[0], matches[1], matches[3], best, live)
+            out, diffs = array(3, 2 * q), array(2 * q)
+            emitted = loops.emit(values, values[::-1].copy(), there, alive, lost, out, diffs)
+            return count, first, number, last, has, doubtful, rank, exists, unsure, best, live, emitted, out, diffs
+
+        found = agree(ways, calls)
+        assert found[0] == len(set(found[2]))
+
+    run()
+
+
+@examples(30)
+@given(st.lists(st.tuples(small, small), max_size=5), st.integers(1, 3), st.booleans())
+def test_ranges_are_trimmed(ways: list[Any], parts: list[tuple[int, int]], most: int, least: bool) -> None:
+    """A range keeps its first or last rows, and its edge is the best code that was cut off."""
+    words = np.sort(np.arange(9) % 4 + (5 << 32))
+    given_ = np.array([[low, low + size] for low, size in parts], dtype=np.int64).reshape(-1, 2)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        ends, edge = given_.T.copy(), np.full(len(parts), -1)
+        return loops.trim(words, *ends, most, least, edge), ends, edge
+
+    total, ends, _ = agree(ways, calls)
+    assert total == sum(min(size, most) for _, size in parts) == sum(ends[1]) - sum(ends[0])
+
+
+@examples(40)
+@given(st.lists(st.text("ab\0é", max_size=9), max_size=12), st.sampled_from([ALL, np.uint64(0)]))
+def test_strings(ways: list[Any], texts: list[str], mask: Any) -> None:
+    """Packed strings, the table that they are put into, and the codes that are found in it."""
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    data = np.frombuffer(b"".join(encoded) + b"\xff", dtype=np.uint8)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        packed, table, out = array(len(texts), 2, of=np.uint64), array(32, 3, of=np.uint64), array(len(texts))
+        loops.pack(offsets, data, packed)
+        some = np.arange(0, len(texts), 2)
+        new = loops.add_strings(packed, some, some * 7, table, mask)
+        return packed, table, new, loops.probe(packed, table, mask, out), out
+
+    _, _, new, missing, found = agree(ways, calls)
+    assert new == len({text for text in texts[::2] if len(text.encode()) <= 15})
+    assert missing == found.count(-1)
+
+
+@examples(40)
+@given(st.lists(st.tuples(word, st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])), max_size=8), small, small)
+def test_words_out_of_range(ways: list[Any], pairs: list[tuple[int, int]], low: int, high: int) -> None:
+    """The first word out of range, and the first product that is too large."""
+    words, diffs = matrix(pairs, 2)
+    owner, both = np.arange(len(pairs))[::-1].copy(), matrix([(d, d) for _, d in pairs], 2)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        count = loops.multiply(both[0], diffs, owner, 2.0**62, array(len(pairs)))
+        return loops.outside(words, low, high, 3), count
+
+    at, count = agree(ways, calls)
+    bad = [n for n, (w, _) in enumerate(pairs) if not low <= w <= high or w == 3]
+    assert at == (bad[0] if bad else -1)
+    wide = [n for n, (_, d) in enumerate(pairs) if abs(d * pairs[-1 - n][1]) >= 2**62]
+    assert count == (-1 - wide[0] if wide else len(pairs))
+
+
+def test_an_index_past_the_end_is_seen(ways: list[Any]) -> None:
+    """Checked loops raise IndexError, so a result from them has read and written inside the buffers only."""
+    with pytest.raises(IndexError):
+        ways[2].lower(np.array([1, 2]), 0, 9, 5)
+
+
+def test_loops_are_short_and_have_one_signature() -> None:
+    """No loop has more than 60 lines, and each has one form, which writes to buffers that it receives."""
+    for name, (function, signature) in compiled.functions().items():
+        assert signature.count("(") == 1, name
+        code = function.__code__
+        assert max(line for _, _, line in code.co_lines() if line) - code.co_firstlineno <= 60, name
+        assert "empty" not in code.co_names and "zeros" not in code.co_names, name
