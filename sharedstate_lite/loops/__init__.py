@@ -17,7 +17,6 @@ Modules, from the bottom:
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
     groups      the groups of a change, and their largest values
-    merging     a merge of two sorted batches, some rows at a time
     strings     strings packed into words, and a hash table of them
 """
 

@@ -35,7 +35,7 @@ def command(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """``sharedstate data`` with its own cache, from a folder that is not the checkout; ended with the block."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache")}
     with subprocess.Popen(
-        [sys.executable, "-m", "data", *arguments],
+        [sys.executable, "-m", "sharedstate_lite.data", *arguments],
         cwd=tmp_path,
         env=env,
         stdin=subprocess.DEVNULL,
