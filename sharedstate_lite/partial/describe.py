@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -50,11 +50,11 @@ def relation_of(node: PartialNode) -> str:
     return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
 
 
-def graph_frames(nodes: Iterable[PartialNode], bases: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def graph_frames(nodes: Iterable[PartialNode], bases: Sequence[tuple[str, str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the operators and the edges as two data frames (see :mod:`..plan.graph`).
 
-    ``bases`` maps each relation to the name of its base table. Each edge appears twice, once for the changes that are
-    sent down and once for the upqueries that are sent up.
+    ``bases`` has each relation with the name of its base table, and again with the name of each index of it. Each edge
+    appears twice, once for the changes that are sent down and once for the upqueries that are sent up.
     """
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []
@@ -62,7 +62,7 @@ def graph_frames(nodes: Iterable[PartialNode], bases: Mapping[str, str]) -> tupl
         kind, title, detail = graph.describe(node.plan)
         tables = tuple(part_names(node))
         if isinstance(node, BaseNode):
-            tables = tuple(name for relation, name in bases.items() if relation == node.name_of_relation)
+            tables = tuple(name for relation, name in bases if relation == node.name_of_relation)
         if isinstance(node, ReaderNode):
             kind, title, detail = "view", node.name, ""
         rows.append((node.name, kind, title, detail, tables, node.view))

@@ -307,8 +307,7 @@ class Partial(MessageScheduler):
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the operators and the edges between them; see :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
-        bases = {p.relation: p.operator for p in self.state_parts() if p.base}
-        return describe.graph_frames(self.nodes.values(), bases)
+        return describe.graph_frames(self.nodes.values(), [(p.relation, p.operator) for p in self.base_parts()])
 
     def epoch_arrangements(self) -> list[Arrangement]:
         # The times of all other arrangements count messages and not epochs.
