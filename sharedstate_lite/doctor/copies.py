@@ -32,6 +32,7 @@ LINKED = (
     "CITATION.cff",
     "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
 )
 LEFT_OUT = ("__pycache__", "ruff.toml")
 PACKAGED = Path(__file__).parents[1] / "kit"

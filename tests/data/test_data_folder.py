@@ -146,7 +146,7 @@ def test_a_time_that_cannot_be_set_names_the_file(
     monkeypatch.setattr(os, "utime", refuse)
     assert main(["check", str(shop), "--stamp"]) == 1
     assert capsys.readouterr().err == (
-        f"python -m sharedstate_lite.data check: error: {folder.part(shop, 'info', 1)}: the modification time "
+        f"sharedstate data check: error: {folder.part(shop, 'info', 1)}: the modification time "
         "cannot be set (Operation not permitted). Copy the folder, and run the command on the copy.\n"
     )
 
