@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import socket
-import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -288,10 +287,10 @@ def test_jars_of_both_hold() -> None:
 
 
 def test_versions_agree() -> None:
-    """GraphFrames' JVM half has the version of the Python half that pyproject.toml names, and both fit PySpark."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert f"graphframes-py=={jars.PACKAGES['graphframes'].version}" in project
-    spark = next(pin.partition("==")[2] for pin in project if pin.startswith("pyspark=="))
-    assert jars._spark() == (spark.split(".")[0], "2.13")
+    """GraphFrames' JVM half has the version of the Python half that is locked, and both fit PySpark."""
+    lock = (ROOT / "setup" / "requirements.lock").read_text()
+    versions = dict(re.findall(r"^([\w-]+)==([\w.]+)", lock, re.MULTILINE))
+    assert versions["graphframes-py"] == jars.PACKAGES["graphframes"].version
+    assert jars._spark() == (versions["pyspark"].split(".")[0], "2.13")
     with pytest.raises(Error, match="the kit downloads only postgresql, graphframes"):
         jars.find("neo4j")
