@@ -56,7 +56,7 @@ def await_child(process: subprocess.Popen[str], wanted: Callable[[psutil.Process
 
 
 LIFE = """
-import os, subprocess, sys, time
+import os, subprocess, sys, threading, time
 import psutil
 import sharedstate_lite.spark as kit
 from sharedstate_lite.spark.session import classes, find_java
@@ -98,8 +98,12 @@ with kit.session(conf={"spark.driver.extraJavaOptions": f'-Xlog:class+load:file=
     assert seen
     query.stop()
     tracker = spark.sparkContext.statusTracker()
-    try:
+    def tell():
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
         print("ready", flush=True)
+    threading.Thread(target=tell, daemon=True).start()
+    try:
         spark.range(2).mapInPandas(slow, "id long").collect()
     except KeyboardInterrupt:
         deadline = time.monotonic() + 60
