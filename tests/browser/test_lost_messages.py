@@ -109,7 +109,7 @@ def test_the_slider_follows_the_width(seen: dict[str, dict[str, Any]]) -> None:
 
 
 def test_a_fork_says_where_it_begins(seen: dict[str, dict[str, Any]]) -> None:
-    """The reader is taken to the step before the changed message, and is told what comes next."""
+    """After a fork, the stepper shows the step before the changed message and names the message that comes next."""
     before, after = seen["just forked"]["forked"]
     assert before.startswith("history A: ") and "comes next" not in before
     assert after == "history A: message 9 comes next: +1 visit Potato, Eve, 5"

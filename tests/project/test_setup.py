@@ -253,9 +253,9 @@ def test_packages_fit_together() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("repository", ["a folder", "nobody"])
+@pytest.mark.parametrize("repository", ["a folder", "no server"])
 def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, repository: str) -> None:
-    """Where jars are not carried, or nobody answers, the set-up goes on and the log says so."""
+    """Where jars are not carried, or no server answers, the set-up goes on and the log says so."""
     code = (
         f"import environment, sys; environment.ROOT\n"
         "environment.LOG.parent.mkdir(parents=True)\n"
