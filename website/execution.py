@@ -30,10 +30,9 @@ from sharedstate_lite.system.cache import cache_dir
 from .progress import Progress, duration
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTENSION = "website.stepping"
 TIMEOUT = 900
 """Seconds after which a cell is stopped."""
-SOURCES = ("sharedstate_lite", "data", "website/stepping.py", "setup/requirements-dev.lock")
+SOURCES = ("sharedstate_lite", "data", "setup/requirements-dev.lock")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -42,11 +41,11 @@ class SiteError(Error):
 
 
 class ThisPython(AsyncKernelManager):
-    """A kernel of the Python that runs the build, with the extension that publishes all frames of a stepper."""
+    """A kernel of the Python that runs the build."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--ext", EXTENSION]
+        launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         return KernelSpec(argv=launch, name="website")
 
 

@@ -22,19 +22,20 @@ from nbconvert.exporters import MarkdownExporter
 from nbconvert.filters import ansi2html, markdown2html
 
 from sharedstate_lite.show.chart import PLOTLY, TONES
-from sharedstate_lite.show.page import PAGE, STYLE
+from sharedstate_lite.show.page import PAGE, STEPPER_STYLE, STYLE
 from sharedstate_lite.show.palette import style
 
 from .execution import SiteError
 from .github_markdown import adapted, outside_fences
-from .stepping import FRAMES
 
 HERE = Path(__file__).resolve().parent
-STYLE_SHEETS = (style(), STYLE)
+STYLE_SHEETS = (style(), STYLE, STEPPER_STYLE)
 """Style sheets that many outputs contain. The site has them once, in site.css."""
 _MINUTES = re.compile(r"^(\d+) minutes · |about (\d+) minutes", re.M)
 _FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
 PLOTLY_FILE = "plotly-basic.min.js"
+INLINE = 30_000
+"""The most characters of data that a page itself has. A longer recording is a script of its own."""
 _RULE = re.compile(r"✓ \*\*Rules? (\d+′?)(?: and (\d+′?))?\*\*")
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
@@ -185,19 +186,19 @@ def _placed(output: Any, made: Lesson, name: str) -> str:
 
 
 def shown(output: Any, made: Lesson, name: str) -> str:
-    """Return an output as HTML; "" if a page cannot show it. A stepper's frames are added to the files of the page."""
+    """Return an output as HTML; "" if a page cannot show it. A long recording is added to the files of the page."""
     if output.output_type == "error":
         raise SiteError(f"{name}: a cell raised {output.ename}: {output.evalue}; run the notebook again")
     if output.output_type == "stream":
         return f'<pre class="nb-text">{ansi2html(output.text)}</pre>'
     data = output.data
-    if FRAMES in data:
-        return _stepper(data, made, name)
     if "application/vnd.jupyter.widget-view+json" in data:
         return ""
-    if PAGE in data:
+    if PAGE in data and data[PAGE]["kind"] == "prediction":
         made.questions += 1
         return mounted(data[PAGE], _html(data["text/html"]))
+    if PAGE in data:
+        return _recording(data[PAGE], _html(data["text/html"]), made, name)
     if PLOTLY in data:
         made.charts += 1
         figure = {part: data[PLOTLY][part] for part in ("data", "layout")}
@@ -219,8 +220,11 @@ def mounted(data: Mapping[str, Any], still: str) -> str:
 
     The script finds ``data`` in it. Without scripts and on paper, it is shown as it is.
     """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<div class="ssl ssl-mount"><script type="application/json">{text}</script>{still}</div>'
+    return f'<div class="ssl ssl-mount"><script type="application/json">{_json(data)}</script>{still}</div>'
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _html(html: str) -> str:
@@ -230,24 +234,28 @@ def _html(html: str) -> str:
     return html.replace("<style></style>", "")
 
 
-def _stepper(data: Any, made: Lesson, name: str) -> str:
-    """Return the place of a stepper, and add its frames and a page of its own to the files."""
+def _recording(data: Any, still: str, made: Lesson, name: str) -> str:
+    """Return the place of a stepper or of a picture of a graph. A stepper also has a page of its own."""
     stem = name.removesuffix(".ipynb")
-    number = sum(file.endswith(".js") for file in made.files) + 1
-    key, alone = f"{stem}-{number}", f"{stem}-stepper-{number}.html"
-    made.files[f"{key}.js"] = script(key, data[FRAMES])
-    title = escape(f"{made.title}, stepper {number}")
+    key = f"{stem}-{sum(file.endswith('.js') for file in made.files) + 1}"
+    if data["kind"] == "graph" and len(_json(data)) <= INLINE:
+        return mounted(data, still)
+    made.files[f"{key}.js"] = script(key, data)
+    if data["kind"] == "graph":
+        return place(key, f"{key}.js", still)
+    steppers = sum("-stepper-" in file for file in made.files) + 1
+    alone, title = f"{stem}-stepper-{steppers}.html", escape(f"{made.title}, stepper {steppers}")
     page = (HERE / "templates" / "stepper.html").read_text(encoding="utf-8")
-    made.files[alone] = page.format(title=title, key=key, back=f"{stem}.html")
+    made.files[alone] = page.format(title=title, back=f"{stem}.html", place=place(key, f"{key}.js", still))
     link = f'<p class="nb-alone"><a href="{alone}">Open this stepper on a page of its own</a></p>'
-    return place(key, f"{key}.js", _html(data["text/html"])) + link
+    return place(key, f"{key}.js", still) + link
 
 
 def place(key: str, file: str, still: str) -> str:
-    """Return the place of the stepper ``key``, whose frames are in ``file``. Without scripts, ``still`` is shown."""
-    return f'<div class="nb-stepper" data-key="{key}" data-frames="{file}"></div><noscript>{still}</noscript>'
+    """Return the place of the recording ``key``, which is in ``file``. Without scripts, ``still`` is shown."""
+    return f'<div class="ssl ssl-mount" data-key="{key}" data-file="{file}">{still}</div>'
 
 
-def script(key: str, frames: Any) -> str:
-    """Return the file with the frames of the stepper ``key``: a script, which a page can load without a web server."""
-    return f"(window.steppers ??= {{}})[{json.dumps(key)}] = {json.dumps(frames, separators=(',', ':'))};\n"
+def script(key: str, data: Any) -> str:
+    """Return the file of the recording ``key``: a script, which a page can load without a web server."""
+    return f"(globalThis.recordings ??= {{}})[{json.dumps(key)}] = {_json(data)};\n"

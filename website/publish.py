@@ -18,7 +18,7 @@ from typing import Any
 
 import sharedstate_lite as ss
 from sharedstate_lite.show import stepper
-from sharedstate_lite.show.page import SCRIPT, STYLE
+from sharedstate_lite.show.page import SCRIPT, STEPPER_STYLE, STYLE
 from sharedstate_lite.show.palette import DARK, style
 from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
@@ -28,11 +28,9 @@ from .execution import ROOT, SiteError
 from .github_markdown import adapted, faults, relinked
 from .lesson import HERE, PLOTLY_FILE, Lesson, done, empty, lesson, place, script
 from .links import broken
-from .stepping import frames
 
 MARK = ".sharedstate-lite-site"
 """A file in every site that this command has written. Only such a folder is replaced."""
-WIDGET = ROOT / "sharedstate_lite/show/stepper"
 CAPTION = "Press Next to see how full state processes the last message, a visit."
 _PICTURE = re.compile(r"^!\[[^\]]*\]\(docs/stepper\.svg\)\n\n\*.*?\*$", re.M | re.S)
 _ROW = re.compile(r"^\| \[[^\]]+\]\(notebooks/(\S+)\.ipynb\) \|[^|]*\| (.+) \|$", re.M)
@@ -119,7 +117,7 @@ def _written(docs: Path, notebooks: Mapping[str, Any]) -> dict[str, Lesson]:
     (docs / "index.md").write_text(adapted(relinked(home, "README.md", pages | {"README.md": "index.md"}, here)))
     view = ss.Catalog(**SCHEMA).view(SQL)
     drawn = stepper(ss.replay("full", [view]), MESSAGES, at=(len(MESSAGES), 1))
-    (docs / "home.js").write_text(script("home", frames(drawn)))
+    (docs / "home.js").write_text(script("home", drawn.data()))
     _assets(docs / "assets")
     return lessons
 
@@ -146,16 +144,8 @@ def _assets(folder: Path) -> None:
     dark = "".join(f"--{name}:{value};" for name, value in DARK.items()) + "color-scheme:dark"
     with_toggle = f'[data-md-color-scheme="slate"] .ssl{{{dark}}}'
     without = f"@media (prefers-color-scheme:dark){{body:not([data-md-color-scheme]) .ssl{{{dark}}}}}"
-    (folder / "pictures.css").write_text("\n".join([style("light"), with_toggle, without, STYLE]))
+    (folder / "pictures.css").write_text("\n".join([style("light"), with_toggle, without, STYLE, STEPPER_STYLE]))
     (folder / "page.js").write_text(SCRIPT)
-    (folder / "stepper.css").write_text((WIDGET / "widget.css").read_text(encoding="utf-8"))
-    widget = (WIDGET / "widget.js").read_text(encoding="utf-8")
-    widget, exported = re.subn(r"^export default ", "const stepper = ", widget, flags=re.M)
-    if exported != 1:
-        raise SiteError("widget.js no longer has one default export; change publish.py with it")
-    # A module could not be loaded from a folder without a web server.
-    page = (folder / "stepper.js").read_text(encoding="utf-8")
-    (folder / "stepper.js").write_text(f"(() => {{\n{widget}\n{page}}})();\n")
 
 
 def _repository() -> str:

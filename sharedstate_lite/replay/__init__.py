@@ -28,12 +28,13 @@ Modules, from the bottom:
     structure    the operators of an engine and the pieces of its state
     observer     observes an engine without changing it
     steps        splits the events of a message into steps
-    state        the state after each step
-    rows         decodes and sorts stored rows
-    tables       the state tables of a recording
+    state        the pieces of state after each step
+    texts        texts of values, counts and titles
+    states       the state of each operator after each step, as JSON
     captions     describes a step in one sentence
     recorder     builds the recording
     play         Replay, which runs an engine and records it
+    data         a recording as one JSON value
 
 Source: Fowler, Event Sourcing, 2005; the steps are those of dataflow operators in Flink and Noria.
 """

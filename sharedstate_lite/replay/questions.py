@@ -90,6 +90,18 @@ class Question:
             return Verdict(None, f"Type all values of each row{names}{self._example}.")
         return self._verdict(right)
 
+    def sealed(self) -> dict[str, Any]:
+        """Return what a judge in a page needs: the accepted patterns of each row, and the sizes that a row can have."""
+        rows = list(self.expected)
+        return {
+            "form": self.form,
+            "answer": self.answer,
+            "yes": self.expected == (("yes",),),
+            "rows": [list(map(self._patterns, each)) for each in (rows, self._single(rows))],
+            "sizes": sorted(self._sizes()),
+            "columns": self.columns,
+        }
+
     @property
     def _example(self) -> str:
         return f" ({self.hint})" if self.hint else ""
@@ -120,10 +132,12 @@ class Question:
 
     def _complete(self, words: Sequence[str]) -> bool:
         """Return whether the words can be rows that have as many values as an expected row."""
-        some = [values for row in self.expected for values in self._values(row)]
-        sizes = {size for values in some for size in (len(values), len(pattern(values)))}
-        row = "|".join(f"{'s' * (self.form == 'rows')}[sv]{{{size}}}" for size in sizes)
+        row = "|".join(f"{'s' * (self.form == 'rows')}[sv]{{{size}}}" for size in self._sizes())
         return bool(re.fullmatch(f"(?:{row})+", "".join("s" if SIGN.fullmatch(word) else "v" for word in words)))
+
+    def _sizes(self) -> set[int]:
+        some = [values for row in self.expected for values in self._values(row)]
+        return {size for values in some for size in (len(values), len(pattern(values)))}
 
 
 def signs(kind: str) -> tuple[str, ...]:

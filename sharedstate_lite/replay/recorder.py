@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,8 +22,8 @@ from .recording import (
     RowChange,
     Rows,
 )
-from .rows import decode
-from .state import StateHistory
+from .state import StateHistory, decode
+from .states import States
 from .steps import (
     InFlight,
     MoveDraft,
@@ -37,9 +36,7 @@ from .steps import (
     without_hidden,
 )
 from .structure import Snapshot, Structure
-from .tables import Tables
-
-_FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
+from .texts import titled
 
 
 def record(engine: Engine, messages: list[PlayedMessage], first: tuple[Structure, dict[str, Snapshot]]) -> Recording:
@@ -63,9 +60,9 @@ def record(engine: Engine, messages: list[PlayedMessage], first: tuple[Structure
     recorded = tuple(
         RecordedMessage(c.number, c.message, c.text, *history.spans[c.number], c.epoch, c.refused) for c in messages
     )
-    tables = Tables(history, [o.name for o in operators], engine.kind)
+    states = States(history, [(o.name, o.title) for o in operators], engine.kind)
     sql = tuple(v.sql for v in engine.views.values())
-    return Recording(engine.kind, sql, operators, edges, recorded, steps, tables.state, history.totals)
+    return Recording(engine.kind, sql, operators, edges, recorded, steps, states, history.totals)
 
 
 def _drafts(kind: str, messages: Sequence[PlayedMessage], graph: ShownGraph) -> list[StepDraft]:
@@ -153,7 +150,7 @@ def _graph(
         RecordedOperator(
             name,
             latest[name]["kind"],
-            _FUNCTION.sub(lambda m: m[0].upper(), latest[name]["title"]),
+            titled(latest[name]["title"]),
             latest[name]["detail"],
             tuple(latest[name]["tables"]),
             latest[name]["view"],

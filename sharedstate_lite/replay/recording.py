@@ -8,13 +8,12 @@ operator acts once per epoch and takes the messages from all its inputs. Under p
 takes one message at a time.
 
 Step 0 is the state before the first message. ``Recording.state(n)`` returns the state of each operator
-after step n. The *mark* of a row describes how it differs from the state before the current message.
-``now`` is True if the row changed in the current step.
+after step n, as JSON (docs/recording.md).
 
 Two kinds of operators are not recorded, and messages pass through them without a step. These are projections
 that only pick columns, and sources whose rows are stored by the arrangement that follows them.
 
-A recording does not keep a reference to the engine. Rows are decoded on first access.
+A recording does not keep a reference to the engine. Rows of messages are decoded on first access.
 """
 
 from __future__ import annotations
@@ -28,178 +27,8 @@ from ..errors import Error
 from .messages import Message, Values
 from .questions import Question
 
-# --- state ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table after a step.
-
-    ``count`` is its current multiplicity, and ``before`` its multiplicity before the current message.
-    ``old`` contains the values that it replaced, if the table has a unique key. ``now`` is True if it changed
-    in this step rather than earlier in the message, and ``looked_up`` if it was read in this step. In a batch
-    of an arrangement, ``time`` is its epoch, and ``compacted`` is True if the changes up to ``time`` were merged.
-    """
-
-    values: Values
-    count: int
-    before: int
-    old: Values | None = None
-    now: bool = False
-    looked_up: bool = False
-    time: int | None = None
-    compacted: bool = False
-
-    @property
-    def mark(self) -> str:
-        """``inserted``, ``deleted`` or ``changed``, or '' for an unchanged row."""
-        if self.old is not None:
-            return "changed"
-        if self.count == self.before:
-            return ""
-        return "inserted" if not self.before else "deleted" if not self.count else "changed"
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key without rows in a partial table. It is either filled but empty, or a hole that a message encountered.
-
-    ``now`` is True if the key was filled, evicted or first encountered in this step, and ``new`` if that happened
-    in the current message.
-    """
-
-    key: Values
-    filled: bool
-    now: bool = False
-    new: bool = False
-
-
-@dataclass(frozen=True)
-class Bag:
-    """The values of one column that a group stores for MAX or MIN, in order.
-
-    Each row in ``items`` has one value. ``total`` counts all values with their multiplicities, listed or not.
-    """
-
-    column: str
-    items: tuple[Row, ...]
-    total: int
-
-
-@dataclass(frozen=True)
-class Group:
-    """A group of an aggregation: its key, its current ``result`` and, under full state, its bags.
-
-    There is one bag for each column that MAX or MIN is applied to.
-    """
-
-    key: Values
-    bags: tuple[Bag, ...]
-    result: Row | None
-
-
-@dataclass(frozen=True)
-class RecordedBatch:
-    """A batch of an arrangement, which covers the epochs [lower, upper).
-
-    ``rows`` are its first rows, and ``total`` is the number of all its rows. ``fresh`` is True if the batch was
-    appended or merged in this step.
-    """
-
-    lower: int
-    upper: int
-    rows: tuple[Row, ...]
-    total: int
-    fresh: bool = False
-
-
-@dataclass(frozen=True)
-class ReaderPosition:
-    """The epoch ``time`` up to which a reader has read an arrangement.
-
-    ``before`` is the reader's epoch before this step, or None if the reader is new.
-    """
-
-    reader: str
-    time: int
-    before: int | None
-    external: bool = False
-    """True for a trace handle outside the engine (`messages.Hold`). Since cannot advance past such a handle."""
-
-
-@dataclass(frozen=True)
-class ArrangementState:
-    """An arrangement after a step.
-
-    ``batches`` are sorted from oldest to newest. ``since_before`` and ``upper_before`` are the values before the step.
-    """
-
-    batches: tuple[RecordedBatch, ...]
-    since: int
-    upper: int
-    since_before: int
-    upper_before: int
-    readers: tuple[ReaderPosition, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """One piece of state of an operator after a step.
-
-    ``form`` is ``rows``, ``groups`` or ``arrangement``. The form ``rows`` sets ``rows``. The form ``groups`` sets
-    ``groups``, the names of their bags (``measures``) and the names of their result columns (``results``). The form
-    ``arrangement`` sets ``arrangement`` and its consolidated ``rows``.
-
-    ``caption`` distinguishes the tables of one operator (such as ``info side``). It is '' if there is only one.
-    ``key`` names the columns of the table's index. Rows and groups are sorted by value. At most `MOST` are listed, and
-    those that were changed or looked up take precedence. ``total`` counts all of them. A row deleted by the current
-    message stays listed until the message ends, but is not counted.
-
-    ``partial`` is True if keys can be holes. ``keys`` lists the filled keys without rows, and the holes that a message
-    encountered. A key that is not listed and does not have rows is a hole. ``parts`` are the names of the pieces of
-    ``engine.state()`` that this table shows. ``stored`` and ``bytes`` are their sizes, including rows that
-    cancel in the next merge.
-    """
-
-    name: str
-    form: str
-    caption: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    rows: tuple[Row, ...] = ()
-    total: int = 0
-    groups: tuple[Group, ...] = ()
-    measures: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    arrangement: ArrangementState | None = None
-    partial: bool = False
-    keys: tuple[Key, ...] = ()
-    filled: int = 0
-    """The number of filled keys, including keys without rows."""
-    parts: tuple[str, ...] = ()
-    stored: int = 0
-    bytes: int = 0
-
-
-MOST = 500
-"""The maximum number of rows or groups that a table lists."""
-
-
-@dataclass(frozen=True)
-class OperatorState:
-    """The state of an operator after a step. ``rows`` and ``bytes`` are counted as in ``engine.state()``.
-
-    ``base`` is True if it stores a base table. Under partial state, ``pending_keys`` are the keys of upqueries that it
-    has not answered yet, and ``pending_reads`` are the keys of reads that are waiting for an answer.
-    """
-
-    operator: str
-    tables: tuple[Table, ...] = ()
-    rows: int = 0
-    bytes: int = 0
-    base: bool = False
-    pending_keys: tuple[Values, ...] = ()
-    pending_reads: tuple[Values, ...] = ()
+State = dict[str, Any]
+"""The state of an operator after a step, as JSON: ``rows``, ``tables`` and ``waits`` (docs/recording.md)."""
 
 
 @dataclass(frozen=True)
@@ -401,7 +230,7 @@ class Recording:
     edges: tuple[RecordedEdge, ...]
     messages: tuple[RecordedMessage, ...]
     steps: tuple[RecordedStep, ...]
-    load_state: Callable[[int], Mapping[str, OperatorState]] = field(repr=False)
+    load_state: Callable[[int], Mapping[str, State]] = field(repr=False)
     load_totals: Callable[[int], Totals] = field(repr=False)
 
     @property
@@ -431,7 +260,7 @@ class Recording:
         step = self.step(number)
         return None if step is None else self.messages[step.message - 1]
 
-    def state(self, number: int) -> Mapping[str, OperatorState]:
+    def state(self, number: int) -> Mapping[str, State]:
         """Return the state of each operator after step ``number``, by the operator's name.
 
         Raises IndexError if the number is out of range.
@@ -470,7 +299,7 @@ class Recording:
         return number
 
     @cached_property
-    def _state(self) -> Callable[[int], Mapping[str, OperatorState]]:
+    def _state(self) -> Callable[[int], Mapping[str, State]]:
         return lru_cache(maxsize=64)(self.load_state)
 
     @cached_property

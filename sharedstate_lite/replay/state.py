@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..changelog.changes import Changes
+from ..changelog.convert import to_arrow
 from ..engine.state_tables import BILL
+from ..plan.nodes import Type
 from ..storage.batch import Batch
 from ..storage.encoding import Dictionary, Words
 from .messages import Values
 from .recording import Amount, Totals
-from .rows import decode
 from .steps import PlayedMessage, StepDraft
 from .structure import Snapshot, Structure
 
@@ -198,6 +199,14 @@ class StateHistory:
                         sums[column][2 if before else 0] += snap.rows
                         sums[column][1] += 0 if before else snap.bytes
         return Totals(**{column: Amount(*sums[column]) for column in BILL})
+
+
+def decode(words: Words, types: Sequence[Type], strings: Dictionary) -> list[Values]:
+    """Decode rows int64[k, n] into a list of n tuples of Python values."""
+    if not len(types):
+        return [()] * words.shape[1]
+    lines = [to_arrow(w, t, strings).to_pylist() for w, t in zip(words, types, strict=True)]
+    return list(zip(*lines, strict=True))
 
 
 def tuples(changes: Changes) -> list[Values]:

@@ -18,7 +18,7 @@ table of the same numbers, for pages that cannot run plotly and for screen reade
     awaited          the result of a coroutine, if it comes within seconds
     interact         one thing that the reader changes with a slider
     tables           displays data frames with left-aligned text, and errors of the kit without its frames
-    stepper, static  a recorded run step by step, interactively or as pictures
+    stepper          a recorded run step by step
     space_time       who sent which message to whom, and when; messages that cross are lines that cross
     outcome_tree     every order of some actions as a tree, with the outcome of each order
     machine          a method in blocks, with its questions and the frame that travels with each
@@ -40,15 +40,14 @@ Full state
 [('+I', 'Nut', 5), ('+I', 'Potato', 50)]
 
 Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
-``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
-``graph`` draw an engine. The folder ``page`` is the script of a page, with its style sheet and its data. ``chart``
-contains the code that all charts share; ``bar_charts`` and ``line_charts`` make them. ``answers`` reads what a reader
-types, and ``prediction`` asks for it. ``interactive`` shows a slider. ``checks`` and ``written`` run checks, and
-``waiting`` ends those that take too long. ``dataframes`` displays data frames, and ``tracebacks`` displays errors. The
-folder ``stepper`` is the stepper. ``lifetimes`` draws entries on a time axis with its marks, ``outcome_tree`` draws
-orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
+The folder ``page`` is the script of a page, with its style sheet and its data. ``outline`` and ``graph`` show an
+engine, and the folder ``stepper`` is the stepper. ``chart`` contains the code that all charts share; ``bar_charts`` and
+``line_charts`` make them. ``answers`` reads what a reader types, and ``prediction`` asks for it. ``interactive`` shows
+a slider. ``checks`` and ``written`` run checks, and ``waiting`` ends those that take too long. ``dataframes`` displays
+data frames, and ``tracebacks`` displays errors. ``lifetimes`` draws entries on a time axis with its marks,
+``outcome_tree`` draws orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
 
-Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
+Source: Sugiyama, Tagawa and Toda, 1981 (columns of a graph); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
 
 from ..system.work import put_back
@@ -65,7 +64,7 @@ from .machine import machine
 from .outcome_tree import outcome_tree
 from .prediction import predict, question
 from .process_map import process_map
-from .stepper import Stepper, space_time, static, stepper
+from .stepper import Stepper, space_time, stepper
 from .svg import Picture
 from .tiles import tiles
 from .waiting import awaited
@@ -93,7 +92,6 @@ __all__ = [
     "rows_chart",
     "rungs_chart",
     "space_time",
-    "static",
     "stepper",
     "tables",
     "tiles",

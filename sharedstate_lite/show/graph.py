@@ -1,39 +1,38 @@
-"""Draws the operators of an engine with their state, from the sources on the left to the views on the right.
+"""Shows the operators of an engine with their state, from the sources on the left to the views on the right.
 
-The input is what ``engine.graph()`` and ``engine.state`` return. Operators that store rows have filled panels. A plain
-line carries changes, a double line marks a read through a trace handle (shared state), and a dashed line carries
-upqueries (partial state).
-
-A picture that is too wide is made narrower in three steps. First, the tables show shorter values and fewer columns.
-Then they are folded to their row counts, starting with those farthest from the views. Finally, the row counts on the
-edges are removed. Text keeps its size, and a picture that is still too wide scrolls.
+The input is what ``engine.graph()`` and ``engine.state`` return, and the picture is a recording of one step, which the
+stepper's script draws. Operators that store rows have filled panels. A plain line carries changes, a thick one marks a
+read through a trace handle (shared state), and a dashed line carries upqueries (partial state).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .contents import EngineContents, State, panels, read
-from .outline import Described, OutlineEdge, OutlineOperator, outline
-from .panel import folded
-from .scene import Scene
-from .svg import Drawing, Picture
-from .table import Limits, counted
+import pandas as pd
 
-ROOMS = (800.0, 640.0, 480.0)
-"""The widths for which a picture is drawn, in px: a normal notebook window and narrower ones."""
-TALLEST = 440.0
+from ..replay.data import VERSION
+from ..replay.states import BAG, LISTED, few
+from ..replay.texts import counted, shown
+from .outline import Described, OutlineOperator, outline
+from .page.output import PageOutput
+from .page.still import still
 
-STEPS = [
-    (Limits(8, 5, 120, 230), 40.0),
-    (Limits(8, 4, 96, 200), 36.0),
-    (Limits(6, 3, 80, 160), 32.0),
-    (Limits(5, 2, 64, 120), 28.0),
-]
-"""How much of each table is drawn, and the smallest gap between columns in px, from roomy to tight."""
+if TYPE_CHECKING:
+    from .page.widget import StepperWidget
 
+State = Callable[..., pd.DataFrame]
+"""The method ``engine.state``. Without arguments, it returns a table of all state; with a name, it returns rows."""
 Carried = Mapping[tuple[str, str], int]
+Data = dict[str, Any]
+READ_AT_MOST = 20_000
+"""Tables with more rows are counted but not read, because a picture shows at most eight rows."""
+BILL = {"durable": "durable inputs", "working": "working state", "cached": "cached answers"}
+
+_INSIDE = {"accumulators": "counts and sums", "limbs": "exact sums, in parts"}
+"""Readable captions for the parts of an aggregation's state, by their names in ``state()``."""
 
 
 def graph(
@@ -43,63 +42,155 @@ def graph(
     title: str = "",
     filled: Callable[[str], Any] | None = None,
     carried: Carried | None = None,
-) -> Picture:
-    """Return a picture of the operators with their state tables.
+) -> Graph:
+    """Return a picture of the operators with their state tables. Each state table is read once.
 
     ``described`` is the result of ``engine.graph()``, and ``state`` is the method ``engine.state``. For partial state,
-    ``filled`` is the method ``engine.filled``: the picture lists filled keys that have no rows, and shows all other
-    keys as one hole. ``carried`` is ``engine.trace.rows_by_edge()`` or a part of it: row counts by (source, target).
+    ``filled`` is the method ``engine.filled``: the picture lists filled keys that have no rows, and says that all other
+    keys are holes. ``carried`` is ``engine.trace.rows_by_edge()`` or a part of it: row counts by (source, target).
     """
     operators, edges = outline(described)
-    content = read(operators, state, filled)
-    return Picture(
-        in_words(operators, edges, content, title), *_drawings(operators, edges, content, title, carried or {})
+    held = state()
+    sizes = dict(zip(held["operator"], held["rows"], strict=True))
+    names = [name for o in operators for name in o.tables if name in sizes]
+    read = {name: state(name) for name in names if sizes[name] <= READ_AT_MOST}
+    cached = set(held.loc[held["bill"] == "cached", "operator"])
+    keys = {} if filled is None else {name: _filled(filled, name) for name in read if name in cached}
+    states = {o.name: _state(o, held, read, {t: k for t, k in keys.items() if k is not None}) for o in operators}
+    totals = {column: _amount(held, column) for column in BILL}
+    step = {"caption": "", "operator": "", "epoch": 0, "totals": totals, "states": states}
+    return Graph(
+        {
+            "version": VERSION,
+            "title": title,
+            "at": 0,
+            "messages": [],
+            "moves": [],
+            "steps": [step],
+            "operators": [
+                {"name": o.name, "kind": o.kind, "title": o.title, "detail": o.detail, "holds": bool(o.tables)}
+                for o in operators
+            ],
+            "edges": [
+                {"source": e.source, "target": e.target, "kind": e.kind}
+                | ({"rows": carried[e.trace_edge]} if carried and e.trace_edge in carried else {})
+                for e in edges
+            ],
+        }
     )
 
 
-def _drawings(
-    operators: Sequence[OutlineOperator],
-    edges: Sequence[OutlineEdge],
-    content: EngineContents,
-    title: str,
-    carried: Carried,
-) -> Iterator[Drawing]:
-    """Yield one drawing for each width in `ROOMS`: the roomiest one that fits, or the tightest if none fits."""
-    scenes = _scenes(operators, edges, content, carried)
-    scene = next(scenes)
-    # A scene that is too wide for one width is also too wide for the next, so each scene is tried once.
-    for room in ROOMS:
-        while scene.width > room or scene.height > TALLEST:
-            tighter = next(scenes, None)
-            if tighter is None:
-                break
-            scene = tighter
-        yield scene.draw(title, content.bill(), room)
+class Graph(PageOutput):
+    """A picture of an engine's operators and their state."""
+
+    def __init__(self, recording: Data) -> None:
+        self._recording = recording
+
+    def data(self) -> Data:
+        """Return the recording of one step that the page's script draws."""
+        return {"kind": "graph", **self._recording}
+
+    def html(self) -> str:
+        """Return the tables as HTML, which needs no script."""
+        return still(self._recording)
+
+    def widget(self) -> StepperWidget:
+        """Return a widget for JupyterLab and VS Code."""
+        from .page.widget import StepperWidget
+
+        return StepperWidget(self.data(), lambda edit: {"error": "A picture has no messages to edit."})
+
+    def __repr__(self) -> str:
+        """The picture as text, with one line per operator: its title, its row count and its targets."""
+        recording = self._recording
+        names = {o["name"]: " ".join(filter(None, [o["title"], o["detail"]])) for o in recording["operators"]}
+        out = [recording["title"] or "operators and their state"]
+        for o in recording["operators"]:
+            edges = [e for e in recording["edges"] if e["source"] == o["name"] and e["kind"] != "upquery"]
+            rows = counted(recording["steps"][0]["states"][o["name"]]["rows"], "row") if o["holds"] else "no state"
+            to = ", ".join(names[e["target"]] for e in edges)
+            out.append(f"  {names[o['name']]}: {rows}" + (f" -> {to}" if to else ""))
+        return "\n".join(out)
 
 
-def _scenes(
-    operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, carried: Carried
-) -> Iterator[Scene]:
-    """Yield scenes from roomy to tight: with smaller tables, then with folded ones, then without counts on edges."""
-    for labels in (carried, {}) if carried else ({},):
-        for limits, gap in STEPS:
-            scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
-            yield scene
-        boxes = scene.panels
-        far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
-        for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
-            boxes = {**boxes, name: folded(boxes[name])}
-            yield Scene(boxes, edges, labels, gap)
+def _amount(held: pd.DataFrame, column: str) -> dict[str, int]:
+    mine = held[held["bill"].str.contains(column)]
+    rows = int(mine["rows"].sum())
+    return {"rows": rows, "before": rows, "bytes": int(mine["bytes"].sum())}
 
 
-def in_words(
-    operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, title: str
-) -> str:
-    """Return the picture as text, with one line per operator: its title, its row count and its targets."""
-    names = {o.name: " ".join(p for p in (o.title, o.detail) if p) for o in operators}
-    out = [title or "operators and their state"]
-    for o in operators:
-        to = ", ".join(names[e.target] for e in edges if e.source == o.name and e.kind != "upquery")
-        held = counted(content.of(o.tables), "row") if o.tables else "no state"
-        out.append(f"  {names[o.name]}: {held}" + (f" -> {to}" if to else ""))
-    return "\n".join(out)
+def _filled(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | None:
+    """Return the filled keys of a table, or None for a part of a table, which does not have its own keys."""
+    try:
+        keys = filled(name)
+    except ValueError:
+        return None
+    return [k if isinstance(k, tuple) else (k,) for k in keys]
+
+
+def _state(o: OutlineOperator, held: pd.DataFrame, read: Mapping[str, pd.DataFrame], filled: Mapping[str, Any]) -> Data:
+    rows = int(held.loc[held["operator"].isin(list(o.tables)), "rows"].sum())
+    return {"rows": rows, "tables": [_table(name, o, held, read.get(name), filled) for name in o.tables], "waits": []}
+
+
+def _table(
+    name: str, o: OutlineOperator, held: pd.DataFrame, frame: pd.DataFrame | None, filled: Mapping[str, Any]
+) -> Data:
+    entry = held[held["operator"] == name].iloc[0]
+    part = re.sub(r"\d+$", "", name.rsplit(".", 1)[-1])
+    caption = _caption(part, str(entry["relation"]), o) if len(o.tables) > 1 else ""
+    out: Data = {
+        "form": "rows",
+        "caption": caption,
+        "columns": [],
+        "rows": [],
+        "listed": 0,
+        "total": int(entry["rows"]),
+    }
+    if frame is None:
+        return out
+    key = tuple(map(str, entry["key"]))
+    columns = [str(c) for c in frame.columns if c != "diff"]
+    lines = [([*map(shown, row[: len(columns)])], int(row[len(columns)])) for row in _lines(frame)]
+    multiset = o.kind == "reduce" and name.startswith(f"{o.name}.") and part not in _INSIDE
+    if multiset and key and len(columns) == len(key) + 1:
+        out |= {"form": "groups", "columns": columns[:-1], "keys": len(key), "measures": columns[-1:]}
+        out |= _groups(lines, len(key), "min(" in o.title.lower() and "max(" not in o.title.lower())
+    else:
+        rows = [{"values": values} | ({} if n == 1 else {"count": n}) for values, n in lines[:LISTED]]
+        out |= {"columns": columns, "rows": rows, "listed": len(rows), "total": len(lines)}
+    if name in filled:
+        places = [columns.index(k) for k in key if k in columns]
+        there = {tuple(values[at] for at in places) for values, _ in lines}
+        empty = [k for each in filled[name] if (k := tuple(map(shown, each))) not in there]
+        out |= {"key": list(key), "holes": [{"key": list(k), "filled": True} for k in empty[:LISTED]]}
+    return out
+
+
+def _lines(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """The rows of a state table with their multiplicity last. Columns are found by position: two can have one name."""
+    at = [n for n, c in enumerate(frame.columns) if c != "diff"] + [
+        n for n, c in enumerate(frame.columns) if c == "diff"
+    ]
+    yield from frame.iloc[:, at].itertuples(index=False, name=None)
+
+
+def _groups(lines: Sequence[tuple[list[str], int]], keys: int, least: bool) -> Data:
+    """The values that each group stores for MAX (the greatest are listed) or for MIN (the least)."""
+    groups: dict[tuple[str, ...], list[Data]] = {}
+    for values, n in lines:
+        item = {"values": values[keys:]} | ({} if n == 1 else {"count": n})
+        groups.setdefault(tuple(values[:keys]), []).append(item)
+    made = []
+    for key, items in few(list(groups.items()), lambda _: False):
+        near = items[:BAG] if least else items[-BAG:]
+        more = sum(each.get("count", 1) for each in items) - sum(each.get("count", 1) for each in near)
+        made.append({"key": list(key), "bags": [{"items": near, "more": more}], "result": {"values": []}})
+    return {"groups": made, "listed": len(made), "total": len(groups)}
+
+
+def _caption(part: str, relation: str, o: OutlineOperator) -> str:
+    if o.kind == "join":
+        relation = re.sub(r"^π\((\w+)\)$", r"\1", relation)  # a table without its unused columns
+        return f"{relation} side" if relation.isidentifier() else relation
+    return _INSIDE.get(part, part)

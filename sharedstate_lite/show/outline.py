@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from ..replay.texts import titled
+
 Described = tuple[pd.DataFrame, pd.DataFrame]
 """The result of ``engine.graph()``: a data frame of operators and a data frame of edges."""
 
-_FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
 _COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
 
 
@@ -45,9 +46,7 @@ def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEd
     """Return the operators to draw and their edges."""
     frame, links = described
     operators = [
-        OutlineOperator(
-            r["name"], r["kind"], _FUNCTION.sub(_upper, r["title"]), r["detail"], tuple(r["tables"]), r["view"]
-        )
+        OutlineOperator(r["name"], r["kind"], titled(r["title"]), r["detail"], tuple(r["tables"]), r["view"])
         for r in frame.to_dict("records")
     ]
     edges = [
@@ -60,10 +59,6 @@ def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEd
         if operator.kind == "source" and not operator.tables:
             operators, edges = _moved(operator, operators, edges)
     return operators, edges
-
-
-def _upper(found: re.Match[str]) -> str:
-    return found[0].upper()
 
 
 def _without(

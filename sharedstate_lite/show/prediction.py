@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ViewError, shorten
 from ..system import answers
 from .answers import NumberAnswer, form, text_of
-from .checks import attended, checks
-from .page import PAGE, STYLE
+from .checks import checks
+from .page import STYLE
 from .page.data import question_data
+from .page.output import PageOutput
 from .palette import style
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Prediction:
         return {"right": right, "text": text, "why": why, "again": False}
 
 
-class PredictionBox:
+class PredictionBox(PageOutput):
     """A prediction as it is displayed: as a widget, or as text with the answer folded or the guess judged."""
 
     def __init__(self, prediction: Prediction, guess: Any) -> None:
@@ -145,28 +146,23 @@ class PredictionBox:
         mark, given = self._given()
         return "\n  ".join([self._question(), f"{mark} {given['text']}", *filter(None, [given["why"]])])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        shown: dict[str, Any] = {"text/plain": repr(self), "text/html": self.html()}
-        return shown if self.guess is not None else shown | {PAGE: self._data()}
+    @property
+    def live(self) -> bool:  # type: ignore[override]
+        """Whether the reader is asked in the page, and did not answer in the cell."""
+        return self.guess is None
 
-    def _ipython_display_(self, **_: Any) -> None:
-        """Display the folded answer and the widget as two outputs. If the widget is shown, it hides the other one."""
-        from IPython.display import display
-
-        display(self._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]
-        if self.guess is None and attended():
-            display(self._widget())  # type: ignore[no-untyped-call]
-
-    def _data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
+        """Return the question for the page's script."""
         return {"kind": "prediction", **question_data(self.prediction)}
 
-    def _widget(self) -> PageWidget:
+    def widget(self) -> PageWidget:
+        """Return the widget, with the answer of an earlier kernel if there is one."""
         from .page.widget import PageWidget
 
         lesson, text = PurePath(os.environ.get("JPY_SESSION_NAME", "")).stem, self.prediction.text
         kept = None if self.prediction.displayed else answers.read(lesson, text)
         self.prediction.displayed = True
-        return PageWidget(self._data(), partial(answers.write, lesson, text), kept)
+        return PageWidget(self.data(), partial(answers.write, lesson, text), kept)
 
     def _question(self) -> str:
         return " ".join(filter(None, [self.prediction.text, self.prediction.near]))

@@ -6,25 +6,17 @@ character that XML does not allow is written as its code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..replay.texts import clean
 from .palette import LEAST, colour, style
 from .text import width
 
 Point = tuple[float, float]
-
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def clean(text: str) -> str:
-    """Return ``text`` on one line. Line breaks, tabs and characters that XML does not allow are escaped."""
-    shown = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
-    return _ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
 
 
 def number(value: float) -> str:
@@ -182,4 +174,4 @@ def _narrower(drawing: Drawing, before: Drawing | None) -> bool:
     return before is None or drawing.width < before.width
 
 
-__all__ = ["Drawing", "Picture", "Point", "arrow", "clean", "line", "number", "rect", "text"]
+__all__ = ["Drawing", "Picture", "Point", "arrow", "line", "number", "rect", "text"]

@@ -5,7 +5,7 @@
 //   sharedstate.judge.verdict(data, "16 rows")       {right: true, ...}; right is null if the text is not an answer
 //   sharedstate.prediction.mount(place, data, kept)  a form; `kept` reads and writes what the reader has answered
 //   sharedstate.chart.mount(place, data)             a plotly figure, if plotly.js is loaded
-//   sharedstate.stepper                              null, until a script of the stepper puts {mount} here
+//   sharedstate.stepper, sharedstate.graph           of stepper.js, which comes behind this script
 //   sharedstate.widget                               what anywidget renders, in JupyterLab and VS Code
 //
 // `data` is the JSON that show/page/data.py makes of a question, and show/chart.py of a figure.
@@ -256,6 +256,26 @@
       return { right: false, why: found?.why ?? "", hint: "" };
     },
 
+    /** Judge an answer to a question of the stepper: replay/questions.py in JavaScript.
+     * @param {any} data @param {string} text @returns {{right: boolean | null, text: string}} */
+    step(data, text) {
+      const { form, answer, yes, rows, sizes, columns } = judge.unsealed(data), hint = data.hint ? ` (${data.hint})` : "";
+      const typed = text.slice(0, 500).toLowerCase().replaceAll("−", "-").split(/\s+/).filter(Boolean).join(" ").replace(/[.!]+$/, "");
+      const told = (/** @type {boolean} */ right) => ({ right, text: right ? "Right." : `Not quite: it is ${answer}.` });
+      if (!typed) return { right: null, text: `Type an answer${hint}.` };
+      if (form === "yes") {
+        const said = ["yes", "y", "true", "dropped"].includes(typed);
+        return said || ["no", "n", "false", "kept"].includes(typed) ? told(said === yes) : { right: null, text: "Answer yes or no." };
+      }
+      if (NOTHING.has(typed)) return told(!rows[0].length);
+      const words = tokens(typed);
+      if (form === "rows" && !SIGN.test(words[0] ?? "")) return { right: null, text: `Start each row with its kind, or with + or -${hint}.` };
+      const right = rows.some((/** @type {any} */ each) => covers(words, each)), row = sizes.map((/** @type {number} */ size) => `${form === "rows" ? "s" : ""}[sv]{${size}}`).join("|");
+      const whole = new RegExp(`^(?:${row})+$`).test(words.map((word) => (SIGN.test(word) ? "s" : "v")).join(""));
+      if (!right && rows[0].length && !whole) return { right: null, text: `Type all values of each row${columns.length ? `: ${columns.join(", ")}` : ""}${hint}.` };
+      return told(right);
+    },
+
     /** The part of a question's data that a reader of the page's source does not read by accident. @param {any} data */
     unsealed: (data) => JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(data.sealed), (each) => each.charCodeAt(0)))),
   };
@@ -406,7 +426,12 @@
     render({ model, el }) {
       const data = model.get("data"), place = make("div", el, "", { class: "ssl" });
       const write = (/** @type {Answers} */ answers) => { model.set("answers", answers); model.save_changes(); };
-      here.sharedstate[data.kind].mount(place, data, { read: () => model.get("answers"), write });
+      // An answer of Python has the number of its request.
+      const waiting = new Map(), hear = (/** @type {any} */ message) => { waiting.get(message.number)?.(message); waiting.delete(message.number); };
+      model.on("msg:custom", hear);
+      const ask = (/** @type {any} */ request) => new Promise((done) => { const number = waiting.size + Date.now(); waiting.set(number, done); model.send({ ...request, number }); });
+      const made = here.sharedstate[data.kind].mount(place, data, { read: () => model.get("answers"), write, ask });
+      return () => { model.off("msg:custom", hear); made?.close?.(); };
     },
   };
 
@@ -486,23 +511,38 @@
     URL.revokeObjectURL(link.href);
   }
 
+  /** @param {HTMLElement} place @param {any} data */
+  function mounted(place, data) {
+    place.classList.add("ssl-mounted");
+    const question = data.question;
+    here.sharedstate[data.kind].mount(place, data, {
+      read: () => store.read(page)[question],
+      write: (/** @type {Answers} */ answers) => store.write(page, { ...store.read(page), [question]: answers }),
+    });
+  }
+  /** A recording that is too large for the page is a script of its own, which is loaded when its place is near. */
+  const near = typeof IntersectionObserver === "undefined" ? null : new IntersectionObserver((seen) => {
+    for (const { isIntersecting, target } of seen) if (isIntersecting) {
+      const place = /** @type {HTMLElement} */ (target), { file = "", key = "" } = place.dataset;
+      near?.unobserve(place);
+      const script = make("script", document.head, "", { src: file });
+      script.onload = () => mounted(place, here.recordings[key]);
+      script.onerror = () => make("p", place, `The recording cannot be loaded: ${script.src}`);
+    }
+  }, { rootMargin: "1000px" });
+
   /** Mount everything that is on the page. */
   function begin() {
-    for (const place of document.querySelectorAll(".ssl-mount")) {
-      const data = JSON.parse(place.querySelector("script")?.textContent ?? "{}");
-      place.classList.add("ssl-mounted");
-      const question = data.question;
-      here.sharedstate[data.kind].mount(place, data, {
-        read: () => store.read(page)[question],
-        write: (/** @type {Answers} */ answers) => store.write(page, { ...store.read(page), [question]: answers }),
-      });
+    for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ssl-mount"))) {
+      if (place.dataset.file) near?.observe(place);
+      else mounted(place, JSON.parse(place.querySelector("script")?.textContent ?? "{}"));
     }
     document.querySelectorAll(".ssl-done").forEach(countIn);
   }
 
-  here.sharedstate = { version: VERSION, judge, prediction, chart, stepper: null, widget };
+  here.sharedstate = { version: VERSION, judge, prediction, chart, widget };
   if (typeof document !== "undefined") {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
-    else begin();
+    else queueMicrotask(begin); // when stepper.js has run
   }
 })();

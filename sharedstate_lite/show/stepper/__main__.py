@@ -1,13 +1,13 @@
-"""Writes the stepper's frames without a notebook: Eve's visit under the three strategies, on one page.
+"""Writes a page with three steppers: Eve's visit under full, shared and partial state. The page needs no network.
 
 python -m sharedstate_lite.show.stepper              write the page to the cache folder, and print its path
 python -m sharedstate_lite.show.stepper FILE.html    write the page to this file
 python -m sharedstate_lite.show.stepper --open       also open the page in a browser
-python -m sharedstate_lite.show.stepper FILE.svg     write one frame: MAX receives the visit, under full state
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import webbrowser
 from html import escape
@@ -18,49 +18,52 @@ import sharedstate_lite as ss
 from ...replay.messages import Read
 from ...system.cache import cache_dir
 from ...system.example import ASKED, MESSAGES, SCHEMA, SQL
-from .frames import Pages
-from .notebook import static, stepper
+from ..page import SCRIPT, STEPPER_STYLE
+from ..palette import style
+from .notebook import Stepper
 
 KINDS = ("full", "shared", "partial")
 
 
-def frames(kind: str) -> Pages:
-    """Return the steps of the last visit. Under partial state, its category is read first."""
+def example(kind: str) -> Stepper:
+    """Return a stepper that begins at the last visit. Under partial state, its category is read before it."""
     view = ss.Catalog(**SCHEMA).view(SQL)
     read = [Read("result", (ASKED,))] if kind == "partial" else []
-    return static(ss.replay(kind, [view]), [*MESSAGES[:-1], *read, MESSAGES[-1]], width=1000)
+    messages = [*MESSAGES[:-1], *read, MESSAGES[-1]]
+    return Stepper(ss.replay(kind, [view]), messages, at=(len(messages), 1))
+
+
+def mounted(made: Stepper) -> str:
+    """Return a stepper as HTML with its data, which the script mounts when the page is loaded."""
+    text = json.dumps(made.data(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<div class="ssl ssl-mount"><script type="application/json">{text}</script>{made.html()}</div>'
 
 
 def page() -> str:
-    """Return the complete page, which does not need network access."""
-    parts = [pages.html() for pages in map(frames, KINDS)]
+    """Return the complete page."""
     title = escape("The stepper: one visit under three strategies")
     # The colour scheme is set on the root: on the body, it would leave the page white in a dark browser.
     look = (
         ":root{color-scheme:light dark}"
-        "body{max-width:1000px;margin:16px auto;padding:0 12px;font:14px/1.5 Arial,sans-serif}"
+        "body{max-width:1200px;margin:16px auto;padding:0 12px;font:15px/1.5 Arial,sans-serif}"
     )
-    words = "In JupyterLab, you can step through these frames interactively with <code>show.stepper</code>."
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{look}</style>'
-    return f"{head}<h1>{title}</h1><p>{words}</p>{''.join(parts)}</html>"
-
-
-def frame() -> str:
-    """Return one frame as an SVG in the reader's theme: the step at which the answer changes."""
-    view = ss.Catalog(**SCHEMA).view(SQL)
-    drawn = stepper(ss.replay("full", [view]), MESSAGES, at=(len(MESSAGES), 3))
-    return drawn.svg(1000)
+    sheet = f"<style>{look}{style()}{STEPPER_STYLE}</style>"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{sheet}'
+    size = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    words = "Click into a stepper, and press <kbd>→</kbd>. <kbd>?</kbd> lists all keys."
+    parts = "".join(mounted(example(kind)) for kind in KINDS)
+    return f"{head}{size}<h1>{title}</h1><p>{words}</p>{parts}<script>{SCRIPT}</script></html>"
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page or the frame, and return the exit status."""
+    """Write the page, and return the exit status."""
     names = [a for a in arguments if not a.startswith("-")]
     if len(names) > 1 or set(arguments) - {*names, "--open"}:
         print(__doc__, file=sys.stderr)
         return 2
     path = Path(names[0]).absolute() if names else cache_dir("stepper") / "stepper.html"
     try:
-        path.write_text(frame() if path.suffix == ".svg" else page(), encoding="utf-8")
+        path.write_text(page(), encoding="utf-8")
     except OSError as error:
         print(f"{path}: cannot write this file ({error.strerror}); use an existing, writable folder", file=sys.stderr)
         return 1

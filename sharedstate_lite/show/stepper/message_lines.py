@@ -33,7 +33,6 @@ from ..palette import colour
 from ..svg import Drawing, Point, line, number, rect, text
 from ..text import fit, width
 from .chips import DROPPED, NOW, TALL, WAITS, Chip
-from .diagram_layout import meets
 from .glyphs import barrier, cross, disc
 
 PITCH = 32.0
@@ -110,9 +109,8 @@ class SpaceTime:
 
     ``lanes`` maps each lane's name to its title and to the line below the title. ``events`` are the times at which an
     operator acts, as (lane, time). The ends of lines are also events, and so are ``notes``, which map events to words.
-    ``now`` is the highlighted time. There is room for at least ``rows`` times, and for ``widest`` as a note of the last
-    lane. What happened before ``begin`` is not drawn. ``unit`` is the label of the time axis. Raises Error if a line is
-    not possible.
+    What happened before ``begin`` is not drawn. ``unit`` is the label of the time axis. Raises Error if a line is not
+    possible.
     """
 
     lanes: Mapping[str, tuple[str, str]]
@@ -120,9 +118,6 @@ class SpaceTime:
     events: Collection[tuple[str, int]] = ()
     notes: Mapping[tuple[str, int], str] = field(default_factory=dict)
     begin: float = -inf
-    now: int | None = None
-    rows: int = 0
-    widest: str = ""
     unit: str = "step"
 
     def __post_init__(self) -> None:
@@ -164,7 +159,7 @@ class _Drawn:
         self.what, self.title = what, title
         names, last = list(what.lanes), list(what.lanes)[-1]
         heads = [max(width(t, bold=True), width(d)) for t, d in what.lanes.values()]
-        noted = [what.widest, *(words for (name, _), words in what.notes.items() if name == last)]
+        noted = [words for (name, _), words in what.notes.items() if name == last]
         self.gutter = max(GUTTER, MARGIN + width(what.unit) + 6)
         left = self.gutter + max(8.0, min(heads[0], HEADING) / 2)
         right = MARGIN + max([min(heads[-1], HEADING) / 2, *(min(width(words), NOTE) + 8 for words in noted if words)])
@@ -180,8 +175,7 @@ class _Drawn:
         self.end = self.top + PITCH * len(self.y)
         self.open = [n for n, m in enumerate(what.lines) if m.taken is None]
         self.open.sort(key=lambda n: what.lines[n].sent)
-        least = self.top + PITCH * (what.rows + 1) if what.rows else self.end
-        self.bottom = max(self.end + 14 + 8 * len(self.open) if self.open else self.end, least)
+        self.bottom = self.end + 14 + 8 * len(self.open) if self.open else self.end
         self.paths = [self._path(n, m) for n, m in enumerate(what.lines)]
         self.crossings = list(self._crossings())
         self.notes = [self._note(name, at) for name, at in what.notes if at in self.y]
@@ -219,19 +213,18 @@ class _Drawn:
     def drawing(self) -> Drawing:
         what = self.what
         out = [text((MARGIN, 20), fit(self.title, self.wide - 2 * MARGIN, 14, bold=True), kind="b", size=14)]
-        out += [rect(0, y - PITCH / 2, self.wide, PITCH, fill="panel") for at, y in self.y.items() if at == what.now]
         out += [self._lane(name) for name in what.lanes]
         for x, y in self._passed():
-            out.append(line([(x, y - 7), (x, y + 7)], "panel" if (what.now, y) in self.y.items() else "page", wide=3))
+            out.append(line([(x, y - 7), (x, y + 7)], "page", wide=3))
         out.append(text((MARGIN, self.top - 8), what.unit, kind="m"))
         for at, y in self.y.items():
-            out.append(text((MARGIN + 28, y + 4), str(at), kind="b" if at == what.now else "m", anchor="end"))
+            out.append(text((MARGIN + 28, y + 4), str(at), kind="m", anchor="end"))
         chips = self._chips()
         out += [self._line(n) for n in range(len(what.lines))]
         crashed = {event for event, words in what.notes.items() if words.startswith("crash")}
         for at, name in what.acts:
             place = self.x[name], self.y[at]
-            out.append(cross(*place, 5) if (name, at) in crashed else disc(*place, 4.5 if at == what.now else 3.0))
+            out.append(cross(*place, 5) if (name, at) in crashed else disc(*place, 3.0))
         out += [text((area[0], area[3] - 4), words, kind="i") for words, area in self.notes]
         legend, high = self._legend()
         return Drawing(self.wide, self.bottom + high, "".join([*out, *chips, legend]))
@@ -268,7 +261,7 @@ class _Drawn:
     def _status(self, each: MessageLine) -> str:
         if each.mark == "dropped":
             return DROPPED
-        return WAITS if each.taken is None and each.sent != self.what.now else NOW
+        return WAITS if each.taken is None else NOW
 
     def _note(self, name: str, at: int) -> tuple[str, Area]:
         """Return the text beside an event and its area, on the side where fewer lines pass through it."""
@@ -300,7 +293,7 @@ class _Drawn:
                     taken.append((area[0] - 2, area[1] - 2, area[2] + 2, area[3] + 2))
                     back = self.paths[n][-1][0] < self.paths[n][0][0]
                     size = area[2] - area[0]
-                    drawn = chip.draw(area[0], area[1], size, self._status(each), back, False, crossed=False)
+                    drawn = chip.draw(area[0], area[1], size, self._status(each), back)
                     out.append(f'<g class="load"><title>{escape(str(each))}</title>{drawn}</g>')
                     if each.mark not in ("", "dropped"):
                         out.append(self._marked(n, area, taken))
@@ -309,7 +302,7 @@ class _Drawn:
 
     def _spots(self, n: int, chip: Chip, taken: Sequence[Area]) -> Iterator[tuple[float, Area]]:
         """Yield where a chip can be, each with its cost: lines that it covers, lanes that it touches, its distance."""
-        wide = chip.size(False)[0]
+        wide = chip.wide
         for leg, (a, b) in enumerate(reversed(list(pairwise(self.paths[n])))):
             low, high = min(a[0], b[0]) + CLEAR, max(a[0], b[0]) - CLEAR - wide
             for fraction, shift in PLACES:
@@ -363,13 +356,18 @@ class _Drawn:
 
 def _shorter(chip: Chip, room: float, page: float) -> Iterator[Chip]:
     """Yield a chip with its whole text, then cut to fit between two lanes, then with its badge alone."""
-    if chip.size(False)[0] <= page / 2:
+    if chip.wide <= page / 2:
         yield chip
     words = "  ".join(chip.values)
-    spare = room - Chip(chip.badge, ()).size(False)[0] - 10
+    spare = room - Chip(chip.badge, ()).wide - 10
     if spare >= 24:
         yield Chip(chip.badge, (fit(words, min(spare, 96), bold=True),))
     yield Chip(chip.badge, ())
+
+
+def meets(a: Area, b: Area) -> bool:
+    """Return whether two areas overlap. Areas that only touch do not overlap."""
+    return a[0] + 0.5 < b[2] and b[0] + 0.5 < a[2] and a[1] + 0.5 < b[3] and b[1] + 0.5 < a[3]
 
 
 def _around(at: Point, far: float = 5) -> Area:

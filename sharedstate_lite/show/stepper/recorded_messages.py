@@ -14,24 +14,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import Error
+from ...replay.data import chips
 from ...replay.messages import Pause, Read, typed_values
 from ...replay.recording import Move, RecordedStep, Recording
-from ..outline import _FUNCTION, _upper
+from ...replay.texts import counted, shown
 from ..svg import Picture
-from ..table import counted, shown
-from ..text import width
-from .diagram import chips
 from .message_lines import MessageLine, SpaceTime
-from .session import StepperSession
+from .notebook import Stepper
 
 ROOMS = (1100.0, 800.0, 560.0)
 """The widths in px for which a picture is drawn."""
-ROWS = 10
-"""The number of steps that the stepper's space-time view shows, up to the current one."""
 
 
 def space_time(
-    run: StepperSession | Recording | Iterable[MessageLine | tuple[Any, ...]],
+    run: Stepper | Recording | Iterable[MessageLine | tuple[Any, ...]],
     *,
     lanes: Sequence[str] | None = None,
     first: int | None = None,
@@ -77,8 +73,6 @@ def recorded(
     lanes: Sequence[str] | None = None,
     marks: Mapping[int, str] | None = None,
     notes: Mapping[tuple[str, int], str] | None = None,
-    now: int | None = None,
-    rows: int = 0,
 ) -> SpaceTime:
     """Return the diagram of the steps from ``begin`` to ``end``. Messages that are taken later are in flight.
 
@@ -89,7 +83,7 @@ def recorded(
     for name in names:
         if name not in operators:
             raise Error(f"operator {name!r} does not exist; the operators are {', '.join(operators)}")
-    titles = {n: (_FUNCTION.sub(_upper, operators[n].title), _detail(operators[n])) for n in names}
+    titles = {n: (operators[n].title, _detail(operators[n])) for n in names}
     steps = [s for s in recording.steps[:end] if s.operator in titles]
     dropped = {m.number: s for s in steps if len(s.dropped) for m in s.taken if not m.upstream}
     lines = [
@@ -100,10 +94,8 @@ def recorded(
     ]
     events = [(s.operator, s.number) for s in steps if s.number >= begin]
     said = {(s.operator, s.number): words for s in recording.steps if (words := _note(recording, s))}
-    # Later notes have room too, so that lanes do not move from step to step.
-    widest = max((words for (name, _), words in said.items() if name == names[-1]), key=width, default="")
     beside = {event: said[event] for event in events if event in said} | dict(notes or {})
-    return SpaceTime(titles, lines, events, beside, begin, now, rows, widest)
+    return SpaceTime(titles, lines, events, beside, begin)
 
 
 def _span(recording: Recording, first: int | None, last: int | None) -> tuple[int, int]:
@@ -127,9 +119,9 @@ def _line(move: Move, end: int, drop: RecordedStep | None, mark: str) -> Message
     if drop is not None:
         mark = "dropped" if len(drop.dropped) >= len(move.rows) else "dropped in part"
     made = chips(move)
-    badge, values = made[-1].badge, made[-1].values
+    badge, *values = made[-1]
     if len(made) == 2:
-        values = tuple(v if old == v else f"{old} → {v}" for old, v in zip(made[0].values, values, strict=True))
+        values = [v if old == v else f"{old} → {v}" for old, v in zip(made[0][1:], values, strict=True)]
     return MessageLine(move.source, move.target, move.sent, taken, " ".join([badge, "  ".join(values)]).strip(), mark)
 
 
