@@ -86,7 +86,10 @@ class States:
             tables = [self._counted(shape, s, step)] if self._snap(shape.counts, step) is not None else []
         else:
             tables = [self._groups(shape, step, "min(" in title and "max(" not in title)]
-        return {"rows": sum(snap.rows for snap in snaps.values()), "tables": tables, "waits": self._waits(name, step)}
+        parts = [[*snaps]] if shape is not None else [[part] for part in snaps]
+        tables = [table | {"parts": names} for table, names in zip(tables, parts, strict=False)]
+        sizes = {"rows": sum(x.rows for x in snaps.values()), "bytes": sum(x.bytes for x in snaps.values())}
+        return {**sizes, "tables": tables, "waits": self._waits(name, step)}
 
     def _waits(self, name: str, step: int) -> list[str]:
         """The lines about upqueries and reads that wait at an operator for an answer."""
@@ -249,12 +252,12 @@ class States:
 
         Rows that a merge has copied are not new, unless the message has changed them.
         """
-        last = snap.upper - 1
+        last, looked = snap.upper - 1, self._looked(snap, step)
         for values, diff, time in sorted(self._rows(batch, snap), key=lambda line: _order(line[0])):
             mine = time == last or snap.since >= last
             before = 0 if came is not None else diff - change[values] * mine
             epoch = f"≤{max(time, snap.since)}" if time <= snap.since else str(time)
-            yield Row(values, diff, before, now=came == step, time=epoch)
+            yield Row(values, diff, before, now=came == step, looked=looked(values), time=epoch)
 
     def _reached(self, operator: str, step: int) -> int:
         """The epoch up to which an operator has read its inputs: the current one once it has acted in it."""
@@ -266,11 +269,11 @@ class States:
         return played.epoch if acted or step == last else self._reached(operator, first - 1)
 
 
-def few(every: Sequence[_T], marked: Callable[[_T], bool], most: int = LISTED) -> list[_T]:
-    """Return at most ``most`` elements in their order: those that are marked, then the first ones."""
-    if len(every) <= most:
+def few(every: Sequence[_T], marked: Callable[[_T], bool]) -> list[_T]:
+    """Return at most `LISTED` elements in their order: those that are marked, then the first ones."""
+    if len(every) <= LISTED:
         return list(every)
-    first = sorted(range(len(every)), key=lambda at: (not marked(every[at]), at))[:most]
+    first = sorted(range(len(every)), key=lambda at: (not marked(every[at]), at))[:LISTED]
     return [every[at] for at in sorted(first)]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from replayed import rows_of
 
 import sharedstate_lite as ss
 from sharedstate_lite.lessons.demo import MESSAGES, view
@@ -32,26 +33,22 @@ def test_eves_potato_under_full_state() -> None:
         [("result.group1", "result", [RowChange(("Vegetable", 50), -1, "-U"), RowChange(("Vegetable", 60), 1, "+U")])],
         [],
     ]
-    join = recording.state(steps[1].number)["result.join1"].tables
-    assert [(t.caption, t.total) for t in join] == [("info side", 4), ("visit side", 5)]
-    assert [(r.values, r.looked_up) for r in join[0].rows if r.looked_up] == [(("Potato", "Vegetable"), True)]
-    assert [(r.values, r.mark, r.now) for r in join[1].rows if r.mark] == [(("Potato", 60), "inserted", True)]
-    before, after = (recording.state(n)["result.group1"].tables[0].groups for n in (steps[1].number, steps[2].number))
-    assert [(g.key, [i.values for i in g.bags[0].items], g.result and g.result.values) for g in before] == [
-        (("Fruit",), [(10,), (20,), (40,)], (40,)),
-        (("Vegetable",), [(50,)], (50,)),
+    join = recording.state(steps[1].number)["result.join1"]["tables"]
+    assert [(table["caption"], table["total"]) for table in join] == [("info side", 4), ("visit side", 5)]
+    assert [row for row in join[0]["rows"] if len(row) > 1] == [{"values": ["Potato", "Vegetable"], "looked": True}]
+    assert [row for row in join[1]["rows"] if len(row) > 1] == [{"values": ["Potato", "60"], "before": 0, "now": True}]
+    before, after = (
+        recording.state(n)["result.group1"]["tables"][0]["groups"] for n in (steps[1].number, steps[2].number)
+    )
+    assert [(g["key"], [i["values"] for i in g["bags"][0]["items"]], g["result"]["values"]) for g in before] == [
+        (["Fruit"], [["10"], ["20"], ["40"]], ["40"]),
+        (["Vegetable"], [["50"]], ["50"]),
     ]
-    vegetable = after[1]
-    assert [(i.values, i.mark, i.now) for i in vegetable.bags[0].items] == [
-        ((50,), "", False),
-        ((60,), "inserted", True),
-    ]
-    assert vegetable.result is not None and (vegetable.result.old, vegetable.result.values) == ((50,), (60,))
-    told = [recording.state(n)["result"].tables[0].rows[1] for n in (steps[2].number, steps[3].number)]
-    assert [(r.values, r.old, r.mark) for r in told] == [
-        (("Vegetable", 50), None, ""),
-        (("Vegetable", 60), ("Vegetable", 50), "changed"),
-    ]
+    assert after[1]["bags"][0]["items"] == [{"values": ["50"]}, {"values": ["60"], "before": 0, "now": True}]
+    assert (after[1]["result"]["old"], after[1]["result"]["values"]) == (["50"], ["60"])
+    told = [recording.state(n)["result"]["tables"][0]["rows"][1] for n in (steps[2].number, steps[3].number)]
+    assert told[0] == {"values": ["Vegetable", "50"]}
+    assert told[1] == {"values": ["Vegetable", "60"], "before": 0, "old": ["Vegetable", "50"], "now": True}
     question = steps[2].question
     assert question is not None and question.check("-U vegetable 50, +U vegetable 60").right
     totals = [recording.totals(s.number) for s in steps]
@@ -71,19 +68,23 @@ def test_eves_potato_under_shared_state() -> None:
     joined = "π(info ⋈ visit)[category]"
     assert [s.operator for s in steps] == [
         "visit[product]", "result.join1", joined, "result.reduce1", "result", ""]  # fmt: skip
-    rulers = [recording.state(s.number)["visit[product]"].tables[0].arrangement for s in steps]
-    assert all(r is not None for r in rulers)
-    first, second, last = (r for n, r in enumerate(rulers) if n in (0, 1, 5) and r is not None)
-    assert (first.batches[-1].lower, first.batches[-1].upper, first.batches[-1].fresh) == (9, 10, True)
-    assert [r.values for r in first.batches[-1].rows] == [("Potato", "Eve", 60)] and first.batches[-1].rows[0].time == 9
-    assert {p.reader: (p.before, p.time, p.external) for p in second.readers} == {
+    first, second, last = (recording.state(steps[n].number)["visit[product]"]["tables"][0] for n in (0, 1, 5))
+    newest = first["batches"][-1]
+    assert (newest["lower"], newest["upper"], newest["fresh"]) == (9, 10, True)
+    assert newest["rows"] == [{"values": ["Potato", "Eve", "60"], "before": 0, "now": True, "time": "9"}]
+    assert {p["reader"]: (p["before"], p["time"], p.get("outside", False)) for p in second["readers"]} == {
         "result.join1": (8, 9, False),
         "slow": (8, 8, True),
     }
-    assert (last.since, last.upper) == (8, 10), "the slow reader keeps since"
-    assert recording.state(steps[1].number)["result.join1"].tables == ()
-    looked = [r.values for r in recording.state(steps[1].number)["info[product]"].tables[0].rows if r.looked_up]
-    assert looked == [("Potato", "Vegetable")]
+    assert (last["since"][1], last["upper"][1]) == (8, 10), "the slow reader keeps since"
+    assert recording.state(steps[1].number)["result.join1"]["tables"] == []
+    looked = [
+        row["values"]
+        for batch in recording.state(steps[1].number)["info[product]"]["tables"][0]["batches"]
+        for row in batch["rows"]
+        if row.get("looked")
+    ]
+    assert looked == [["Potato", "Vegetable"]]
 
 
 def test_eves_potato_under_partial_state() -> None:
@@ -93,8 +94,8 @@ def test_eves_potato_under_partial_state() -> None:
     assert [s.operator for s in steps] == ["visit", "result.join1", "result.group1"]
     assert list(steps[2].dropped) == [RowChange(("Vegetable", 60), 1)] and steps[2].sent == ()
     assert steps[2].question is not None and steps[2].question.check("yes").right
-    table = dropped.state(dropped.last)["result.group1"].tables[0]
-    assert [(k.key, k.filled) for k in table.keys] == [(("Fruit",), False), (("Vegetable",), False)]
+    holes = dropped.state(dropped.last)["result.group1"]["tables"][0]["holes"]
+    assert [(hole["key"], hole["filled"]) for hole in holes] == [(["Fruit"], False), (["Vegetable"], False)]
     asked = ss.replay("partial", [view()])([*MESSAGES[:8], ("read", "result", "Vegetable"), MESSAGES[8]])
     read, eve = asked.messages[8:]
     way = [(s.kind, s.operator) for s in asked.steps[read.first - 1 : read.last]]
@@ -110,8 +111,9 @@ def test_eves_potato_under_partial_state() -> None:
         ("response", "result"),
     ]
     assert asked.steps[read.last - 1].answer == (("Vegetable", 50),)
-    assert asked.state(read.first)["result"].pending_reads == (("Vegetable",),)
-    assert asked.state(read.last)["result"].pending_reads == ()
+    assert asked.state(read.first)["result"]["waits"] == ["1 read waiting: Vegetable"]
+    assert asked.state(read.first + 1)["result.group1"]["waits"] == ["in flight: ? Vegetable"]
+    assert asked.state(read.last)["result"]["waits"] == []
     assert [c.kind for c in asked.steps[eve.last - 1].emitted] == ["-U", "+U"]
 
 
@@ -119,13 +121,10 @@ def test_a_merge_marks_only_what_the_message_changed() -> None:
     """Rows that a merge copies are not new; copies of a row at different times stay separate."""
     twice = ("visit", ("Apple", "Bob", 20))
     recording = ss.replay("shared", [view()])([*MESSAGES[:7], ("hold", "slow", 7), twice, twice])
-    table = recording.state(recording.last)["visit[product]"].tables[0]
-    assert table.arrangement is not None and [s.kind for s in recording.steps[-1:]] == ["seal"]
-    rows = [
-        (r.time, r.count, r.before, r.mark) for s in table.arrangement.batches for r in s.rows if r.values == twice[1]
-    ]
-    assert rows == [(7, 1, 1, ""), (8, 1, 1, ""), (9, 1, 0, "inserted")]
-    assert [(r.count, r.before) for r in table.rows if r.values == twice[1]] == [(3, 2)]
+    table = recording.state(recording.last)["visit[product]"]["tables"][0]
+    assert [s.kind for s in recording.steps[-1:]] == ["seal"]
+    rows = [row for batch in table["batches"] for row in batch["rows"] if row["values"] == ["Apple", "Bob", "20"]]
+    assert [(row["time"], row.get("before", 1)) for row in rows] == [("≤7", 1), ("8", 1), ("9", 0)]
 
 
 def test_a_race_goes_wrong_with_its_fix_off() -> None:
@@ -158,7 +157,11 @@ def test_the_result_is_what_duckdb_recomputes() -> None:
             for relation, row, diff in told.message.changes:
                 names = [c.name for c in catalog.relations[relation]]
                 with_oracle.apply(relation, pd.DataFrame([(*row, diff)], columns=[*names, "diff"], dtype=object))
-            rows = [r.values for r in recording.state(told.last)["result"].tables[0].rows if r.count]
+            rows = [
+                row["values"]
+                for row in rows_of(recording.state(told.last)["result"]["tables"][0])
+                if row.get("count", 1)
+            ]
             wanted = with_oracle.recompute(result)
             found = pd.DataFrame(rows, columns=wanted.columns).astype(wanted.dtypes.to_dict())
             assert difference(found, wanted) is None
@@ -173,18 +176,27 @@ def test_equal_histories_give_equal_recordings() -> None:
     assert [one.state(n) for n in range(one.last + 1)] == [other.state(n) for n in range(other.last + 1)]
 
 
-def test_large_tables_are_given_in_part() -> None:
-    """A table of many rows gives its first rows, all that are marked, and the count of all."""
+def test_large_tables_are_counted() -> None:
+    """A table of thousands of rows is counted; a message with as many is decoded in part."""
     rows = [((f"p{n:05d}", "u", n), 1) for n in range(20_000)]
     recording = ss.replay("full", [view()])(
         [{"visit": rows}, ("info", ("p19999", "Fruit")), ("visit", ("p19998", "u", 0))]
     )
-    table = recording.state(recording.last)["result.join1"].tables[1]
-    assert table.total == 20_001 and len(table.rows) == 500
-    assert [r.values for r in table.rows if r.mark] == [("p19998", 0)] and table.rows[0].values == ("p00000", 0)
+    table = recording.state(recording.last)["result.join1"]["tables"][1]
+    assert (table["total"], table["rows"]) == (20_001, []), "a table of thousands is counted, and not listed"
+    table = recording.state(0)["result.join1"]["tables"][1]
+    assert table["total"] == 0
     first = recording.steps[0]
     assert len(first.sent[0].rows) == 20_000 and first.sent[0].rows.first(1)[0].row == ("p00000", 0)
     assert first.question is None and "20,000 rows" in first.caption
+
+
+def test_a_table_lists_eight_rows() -> None:
+    """A table lists eight rows: those with a mark, then the first ones; the others are counted."""
+    rows = [((f"p{n:03d}", "u", n), 1) for n in range(200)]
+    table = ss.replay("full", [view()])([{"visit": rows}, ("visit", ("p150", "u", 7))]).state(3)["visit"]["tables"][0]
+    assert [row["values"][0] for row in table["rows"]] == [*(f"p{n:03d}" for n in range(7)), "p150"]
+    assert (table["total"], table["listed"], table["rows"][-1]["before"]) == (201, 8, 0)
 
 
 def test_what_cannot_be_is_refused_when_a_replay_is_made() -> None:

@@ -14,7 +14,6 @@ from sharedstate_lite.replay.messages import Epoch, Read
 from sharedstate_lite.show.stepper import Stepper
 
 KINDS = ("full", "shared", "partial")
-WIDTHS = (560, 640, 720, 800, 900, 1000, 1100, 1400)
 WORDS = ["a", "", "NULL", "Vegetable", "北京市", "<b>&", "a word that is much longer than any column is wide", None]
 
 

@@ -14,13 +14,11 @@ from drawn import KINDS, seed, steppers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from test_show_stepping import shopping
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
 from sharedstate_lite.plan.view import View
 from sharedstate_lite.show.stepper import message_lines
-from sharedstate_lite.show.stepper.frames import Frames
 from sharedstate_lite.show.stepper.recorded_messages import recorded
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -287,31 +285,15 @@ def test_what_cannot_be_drawn(make: Any, word: str) -> None:
         make()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_step_of_the_seed_has_its_messages(kind: str) -> None:
-    """The stepper's second view is clear at each step, shows no message of a later step, and no lane moves."""
-    made = seed(kind)
-    heights, lanes = set(), set()
-    for number in range(made.recording.last + 1):
-        for width in (560, 1280) if number % 3 == 0 else (800,):
-            drawing = made.frames.messages(number, width)
-            assert clear(drawing.svg("x", alone=True), width) == [], (number, width)
-        heights.add(drawing.height)
-        wide = made.frames.messages(number, 800).svg("x", alone=True)
-        lanes.add(tuple(re.findall(r'<path d="(M[\d.]+) [^"]*" fill="none" stroke="var\(--hairline', wide)))
-        shown = recorded(made.recording, 1, number).lines
-        assert all(m.sent <= number and (m.taken or 0) <= number for m in shown)
-    assert max(heights) - min(heights) < 50
-    assert len(lanes) == 1 and len(lanes.pop()) == len(made.recording.operators)
-
-
 @examples(10)
 @given(made=steppers())
 def test_views_that_nobody_has_shown(made: show.Stepper) -> None:
     """Views with up to eleven lanes and long, odd and absent values are clear."""
     for number in (made.recording.last // 2, made.recording.last):
+        drawn = recorded(made.recording, 1, number)
+        assert all(m.sent <= number and (m.taken or 0) <= number for m in drawn.lines)
         for width in WIDTHS:
-            assert clear(made.frames.messages(number, width).svg("x", alone=True), width) == []
+            assert clear(drawn.draw(width).svg("x", alone=True), width) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -319,18 +301,13 @@ def test_texts_fit(kind: str) -> None:
     """At 800 px, every message of the seed shows its whole text."""
     made = seed(kind)
     for number in range(10, made.recording.last + 1, 10):
-        drawn = made.frames.messages(number, 800).svg("x", alone=True)
+        begin = max(1, number - 9)
+        told = recorded(made.recording, begin, number)
+        drawn = told.draw(800).svg("x", alone=True)
         chips = [g for g in ET.fromstring(drawn).iter(SVG + "g") if g.get("class") == "load"]
         texts = ["".join(e.text or "" for e in chip.iter(SVG + "text")) for chip in chips]
-        told = [m.text.replace(" ", "") for m in recorded(made.recording, 1, number).lines]
-        assert len(chips) == len(lines(drawn)) and {t.replace(" ", "") for t in texts} <= set(told)
-
-
-def test_frames_carry_both_views() -> None:
-    """Each frame that the browser gets, or that a saved page keeps, has the messages beside the state."""
-    for frame in shopping(at=9).widget.kept["frames"].values():
-        assert 'class="message"' in frame["messages"] and "data-message" not in frame["svg"]
-    assert Frames(shopping().recording).messages(0, 800).height > 300
+        assert len(chips) == len(lines(drawn))
+        assert {t.replace(" ", "") for t in texts} <= {m.text.replace(" ", "") for m in told.lines}
 
 
 def test_chips_would_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
