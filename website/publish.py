@@ -32,7 +32,7 @@ from .links import broken
 MARK = ".sharedstate-lite-site"
 """A file in every site that this command has written. Only such a folder is replaced."""
 CAPTION = "Press Next to see how full state processes the last message, a visit."
-_PICTURE = re.compile(r"^!\[[^\]]*\]\(docs/stepper\.svg\)\n\n\*.*?\*$", re.M | re.S)
+_PICTURE = re.compile(r"^<picture>.*?</picture>\n\n\*.*?\*$", re.M | re.S)
 _ROW = re.compile(r"^\| \[[^\]]+\]\(notebooks/(\S+)\.ipynb\) \|[^|]*\| (.+) \|$", re.M)
 
 
@@ -127,7 +127,8 @@ def _front(readme: str, lessons: Mapping[str, Lesson]) -> tuple[str, str]:
     pitch, _, rest = readme.partition("\n## Start\n")
     before, _, after = rest.partition("\n## The notebooks\n")
     _, _, after = after.partition("\n## ")
-    pitch = _PICTURE.sub(place("home", "home.js", '<img alt="" src="docs/stepper.svg">') + f"\n\n*{CAPTION}*", pitch)
+    still = '<img class="ssl-still" alt="" src="docs/stepper-light.png">'
+    pitch = _PICTURE.sub(f"{place('home', 'home.js', still)}\n\n*{CAPTION}*", pitch)
     contents = dict(_ROW.findall(readme))
     rows = ["| | notebook | contents | minutes |", "|---|---|---|--:|"]
     for name, each in lessons.items():

@@ -1,7 +1,5 @@
-const OF_A_STEPPER = ".scene text, .slide text, h3, .counts span, .base, .caption, .question, .score, .where, .said, button";
-
 // Texts that lie on each other, stick out or are too small, measured by the browser itself.
-const faults = (within, which = OF_A_STEPPER) => within.evaluate((root, which) => {
+const faults = (within, which) => within.evaluate((root, which) => {
   const out = [], edge = root.getBoundingClientRect();
   const texts = [...root.querySelectorAll(which)]
     .filter((e) => e.getBoundingClientRect().width > 0 && e.textContent.trim());
@@ -23,4 +21,4 @@ const faults = (within, which = OF_A_STEPPER) => within.evaluate((root, which) =
   return out;
 }, which);
 
-module.exports = { faults, OF_A_STEPPER };
+module.exports = { faults };

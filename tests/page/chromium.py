@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 import pytest
 
 from website.npm import node, packages
-
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+from website.picture import chromium as found
 
 
 @pytest.fixture(scope="session")
 def tools() -> dict[str, str]:
     """Where Node.js, Chromium and the library that drives it are; skips, in a plain word, where one is missing."""
     program = node()
-    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    chromium = found()
     missing = [name for name, found in (("Node.js", program), ("Chromium", chromium)) if found is None]
     if program is None or chromium is None:
         pytest.skip(f"no {' and no '.join(missing)} on this machine: tests/browser/README.md says what to install")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from cases import CASES as CASES_OF_VIEWS
+from drawn import of_case, seed
 from judged import judged
 from test_show_predict import CASES
 
+from sharedstate_lite.replay.data import question_data as recorded_question
 from sharedstate_lite.show import question
 from sharedstate_lite.show.page.data import question_data, unsealed
 
@@ -43,6 +46,24 @@ def test_verdicts_and_explanations_are_those_of_python() -> None:
         assert verdicts == python
     told = [right for each in found for right, _ in each.values()]
     assert all(told.count(right) > 150 for right in (True, False, None))
+
+
+def test_verdicts_of_the_stepper_are_those_of_python() -> None:
+    """The questions of four histories, answered right, in part, in other words and with nonsense."""
+    chance, asked = random.Random(20261201), []
+    for made in (seed("full"), seed("shared"), seed("partial"), of_case(CASES_OF_VIEWS["shopping"], "full")):
+        for step in made.recording.steps:
+            if step.question is not None:
+                answer = step.question.answer
+                texts = ["", "nothing", "yes", "No.", answer, answer.upper(), answer.replace(",", ";"), f"{answer}!"]
+                texts += [answer.replace("+U", "+1").replace("-U", "-1"), answer.replace("Vegetable", "Fruit")]
+                asked.append((step.question, [*texts, *drawn(texts[1:], chance)]))
+    found = judged((recorded_question(each), texts) for each, texts in asked)
+    for (each, texts), verdicts in zip(asked, found, strict=True):
+        python = {text: each.check(text) for text in texts}
+        assert verdicts == {text: (verdict.right, verdict.text) for text, verdict in python.items()}
+    told = [right for each in found for right, _ in each.values()]
+    assert all(told.count(right) > 100 for right in (True, False, None))
 
 
 def test_what_is_shown_after_an_answer_is_sealed() -> None:

@@ -1,4 +1,4 @@
-"""Pictures of an engine's graph: what is drawn is what the engine has, as JSON, as HTML without a script, and as text."""
+"""Pictures of an engine's graph have what the engine has, as JSON, as HTML without a script, and as text."""
 
 from __future__ import annotations
 

@@ -167,23 +167,21 @@ def test_without_npm_charts_are_tables(
     assert list(broken(tmp_path / "site")) == [] and not (tmp_path / "site/assets/plotly-basic.min.js").exists()
 
 
-def test_a_stepper_has_every_frame(built: Path) -> None:
-    """The frames of all steps are there at both widths, and the script is no module."""
+def test_a_stepper_has_its_recording(built: Path) -> None:
+    """All steps are in a script beside the page; the page's script has the stepper, and is no module."""
     written = (built / "site/notebooks/77-made-1.js").read_text()
     data = json.loads(written.partition("] = ")[2].rstrip(";\n"))
-    steps = data["history"]["last"] + 1
-    assert steps > 4 and data["history"]["fixed"] is True and data["history"]["messages"][-1]["last"] == steps - 1
-    assert [len(frames) for frames in data["frames"].values()] == [steps, steps]
-    assert all("<svg" in frame["svg"] and frame["caption"] for frame in data["frames"]["560"])
-    assert [len(line["rows"][0]["xs"]) for line in data["lines"].values()] == [steps] * 3
-    script = (built / "site/assets/stepper.js").read_text()
-    assert "export" not in re.findall(r"^\w+", script, re.M) and "const stepper = {" in script
+    assert data["kind"] == "stepper" and len(data["steps"]) == data["messages"][-1]["last"] + 1 > 4
+    assert all(step["caption"] for step in data["steps"])
+    script = (built / "site/assets/page.js").read_text()
+    assert "export" not in re.findall(r"^\w+", script, re.M) and "sharedstate.stepper = {" in script
 
 
-def test_without_scripts_a_stepper_is_pictures(page: str) -> None:
-    """The steps of the message at which it stands are pictures with their captions, and folds need no script."""
-    (still,) = re.findall(r'<div class="nb-stepper".*?</div><noscript>(.*?)</noscript>', page, re.S)
-    assert still.count("<svg") == still.count('aria-label="step ') == 2 and "<script" not in still
+def test_without_scripts_a_stepper_is_tables(page: str) -> None:
+    """The tables of the step at which it stands are there, those of the graph too, and folds need no script."""
+    stills = re.findall(r'<div class="ssl ssl-still">.*?</div></div>', page, re.S)
+    assert len(stills) == 2 and all("<table>" in still and "<script" not in still for still in stills)
+    assert "Before the first message." in stills[1] and "open the page with JavaScript" in page
     assert "<details" in page and "onclick" not in page
 
 
@@ -202,7 +200,7 @@ def test_the_first_page_lists_notebooks_with_their_minutes(built: Path) -> None:
     row = re.search(r"<td>77</td>\s*<td><a href=\"notebooks/77-made.html\">(.*?)</a></td>.*?>5</td>", home, re.S)
     assert row is not None and row[1] == "Made for a test"
     assert 'data-key="home"' in home and publish.CAPTION in home and "drawn by" not in home
-    assert (built / "site/home.js").read_text().startswith('(window.steppers ??= {})["home"] = {"state":')
+    assert (built / "site/home.js").read_text().startswith('(globalThis.recordings ??= {})["home"] = {"kind":"stepper"')
 
 
 def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:

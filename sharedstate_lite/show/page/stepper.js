@@ -233,9 +233,10 @@
     node(o) {
       const plain = ["filter", "map"].includes(o.kind), base = o.kind === "source" && this.copied.has(o.name);
       const entries = this.lanes.filter(({ to }) => to === o.name), high = entries.reduce((sum, lane) => sum + highOf(lane), 0);
-      const held = el("span", "count"), stack = el("div", "stack"), letter = this.letters.get(o.name);
-      const title = el("h4", "", {}, letter ? el("b", "pin", { title: "reads by a trace handle" }, letter) : "", o.title, el("span", "detail", {}, plain || base ? "" : o.detail), held);
-      const root = el("section", `node${o.holds ? " holds" : ""}`, { "data-operator": o.name, tabindex: 0, role: "listitem", style: `min-height:${30 + high}px`, "aria-label": `${o.title} ${o.detail}` },
+      const held = el("span"), stack = el("div", "stack"), letter = this.letters.get(o.name);
+      const counts = this.states.map((each) => (o.holds && !base ? count(each[o.name].rows, "row") : "")), widest = counts.reduce((a, b) => (b.length > a.length ? b : a), "");
+      const title = el("h4", "", {}, letter ? el("b", "pin", { title: "reads by a trace handle" }, letter) : "", o.title, el("span", "detail", {}, plain || base ? "" : o.detail), el("span", "count most", {}, held, el("span", "longest", { "aria-hidden": "true" }, widest)));
+      const root = el("div", `node${o.holds ? " holds" : ""}`, { "data-operator": o.name, tabindex: 0, role: "listitem", style: `min-height:${30 + high}px`, "aria-label": `${o.title} ${o.detail}` },
         el("div", "inbox"), title, stack);
       const views = new Map(), states = [...new Set(this.states.map((each) => each[o.name]))];
       const view = (/** @type {any} */ state) => {
@@ -417,8 +418,8 @@
       const form = (/** @type {string} */ name, /** @type {() => void} */ done, ...inside) => (this[name] = el("form", name, { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); done(); } }, ...inside));
       this.guess = field("your prediction");
       this.typed = field("message");
-      form("asking", () => this.check(this.guess.value), part("question", "span"), part("choices", "span"), this.guess, this.checking = el("button", "", { type: "submit" }, "Check"),
-        part("verdict", "span", { role: "status" }), part("score", "span"));
+      form("asking", () => this.check(this.guess.value), this.questions = el("div", "most", {}, part("question", "p")),
+        el("div", "row", {}, part("choices", "span"), this.guess, this.checking = el("button", "", { type: "submit" }, "Check"), part("verdict", "span", { role: "status" }), part("score", "span")));
       form("editing", () => this.fork(), part("which", "label"), this.typed, el("button", "", { type: "submit" }, "Fork"), button("Cancel", "Esc", () => this.leave()), part("word", "span", { role: "status" }));
       this.editing.hidden = true;
       const bar = part("bar");
@@ -429,7 +430,7 @@
       this.help = el("ul", "help", { hidden: true }, KEYS.map(([keys, what, python]) => el("li", "", {}, keys.split(" ").map((key) => el("kbd", "", {}, key)), ` ${what}${python && !ask ? ", in JupyterLab" : ""}`)));
       this.root = el("section", "ssl stepper", { tabindex: 0, "aria-label": `stepper: ${data.title}`, "data-lm-suppress-shortcuts": "true", onkeydown: (/** @type {any} */ event) => this.press(event) },
         el("header", "", {}, part("title", "h3"), part("bill", "dl"), part("sql", "details")), part("scene"), part("over", "div", { hidden: true }),
-        part("caption", "p", { "aria-live": "polite" }), this.asking, this.editing, bar, part("strip", "div", { "aria-hidden": "true" }), this.slider, this.help);
+        this.captions = el("div", "most", {}, part("caption", "p", { "aria-live": "polite" })), this.asking, this.editing, bar, part("strip", "div", { "aria-hidden": "true" }), this.slider, this.help);
       place.append(this.root);
       this.open(0);
       this.watch = new ResizeObserver(() => {
@@ -456,10 +457,16 @@
       this.scene.replaceChildren(this.diagram.root);
       this.strip.replaceChildren(...data.messages.map(({ text, first, last, epoch }) => {
         const kind = /^(read|evict|install|drop|hold|pause|deliver|resume)\b/.exec(text)?.[1];
-        return el("span", "", { style: `flex:${last - first + 1}`, title: text, onclick: () => this.go(last) }, kind ?? [el("span", "word", {}, "epoch "), epoch]);
+        return el("span", "", { style: `flex:${last - first + 1}`, title: text, onclick: () => this.go(last) }, kind ?? [el("span", "unit", {}, "epoch "), epoch]);
       }));
       this.slider.max = this.last;
       this.other.hidden = this.histories.length < 2;
+      // The longest caption and the longest question keep their room, so that nothing below them moves.
+      const longest = (/** @type {string[]} */ words) => words.toSorted((a, b) => b.length - a.length).slice(0, 2).map((each) => el("p", "longest", { "aria-hidden": "true" }, each));
+      this.captions.replaceChildren(this.caption, ...longest(data.steps.map((/** @type {any} */ each) => each.caption)));
+      const questions = data.steps.flatMap(({ question }) => (question ? [question.text] : []));
+      this.questions.replaceChildren(this.question, ...longest(questions));
+      this.asking.hidden = !questions.length;
       const [sql] = data.sql, long = data.sql.join("; ");
       this.sql.replaceChildren(el("summary", "", {}, data.sql.length > 1 ? `${data.sql.length} views` : sql ?? ""), el("code", "", {}, long));
       this.go(Math.min(step, this.last));
@@ -475,9 +482,9 @@
       this.diagram.follow(this.scene);
       if (!this.over.hidden) this.over.replaceChildren(overTime(data, this.diagram.titles, this.step));
       this.title.textContent = data.title;
-      this.bill.replaceChildren(...billed(now));
+      this.bill.replaceChildren(...billed(now, data.steps));
       this.caption.textContent = told?.refused ? `${told.text}: ${told.refused}` : now.caption;
-      this.where.textContent = `step ${this.step} of ${this.last}${told ? `, ${label}${told.text}` : ""}`;
+      this.where.textContent = this.where.title = `step ${this.step} of ${this.last}${told ? `, ${label}${told.text}` : ""}`;
       this.slider.value = this.step;
       this.slider.setAttribute("aria-valuetext", `step ${this.step} of ${this.last}, epoch ${now.epoch}`);
       [...this.strip.children].forEach((each, n) => each.classList.toggle("here", n === this.message - 1));
@@ -586,13 +593,16 @@
       event.preventDefault();
       acts[key]();
     }
-    answer() { (this.guess.hidden ? this.choices.querySelector("button") : this.guess)?.focus(); }
+    answer() {
+      (this.guess.hidden ? this.choices.querySelector("button") : this.guess)?.focus();
+      this.guess.select();
+    }
     close() { clearInterval(this.run); this.watch.disconnect(); }
   }
 
-  /** What is stored, in the columns of the bill. @param {any} step */
-  function billed({ epoch, totals }) {
-    const columns = Object.entries(totals).filter(([, each]) => each.rows || each.before || each.bytes).map(([name, { rows, bytes, before }]) => {
+  /** What is stored, in those columns of the bill that any step has. @param {any} step @param {any[]} all the steps */
+  function billed({ epoch, totals }, all) {
+    const columns = Object.entries(totals).filter(([name]) => all.some((each) => each.totals[name].rows || each.totals[name].bytes)).map(([name, { rows, bytes, before }]) => {
       const more = rows - before;
       return el("div", "", { title: TOLD[name] }, el("dt", "", {}, BILL[name]), el("dd", "", {}, el("b", "", {}, count(rows, "row")), more ? el("i", more < 0 ? "less" : "more", {}, more < 0 ? `−${-more}` : `+${more}`) : "", `, ${size(bytes)}`));
     });
@@ -608,7 +618,7 @@
   here.sharedstate.graph = {
     mount: (/** @type {any} */ place, /** @type {any} */ data) => checked(place, data, () => {
       const diagram = new Diagram(data), scene = el("div", "scene", {}, diagram.root);
-      const root = el("section", "ssl stepper still", { "aria-label": data.title }, el("header", "", {}, el("h3", "title", {}, data.title), el("dl", "bill", {}, data.steps[0].totals ? billed(data.steps[0]).slice(1) : "")), scene);
+      const root = el("section", "ssl stepper still", { "aria-label": data.title }, el("header", "", {}, el("h3", "title", {}, data.title), el("dl", "bill", {}, data.steps[0].totals ? billed(data.steps[0], data.steps).slice(1) : "")), scene);
       place.append(root);
       new ResizeObserver(() => { root.classList.toggle("narrow", root.clientWidth < NARROW); diagram.draw(); }).observe(root);
       diagram.show(0);
