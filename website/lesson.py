@@ -36,6 +36,10 @@ _FORMULA = re.compile(r"(?<![\w\\$])\$([^$`\n]+)\$(?![\w$])")
 PLOTLY_FILE = "plotly-basic.min.js"
 INLINE = 30_000
 """The most characters of data that a page itself has. A longer recording is a script of its own."""
+_AGAIN = re.compile(
+    r"To start again, replace your code in the next cell by `show\.put_back\(\)`, and run that cell\.\s*"
+)
+"""What a reader of the page cannot do."""
 _RULE = re.compile(r"✓ \*\*Rules? (\d+′?)(?: and (\d+′?))?\*\*")
 _PLACE = '<div class="nb-place" id="nb-place-{}"></div>'
 
@@ -80,7 +84,7 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     made = Lesson(found[1], int(time[1] or time[2]) if time else 0)
     exporter = MarkdownExporter(template_name="lesson", extra_template_basedirs=[str(HERE / "templates")])
     named = set(re.findall(r"\brule (\d+′?)", "\n".join(cell.source for cell in notebook.cells)))
-    exporter.register_filter("words", lambda text: adapted(words(formulas(ruled(text, named)))))
+    exporter.register_filter("words", lambda text: adapted(words(formulas(ruled(_AGAIN.sub("", text), named)))))
     exporter.register_filter("together", together)
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("unasked", unasked)

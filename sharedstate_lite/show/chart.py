@@ -89,6 +89,10 @@ class Chart:
         return self.words
 
 
+STILL = {"itemclick": False, "itemdoubleclick": False}
+"""A click on the legend would hide a line and stretch the axes."""
+
+
 def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
     """Return the plotly layout that all figures share, updated with ``more``. The legend is above the plot.
 
@@ -102,7 +106,7 @@ def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
         "height": height,
         "margin": {"l": 10, "r": 24, "t": 44, "b": 10},
         "dragmode": False,
-        "legend": {"orientation": "h", "traceorder": "normal", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "legend": {"orientation": "h", "traceorder": "normal", "x": 0, "y": 1.02, "yanchor": "bottom", **STILL},
     }
     return common | more
 

@@ -72,6 +72,6 @@ def test_what_is_shown_after_an_answer_is_sealed() -> None:
     sealed = unsealed(data)
     assert (sealed["shown"], sealed["because"], sealed["whys"]) == (
         *("4,711", "One on each side."),
-        [{"wrong": 12.0, "why": "Both are stored."}],
+        [{"wrong": 12.0, "said": "12", "why": "Both are stored."}],
     )
     assert not any(word in str(data) for word in ("4711", "4,711", "stored", "side"))

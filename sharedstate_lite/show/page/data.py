@@ -8,7 +8,7 @@ The sealed part is base64, so that a reader who looks at the source of a page do
 >>> data["question"], data["choices"]
 ('How many rows?', [])
 >>> unsealed(data)["whys"]
-[{'wrong': 1.0, 'why': 'Both copies are stored.'}]
+[{'wrong': 1.0, 'said': '1', 'why': 'Both copies are stored.'}]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Protocol
 
 from ...replay.questions import orders, signs
-from ..answers import Form, NamesAnswer, NumberAnswer, RowsAnswer
+from ..answers import Form, NamesAnswer, NumberAnswer, RowsAnswer, text_of
 
 KINDS = {
     "NumberAnswer": "number",
@@ -63,7 +63,10 @@ def question_data(asked: QuestionLike) -> dict[str, Any]:
         "tolerance": [min(tolerance), max(tolerance)] if isinstance(tolerance, range) else tolerance,
         "shown": asked.shown,
         "because": asked.because,
-        "whys": [{"wrong": _wanted(form, asked.wrong[each]), "why": why} for each, why in asked.whys.items()],
+        "whys": [
+            {"wrong": _wanted(form, asked.wrong[each]), "said": text_of(each), "why": why}
+            for each, why in asked.whys.items()
+        ],
     }
     names = form if isinstance(form, NamesAnswer) else None
     return {

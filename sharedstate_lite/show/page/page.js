@@ -323,6 +323,9 @@
       const again = button(more, "Try again", () => { answers.shown ? said.replaceChildren() : tell(); begin(); });
       const show = button(more, "Show the answer", () => { keep({ shown: true }); draw(); });
 
+      const others = make("details", root);
+      make("summary", others, "Other answers");
+
       /** @param {string} choice */
       function choiceOf(choice) {
         if (!data.many) return button(row, choice, () => answer(choice));
@@ -333,7 +336,7 @@
       const begin = () => { (field ?? boxes[0]).focus(); field?.select(); };
       /** @param {Answers} news */
       const keep = (news) => kept.write(answers = { ...answers, ...news });
-      const typed = () => field ? field.value : boxes.filter((/** @type {any} */ box) => box.checked).map((/** @type {any} */ box) => box.value).join(", ") || "nothing";
+      const typed = () => field ? field.value : boxes.filter((/** @type {any} */ box) => box.checked).map((/** @type {any} */ box) => box.value).join(", ") || (judge.unsealed(data).right?.length ? "" : "nothing");
 
       /** @param {[string, string][]} lines each with its class */
       const tell = (...lines) => said.replaceChildren(...lines.filter(([text]) => text).map(([text, kind]) => {
@@ -345,10 +348,10 @@
 
       /** @param {string} text */
       function answer(text) {
-        if (!text.trim()) { tell(["Type an answer.", "wrong"]); field.focus(); return; }
+        if (!text.trim()) { tell([field ? "Type an answer." : "Tick what fits.", "wrong"]); (field ?? boxes[0]).focus(); return; }
         const { right, hint } = judge.verdict(data, text);
         if (right === null) { tell([`${quoted(text)} ${hint}`, "wrong"]); begin(); return; }
-        keep({ first: answers.first ?? text, firstRight: answers.firstRight ?? right, last: text, right });
+        keep({ first: answers.first ?? text, firstRight: answers.firstRight ?? (right && !answers.shown), last: text, right });
         draw();
       }
       const quoted = (/** @type {string} */ text) => `You said ${text.trim()}${/[.?!]$/.test(text.trim()) ? "" : "."}`;
@@ -363,7 +366,10 @@
         if (shown && !verdict?.right) lines.push([`It was ${right}.`, ""], [because, ""]);
         tell(...lines);
         again.hidden = !verdict || Boolean(verdict.right);
-        show.hidden = Boolean(shown || verdict?.right);
+        const done = Boolean(shown || verdict?.right), { whys } = judge.unsealed(data);
+        show.hidden = done;
+        others.hidden = !done || !whys.length;
+        if (done) others.replaceChildren(others.firstChild, ...whys.map((/** @type {any} */ each) => make("p", others, `${each.said}: ${each.why}`)));
         if (last !== undefined && field) field.value = last;
         for (const box of boxes) {
           if (data.many) box.checked = (last ?? "").split(", ").includes(box.value);

@@ -463,7 +463,7 @@
       this.other.hidden = this.histories.length < 2;
       // The longest caption and the longest question keep their room, so that nothing below them moves.
       const longest = (/** @type {string[]} */ words) => words.toSorted((a, b) => b.length - a.length).slice(0, 2).map((each) => el("p", "longest", { "aria-hidden": "true" }, each));
-      this.captions.replaceChildren(this.caption, ...longest(data.steps.map((/** @type {any} */ each) => each.caption)));
+      this.captions.replaceChildren(this.caption, ...longest([...data.steps.map((/** @type {any} */ each) => each.caption), ...data.messages.map(refusal)]));
       const questions = data.steps.flatMap(({ question }) => (question ? [question.text] : []));
       this.questions.replaceChildren(this.question, ...longest(questions));
       this.asking.hidden = !questions.length;
@@ -476,15 +476,15 @@
     go(step) {
       const moved = this.step !== step;
       this.step = Math.min(Math.max(step, 0), this.last);
-      const { data } = this, now = data.steps[this.step], told = data.messages[this.message - 1], label = this.at ? `history ${this.history.name}: ${this.history.label}; ` : "";
+      const { data } = this, now = data.steps[this.step], told = data.messages[this.message - 1], history = this.at ? `history ${this.history.name} (${this.history.label})` : "";
       this.root.classList.toggle("narrow", this.root.clientWidth < NARROW);
       this.diagram.show(this.step);
       this.diagram.follow(this.scene);
       if (!this.over.hidden) this.over.replaceChildren(overTime(data, this.diagram.titles, this.step));
       this.title.textContent = data.title;
       this.bill.replaceChildren(...billed(now, data.steps));
-      this.caption.textContent = told?.refused ? `${told.text}: ${told.refused}` : now.caption;
-      this.where.textContent = this.where.title = `step ${this.step} of ${this.last}${told ? `, ${label}${told.text}` : ""}`;
+      this.caption.textContent = (told && refusal(told)) || now.caption;
+      this.where.textContent = this.where.title = [`step ${this.step} of ${this.last}`, told?.text, history].filter(Boolean).join(", ");
       this.slider.value = this.step;
       this.slider.setAttribute("aria-valuetext", `step ${this.step} of ${this.last}, epoch ${now.epoch}`);
       [...this.strip.children].forEach((each, n) => each.classList.toggle("here", n === this.message - 1));
@@ -599,6 +599,9 @@
     }
     close() { clearInterval(this.run); this.watch.disconnect(); }
   }
+
+  /** Why the engine refused a message; "" if it did not. @param {any} message */
+  const refusal = ({ text, refused }) => (refused ? `${text}: ${refused}` : "");
 
   /** What is stored, in those columns of the bill that any step has. @param {any} step @param {any[]} all the steps */
   function billed({ epoch, totals }, all) {

@@ -10,7 +10,7 @@ for a fork only. The stepper never uses an engine directly.
 >>> longest = catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
 >>> made = stepper(ss.replay("full", [longest]), ["+1 visit Potato, 50", "+1 visit Potato, 60"], at=(2, 1))
 >>> made
-Full state, step 4 of 6: visit stores +1 (Potato, 60) and passes it on.
+Full state, step 4 of 6: visit receives +1 (Potato, 60).
 >>> made.data()["steps"][4]["question"]["text"]
 'What will MAX(length) send?'
 >>> made.fork(2, "+1 visit Potato, 40").label
