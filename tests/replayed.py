@@ -10,6 +10,7 @@ from support import pairs, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.replay import states
+from sharedstate_lite.replay import texts as texts_module
 from sharedstate_lite.replay.messages import Drop, Epoch, Evict, Hold, Install, Read
 from sharedstate_lite.replay.recording import RecordedStep, Recording
 from sharedstate_lite.replay.texts import shown
@@ -160,7 +161,7 @@ def check_edges(recording: Recording, steps: list[RecordedStep], engine: ss.Engi
 def check(recording: Recording, engine: ss.Engine, catalog: ss.Catalog) -> None:
     """Play the same messages on an engine that is not observed, and compare after each. All rows are listed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states, "LISTED", 10**6)
+        patch.setattr(texts_module, "LISTED", 10**6)
         patch.setattr(states, "BAG", 10**6)
         _check(recording, engine, catalog)
 

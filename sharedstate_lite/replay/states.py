@@ -9,24 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ..storage.batch import Batch
 from .messages import Values
 from .state import StateHistory, decode
 from .structure import ReduceTables, Snapshot, Structure
-from .texts import counted, shown
+from .texts import BAG, counted, few, shown
 
-LISTED = 8
-"""The largest number of rows, groups and keys of a table that are listed: those with a mark, then the first ones."""
-BAG = 4
-"""The number of values of MAX or MIN that are listed for a group, besides those with a mark."""
 MOST = 5_000
 """A table with more rows is counted, and not listed."""
 
 Data = dict[str, Any]
 Bag = Counter[Values]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -267,14 +262,6 @@ class States:
         first, last = self._history.spans[played.number]
         acted = any(draft.operator == operator for draft in self._history.drafts[first - 1 : step])
         return played.epoch if acted or step == last else self._reached(operator, first - 1)
-
-
-def few(every: Sequence[_T], marked: Callable[[_T], bool]) -> list[_T]:
-    """Return at most `LISTED` elements in their order: those that are marked, then the first ones."""
-    if len(every) <= LISTED:
-        return list(every)
-    first = sorted(range(len(every)), key=lambda at: (not marked(every[at]), at))[:LISTED]
-    return [every[at] for at in sorted(first)]
 
 
 def paired(rows: Sequence[Row], key: Sequence[int]) -> list[Row]:

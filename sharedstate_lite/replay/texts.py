@@ -1,4 +1,4 @@
-"""Texts of values, counts and titles, as pictures and tables show them.
+"""Texts of values, counts and titles, and how much of a table is listed, as pictures and tables show them.
 
 >>> from sharedstate_lite.replay.texts import counted, shown, titled
 >>> shown(None), shown(2.5), shown(""), counted(1200, "row"), titled("max(length)")
@@ -8,8 +8,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+LISTED = 8
+"""The largest number of rows, groups and keys of a table that are listed: those with a mark, then the first ones."""
+BAG = 4
+"""The number of values of MAX or MIN that are listed for a group, besides those with a mark."""
+
+_T = TypeVar("_T")
 _FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -40,3 +47,11 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def titled(title: str) -> str:
     """Return an operator's title with its aggregate functions in capitals."""
     return _FUNCTION.sub(lambda found: found[0].upper(), title)
+
+
+def few(every: Sequence[_T], marked: Callable[[_T], bool]) -> list[_T]:
+    """Return at most `LISTED` elements in their order: those that are marked, then the first ones."""
+    if len(every) <= LISTED:
+        return list(every)
+    first = sorted(range(len(every)), key=lambda at: (not marked(every[at]), at))[:LISTED]
+    return [every[at] for at in sorted(first)]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..replay.data import VERSION
-from ..replay.states import BAG, LISTED, few
-from ..replay.texts import counted, shown
+from ..replay.texts import BAG, LISTED, counted, few, shown
 from .outline import Described, OutlineOperator, outline
 from .page.output import PageOutput
 from .page.still import still
@@ -42,7 +41,7 @@ def graph(
     title: str = "",
     filled: Callable[[str], Any] | None = None,
     carried: Carried | None = None,
-) -> Graph:
+) -> GraphPicture:
     """Return a picture of the operators with their state tables. Each state table is read once.
 
     ``described`` is the result of ``engine.graph()``, and ``state`` is the method ``engine.state``. For partial state,
@@ -59,7 +58,7 @@ def graph(
     states = {o.name: _state(o, held, read, {t: k for t, k in keys.items() if k is not None}) for o in operators}
     totals = {column: _amount(held, column) for column in BILL}
     step = {"caption": "", "operator": "", "epoch": 0, "totals": totals, "states": states}
-    return Graph(
+    return GraphPicture(
         {
             "version": VERSION,
             "title": title,
@@ -80,7 +79,7 @@ def graph(
     )
 
 
-class Graph(PageOutput):
+class GraphPicture(PageOutput):
     """A picture of an engine's operators and their state."""
 
     def __init__(self, recording: Data) -> None:

@@ -1,7 +1,7 @@
 """What a cell displays: HTML without a script, which every viewer shows, and the widget, which hides it.
 
-GitHub, nbconvert and a notebook that is not trusted show the HTML. JupyterLab and VS Code show the widget. If nobody
-attends, as in the tests and for the site, the output has the JSON instead, and the site's page mounts it.
+GitHub, nbconvert and a notebook that is not trusted show the HTML. JupyterLab and VS Code show the widget. Without
+a reader, as in the tests and for the site, the output has the JSON instead, and the site's page mounts it.
 """
 
 from __future__ import annotations
