@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from sharedstate_lite.show.page import SCRIPT
+
 Notebook = Any
 """An nbformat notebook node."""
 LINES, COLUMNS = 25, 92
@@ -390,6 +392,19 @@ def duration(notebook: Notebook, path: Path) -> Iterator[str]:
         yield f"{path.name}: {words} words in {len(notebook.cells)} cells; at most {FIRST_WORDS} in {FIRST_CELLS}"
 
 
+def keys(notebook: Notebook, path: Path) -> Iterator[str]:
+    """A key of the text is one of the stepper's; one that needs Python is said to need JupyterLab."""
+    of = {key: bool(python) for keys, python in _KEYS.findall(SCRIPT) for key in keys.split()}
+    for cell in texts(notebook):
+        for sentence in re.split(r"(?<=[.?!])\s", cell.source):
+            for key in set(re.findall(r"<kbd>(.*?)</kbd>", sentence)) - {"Shift", "Enter"}:
+                if key not in of:
+                    yield f"{name(cell)}: the stepper has no key {key}"
+                elif of[key] and "JupyterLab" not in sentence:
+                    yield f"{name(cell)}: the sentence about {key} does not say that it works in JupyterLab"
+
+
+_KEYS = re.compile(r'\["([^"]+)", "[^"]+"(, true)?\]')
 _NOT_PROSE = [
     re.compile(r"```.*?```", re.S),
     re.compile(r"`(?![\s\d.,{}()\[\]]+`)[^`]*`"),
@@ -529,6 +544,7 @@ CHECKS: list[Callable[[Notebook, Path], Iterator[str]]] = [
     written,
     shape,
     closed,
+    keys,
     duration,
     numbers,
     links,

@@ -117,6 +117,8 @@ def test_a_right_lesson_has_no_complaint() -> None:
         ([*LESSON[:4], ("x = 1\n" * 26,), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], ("x = '" + "a" * 90 + "'",), *LESSON[4:]], ["small"]),
         ([*LESSON[:4], "**Try this**: what happens?", *LESSON[4:]], ["shape"]),
+        ([*LESSON[:4], "Press <kbd>→</kbd>. In JupyterLab, <kbd>M</kbd> edits.", *LESSON[4:]], []),
+        ([*LESSON[:4], "Press <kbd>Q</kbd>, or edit with <kbd>M</kbd>.", *LESSON[4:]], ["keys"] * 2),
         ([*LESSON, (SPARK,)], ["closed"]),
         ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()",)], []),
         ([*LESSON, (SPARK,), ("# Close everything\nsession.stop()", "collapsed")], ["closed"]),
