@@ -26,6 +26,7 @@ from nbformat.v4 import new_code_cell
 from notebook_run import ROOT, Ran, run
 from own_files import brought
 
+from sharedstate_lite.show.page import PAGE
 from sharedstate_lite.show.written import NOT_WRITTEN
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -157,6 +158,7 @@ def test_runs_without_noise(path: Path, tmp_path: Path) -> None:
     answered = notebook.cells.pop()
     assert ran == Ran("", [], "")
     assert list(crooked(notebook)) == []
+    assert mounted(notebook) == {kind: called(notebook, name) for kind, name in MOUNTED.items()}
     assert [said[0] for said in checked(notebook)] == ["✓"] * len(tries)
     for cell in tries:
         assert json.loads(cell.outputs[0].text) == [NOT_WRITTEN, *(wrong["says"] for wrong in ATTEMPTS[path.stem])]
@@ -192,6 +194,24 @@ def crooked(notebook: Any) -> Iterator[str]:
             html = "".join(output.get("data", {}).get("text/html", ""))
             if 'class="dataframe"' in html and re.search(r"<td>[^<\d.−-]", html) and "ssl-text" not in html:
                 yield f"{rules.name(cell)}: show.tables() comes first"
+
+
+MOUNTED = {"prediction": "show.predict", "stepper": "show.stepper", "graph": "show.graph"}
+"""What the page's script mounts, and the function that displays it."""
+
+
+def called(notebook: Any, name: str) -> int:
+    """How many cells of a notebook call a function."""
+    return sum(f"{name}(" in cell.source for cell in rules.code(notebook))
+
+
+def mounted(notebook: Any) -> dict[str, int]:
+    """How many outputs of a notebook the page's script mounts, by kind."""
+    found = dict.fromkeys(MOUNTED, 0)
+    for output in (each for cell in notebook.cells for each in cell.get("outputs", [])):
+        if PAGE in output.get("data", {}):
+            found[output["data"][PAGE]["kind"]] += 1
+    return found
 
 
 @pytest.mark.slow
