@@ -168,7 +168,7 @@ def run(command, log, needed=""):
 
 
 def plain_path():
-    """Name the checkout by a relative path in its .pth file: before 3.13, Python reads that in the locale's encoding."""
+    """Name the checkout by a relative path in its .pth file, which Python 3.11 reads in the encoding of the locale."""
     for file in VENV.glob("lib/python*/site-packages/_sharedstate_lite.pth"):
         file.write_text("../../../..\n")
 
