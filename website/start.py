@@ -9,15 +9,14 @@ from html import escape
 
 from .execution import ROOT
 
-HERE = "read, move through the steppers, and answer the predictions."
+HERE = "read, use the steppers, and answer the predictions."
 
 
 def lines(notebook: str) -> tuple[str, str]:
     """Return the two lines as HTML. ``notebook`` is the file name of the lesson to open."""
-    here = f"<b>Without installing:</b> {HERE} The outputs are those of a run with small data."
+    here = f"<b>Without installing:</b> {HERE} Outputs are those of a run with small data."
     file = f'<a href="{notebook}" download>notebooks/{notebook.rpartition("/")[2]}</a>'
-    lab = f"to run code and to write the exercises, {_copy()}, and open {file}."
-    return here, f"<b>On your computer:</b> {lab}"
+    return here, f"<b>On your computer:</b> to run code and write the exercises, {_copy()}, and open {file}."
 
 
 def _copy() -> str:
