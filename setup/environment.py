@@ -33,7 +33,7 @@ PYTHON = VENV / "bin" / "python"
 CACHE = Path(os.environ.get("SHAREDSTATE_LITE_CACHE") or ROOT / ".cache").expanduser().absolute()
 STAMP, LOG = VENV / "sharedstate-setup.json", CACHE / "logs" / "setup.log"
 LOCKS = {"run": "setup/requirements.lock", "dev": "setup/requirements-dev.lock"}
-NEEDED = {"run": "about 2.5 GB of disk and two minutes", "dev": "about 3 GB of disk and three minutes"}
+NEEDED = {"run": "about 3 GB of disk and two minutes", "dev": "about 3.5 GB of disk and three minutes"}
 PYTHONS = "cpython>=3.11,<3.15"
 UV, PUBLIC = "0.13.9", "https://pypi.org/simple"
 WHEELS = {
