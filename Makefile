@@ -13,7 +13,7 @@ export PYTHON
 unexport PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONOPTIMIZE MAKEFLAGS
 
 SETUP := p=$$(for p in python3 "$$PYTHON" python3.12 python; do "$$p" -c "" 2>/dev/null && echo "$$p" && break; done); \
-	"$${p:-python3}" -I setup/environment.py
+	exec "$${p:-python3}" -I setup/environment.py
 VENV := .venv/bin/python
 
 help:  ## what can be made
