@@ -23,7 +23,7 @@ def _copy() -> str:
     if not (address := repository()):
         return "run <code>make lab</code> in your copy of the kit"
     link = f'<a href="{escape(address)}">{escape(address)}</a>'
-    return f"<code>git clone</code> {link}, run <code>make lab</code> in the new folder"
+    return f"<code>git clone</code> {link}, run <code>make lab</code> in it"
 
 
 def repository() -> str:
