@@ -142,11 +142,12 @@ def test_failing_check_hides_no_other(capsys: pytest.CaptureFixture[str], monkey
 def test_status_is_the_worst(
     findings: list[Finding], status: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0 with notes at most, 1 with a warning, 2 with a failure; the short form prints warnings and failures only."""
+    """0 with notes at most, 1 with a warning, 2 with a failure; the short form has the verdict, then what is not ok."""
     monkeypatch.setattr(report, "CHECKS", [("it", lambda found=found: found) for found in findings])
     assert report.main(["--short"]) == status
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 1 + sum(found.level >= Level.WARN for found in findings)
+    assert printed[0].startswith(f"doctor: {findings.count(ok('a'))} of {len(findings)} ok; ")
+    assert printed[1:] == [report.line("it", found) for found in findings if found.level is not Level.OK]
 
 
 def test_a_finding_needs_a_fix() -> None:
