@@ -150,6 +150,19 @@ def test_status_is_the_worst(
     assert printed[1:] == [report.line("it", found) for found in findings if found.level is not Level.OK]
 
 
+@pytest.mark.parametrize(
+    ("locale", "folder", "level"),
+    [("POSIX", "/a/chéckout/.venv", Level.WARN), ("C.UTF-8", "/a/chéckout/.venv", Level.OK), ("C", "/kit", Level.OK)],
+)
+def test_a_locale_without_letters(monkeypatch: pytest.MonkeyPatch, locale: str, folder: str, level: Level) -> None:
+    """Java reads a path with other letters than ASCII only if the locale has them."""
+    for name in ("PYTHONPATH", "PYTHONHOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LC_ALL", locale)
+    monkeypatch.setattr(sys, "prefix", folder)
+    assert machine.variables().level is level
+
+
 def test_a_finding_needs_a_fix() -> None:
     """A finding that is not ok cannot be made without a fix."""
     with pytest.raises(ValueError, match="needs a fix"):
