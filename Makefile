@@ -1,4 +1,4 @@
-# make lab     everything for a lesson: environment, doctor, the example in the terminal, JupyterLab in work/
+# make lab     everything for a lesson: environment, doctor, JupyterLab in work/
 # make test    everything that is tested: environment, all tests, notebooks included
 # make help    the other targets
 #
@@ -7,21 +7,25 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help lab test slow doctor check format site lock clean
+.PHONY: help lab example test slow doctor check format site lock clean
 
 export PYTHON
 unexport PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONOPTIMIZE MAKEFLAGS
 
 SETUP := p=$$(for p in python3 "$$PYTHON" python3.12 python; do "$$p" -c "" 2>/dev/null && echo "$$p" && break; done); \
-	"$${p:-python3}" -I setup/environment.py
+	exec "$${p:-python3}" -I setup/environment.py
 VENV := .venv/bin/python
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):  *## /make \1	/p' Makefile | expand -t 16
 
-lab:  ## environment, doctor, the example under three strategies, then JupyterLab in your folder, work/
+lab:  ## environment, doctor, then JupyterLab in your folder, work/
 	@$(SETUP) run
 	@$(VENV) -m sharedstate_lite.doctor.lab --watch-parent
+
+example:  ## one view under the three strategies, message by message, in the terminal
+	@$(SETUP) run
+	@$(VENV) -m sharedstate_lite.lessons.demo
 
 test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
 	@$(SETUP) dev

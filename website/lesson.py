@@ -25,6 +25,7 @@ from sharedstate_lite.show.chart import PLOTLY, TONES
 from sharedstate_lite.show.page import PAGE, STEPPER_STYLE, STYLE
 from sharedstate_lite.show.palette import style
 
+from . import start
 from .execution import SiteError
 from .github_markdown import adapted, outside_fences
 
@@ -89,7 +90,7 @@ def lesson(notebook: Any, name: str, words: Callable[[str], str]) -> Lesson:
     exporter.register_filter("fenced", fenced)
     exporter.register_filter("unasked", unasked)
     exporter.register_filter("placed", lambda output: _placed(output, made, name))
-    made.markdown, _ = exporter.from_notebook_node(notebook, {"download": name})
+    made.markdown, _ = exporter.from_notebook_node(notebook, {"start": start.lines(name)})
     if made.questions:
         made.outputs.append(done({name: made}))
         made.markdown += f"\n\n{_PLACE.format(len(made.outputs) - 1)}\n"

@@ -23,7 +23,7 @@ from sharedstate_lite.show.palette import DARK, style
 from sharedstate_lite.system.example import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.system.folders import atomic_folder
 
-from . import api, plotly
+from . import api, plotly, start
 from .execution import ROOT, SiteError
 from .github_markdown import adapted, faults, relinked
 from .lesson import HERE, PLOTLY_FILE, Lesson, done, empty, lesson, place, script
@@ -135,7 +135,12 @@ def _front(readme: str, lessons: Mapping[str, Lesson]) -> tuple[str, str]:
         number, _, title = each.title.rpartition(" · ")
         about = contents.get(name.removesuffix(".ipynb"), "")
         rows.append(f"| {number} | [{title}](notebooks/{name}) | {about} | {each.minutes or ''} |")
-    home = "\n".join([pitch, "", "## The notebooks", "", *rows, "", done(lessons), ""])
+    first = next(iter(lessons), "")
+    ways = [f"<p>{line}</p>" for line in start.lines(f"notebooks/{first}")]
+    ways.append('<p>What you need, and other ways: <a href="kit.html">The kit</a>.</p>')
+    home = "\n".join(
+        [pitch, "", "## How to start", "", *ways, "", "## The notebooks", "", *rows, "", done(lessons), ""]
+    )
     return home, f"# The kit\n\n## Start\n{before}\n## {after}"
 
 

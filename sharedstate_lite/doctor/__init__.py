@@ -2,7 +2,7 @@
 
     python -m sharedstate_lite.doctor            run twelve checks, which take a few seconds
     python -m sharedstate_lite.doctor --spark    also run a small Spark query
-    python -m sharedstate_lite.doctor.lab        run the doctor and the example, then JupyterLab, as `make lab` does
+    python -m sharedstate_lite.doctor.lab        run the doctor, then JupyterLab, as `make lab` does
 
 Each check is a function that returns a `Finding`: a level, what was found, and how to fix it. The exit status is 0 if
 everything required works, 1 if something works with limits (``warn``), and 2 if something is broken (``FAIL``). A

@@ -1,4 +1,4 @@
-"""The launcher behind ``make lab``: runs the doctor, the example in the terminal, and then JupyterLab until Ctrl-C.
+"""The launcher behind ``make lab``: runs the doctor, and then JupyterLab until Ctrl-C.
 
     python -m sharedstate_lite.doctor.lab [--no-browser] [--watch-parent]
 
@@ -68,7 +68,7 @@ class Stop(BaseException):
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status: 0 after an orderly stop, 1 after an error."""
     parser = argparse.ArgumentParser(
-        prog="python -m sharedstate_lite.doctor.lab", description="Run the doctor and the example, then JupyterLab."
+        prog="python -m sharedstate_lite.doctor.lab", description="Run the doctor, then JupyterLab."
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument("--watch-parent", action="store_true", help="also stop when the parent process exits")
@@ -84,10 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
-    """Run the doctor and the example, then JupyterLab until a signal arrives or ``stopping()`` returns True.
+    """Run the doctor, then JupyterLab until a signal arrives or ``stopping()`` returns True.
 
-    JupyterLab's root is the learner's folder. Raises Error if the example fails, if JupyterLab does not start, or if it
-    exits with an error.
+    JupyterLab's root is the learner's folder. Raises Error if JupyterLab does not start, or if it exits with an error.
     """
     root, page, kit = Path.cwd(), "lab", checkout()
     if kit is not None:
@@ -95,12 +94,9 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
     server: JupyterServer | None = None
     try:
         run_module("sharedstate_lite.doctor", "--short")
-        print(flush=True)
         if kit is not None:
             copy_lessons(root, kit)
-        server = JupyterServer(root, page)  # it starts while the example runs
-        if status := run_module("sharedstate_lite.lessons.demo"):
-            raise Error(f"the example exited with status {status}; see its output, then run make clean and make lab")
+        server = JupyterServer(root, page)
         address = server.ready()
         if browser:
             open_browser(address)

@@ -121,6 +121,8 @@ def variables() -> Finding:
     if found := [name for name in names if os.environ.get(name)]:
         text = ", ".join(f"{name}={os.environ[name]}" for name in found)
         return note(f"set: {text}", f"unset {' '.join(found)} if packages or Spark behave strangely")
+    if (locale := os.environ.get("LC_ALL")) in ("C", "POSIX") and not sys.prefix.isascii():
+        return warn(f"LC_ALL={locale}: Java cannot read {sys.prefix}, so Spark does not start", "export LC_ALL=C.UTF-8")
     return ok("no variable changes what Python imports or how Java starts")
 
 

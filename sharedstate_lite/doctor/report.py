@@ -68,13 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
         epilog="exit status: 0 if the machine is ready, 1 if it works with limits, 2 if something is broken",
     )
     parser.add_argument("--spark", action="store_true", help="also start Spark and run a small query on RocksDB")
-    parser.add_argument("--short", action="store_true", help="print only warnings, failures and the verdict")
+    parser.add_argument("--short", action="store_true", help="print the verdict, then what is not ok")
     options = parser.parse_args(arguments)
-    levels = []
+    levels, after = [], []
     for name, finding in examine(spark=options.spark):
         levels.append(finding.level)
-        if not options.short or finding.level >= Level.WARN:
+        if not options.short:
             print(line(name, finding), flush=True)
+        elif finding.level is not Level.OK:
+            after.append(line(name, finding))
     worst = max(levels)
-    print(f"doctor: {levels.count(Level.OK)} of {len(levels)} ok; {VERDICTS[worst]}", flush=True)
+    print(f"doctor: {levels.count(Level.OK)} of {len(levels)} ok; {VERDICTS[worst]}", *after, sep="\n", flush=True)
     return worst.status

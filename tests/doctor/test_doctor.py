@@ -142,11 +142,25 @@ def test_failing_check_hides_no_other(capsys: pytest.CaptureFixture[str], monkey
 def test_status_is_the_worst(
     findings: list[Finding], status: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0 with notes at most, 1 with a warning, 2 with a failure; the short form prints warnings and failures only."""
+    """0 with notes at most, 1 with a warning, 2 with a failure; the short form has the verdict, then what is not ok."""
     monkeypatch.setattr(report, "CHECKS", [("it", lambda found=found: found) for found in findings])
     assert report.main(["--short"]) == status
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 1 + sum(found.level >= Level.WARN for found in findings)
+    assert printed[0].startswith(f"doctor: {findings.count(ok('a'))} of {len(findings)} ok; ")
+    assert printed[1:] == [report.line("it", found) for found in findings if found.level is not Level.OK]
+
+
+@pytest.mark.parametrize(
+    ("locale", "folder", "level"),
+    [("POSIX", "/a/chéckout/.venv", Level.WARN), ("C.UTF-8", "/a/chéckout/.venv", Level.OK), ("C", "/kit", Level.OK)],
+)
+def test_a_locale_without_letters(monkeypatch: pytest.MonkeyPatch, locale: str, folder: str, level: Level) -> None:
+    """Java reads a path with other letters than ASCII only if the locale has them."""
+    for name in ("PYTHONPATH", "PYTHONHOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LC_ALL", locale)
+    monkeypatch.setattr(sys, "prefix", folder)
+    assert machine.variables().level is level
 
 
 def test_a_finding_needs_a_fix() -> None:

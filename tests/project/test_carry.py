@@ -16,7 +16,6 @@ import yaml
 import sharedstate_lite
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
 PAGES = [name for name in TRACKED if name.endswith(".md") and not name.startswith("tests/")]
 FOLDERS = ("bench", "grader", "labs", "notebooks")
@@ -28,10 +27,14 @@ FOREIGN = re.compile(
 
 
 def test_the_version_is_the_top_entry_of_the_changelog() -> None:
-    """And that of the package."""
+    """The package has it in one place, from which it is built; no other file repeats it."""
     entries = re.findall(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert entries[0] == VERSION == sharedstate_lite.__version__
+    assert entries[0] == sharedstate_lite.__version__
     assert len(entries) == len(set(entries))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "sharedstate_lite/__init__.py"
+    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.M)
 
 
 def heading(line: str) -> str:

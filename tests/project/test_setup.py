@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -92,7 +94,7 @@ def test_without_an_index_one_sentence(checkout: Path, target: str) -> None:
     """Where the index does not answer, one sentence says so and names it, make fails, and there is no .venv."""
     done = make(checkout, target)
     assert done.returncode == 2 and "Traceback" not in done.stdout + done.stderr
-    assert re.match(r"set-up: the package index did not answer: .*\(http://127.0.0.1:9/simple/uv/: ", done.stderr)
+    assert re.match(r"set-up: the package index did not answer \(http://127.0.0.1:9/simple/uv/: .*check", done.stderr)
     assert not (checkout / ".venv").exists()
 
 
@@ -125,16 +127,15 @@ except environment.Stop as stop:
         assert not (checkout / ".cache" / "uv").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("whom", ["all", "make alone"])
-def test_interrupted_ends_all(checkout: Path, number: signal.Signals, whom: str) -> None:
-    """Ended during the installation, it ends uv too, and the environment has no stamp."""
-    with socket.create_server(("127.0.0.1", 0)) as index:  # takes connections and never answers
-        uv = next((ROOT / ".cache").glob("uv-*"), None)
-        if uv is None:
-            pytest.skip("uv is not in the cache folder: the environment was not made by make")
-        (checkout / ".cache").mkdir()
-        (checkout / ".cache" / uv.name).symlink_to(uv)
+@pytest.fixture
+def installing(checkout: Path) -> Iterator[subprocess.Popen[str]]:
+    """`make lab` in a group of its own, while uv waits for an index that takes connections and never answers."""
+    uv = next((ROOT / ".cache").glob("uv-*"), None)
+    if uv is None:
+        pytest.skip("uv is not in the cache folder: the environment was not made by make")
+    (checkout / ".cache").mkdir()
+    (checkout / ".cache" / uv.name).symlink_to(uv)
+    with socket.create_server(("127.0.0.1", 0)) as index:
         address = f"http://127.0.0.1:{index.getsockname()[1]}/"
         more = {"UV_DEFAULT_INDEX": address, "UV_CACHE_DIR": str(checkout / "uv"), "PYTHON": sys._base_executable}
         child = subprocess.Popen(
@@ -148,17 +149,39 @@ def test_interrupted_ends_all(checkout: Path, number: signal.Signals, whom: str)
         )
         index.settimeout(120)
         connection, _ = index.accept()
-        below = psutil.Process(child.pid).children(recursive=True)
-        assert any(Path(each.exe()).name.startswith("uv") for each in below)
-        if whom == "all":
-            os.killpg(child.pid, number)
-        else:
-            child.terminate()
-        said, _ = child.communicate(timeout=120)
+        yield child
         connection.close()
-    assert "interrupted" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("whom", ["all", "make alone"])
+def test_interrupted_ends_all(
+    checkout: Path, installing: subprocess.Popen[str], number: signal.Signals, whom: str
+) -> None:
+    """Ended during the installation, it ends uv too, and the environment has no stamp."""
+    below = psutil.Process(installing.pid).children(recursive=True)
+    assert any(Path(each.exe()).name.startswith("uv") for each in below)
+    if whom == "all":
+        os.killpg(installing.pid, number)
+    else:
+        installing.terminate()
+    said, _ = installing.communicate(timeout=120)
+    assert "set-up: interrupted" in said and "Traceback" not in said
     assert not (checkout / ".venv" / "sharedstate-setup.json").exists()
     assert psutil.wait_procs(below, timeout=120)[1] == []
+
+
+def test_killed_the_next_waits_for_uv(checkout: Path, installing: subprocess.Popen[str]) -> None:
+    """After SIGKILL of the script, its uv still keeps a second set-up out; uv's end lets it in."""
+    *_, script, uv = psutil.Process(installing.pid).children(recursive=True)
+    script.kill()
+    installing.wait(timeout=120)
+    with open(checkout / ".cache" / "logs" / "setup.log", "a") as log:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        uv.kill()
+        fcntl.flock(log, fcntl.LOCK_EX)
+    installing.communicate()
 
 
 def stamp(checkout: Path, **changed: str) -> int:
@@ -169,18 +192,40 @@ def stamp(checkout: Path, **changed: str) -> int:
         "import hashlib; digest = hashlib.sha256(b''.join((environment.ROOT / name).read_bytes() "
         "for name in ('pyproject.toml', environment.LOCKS['run']))).hexdigest()\n"
         "whole = {'root': str(environment.ROOT), 'python': environment.PYTHONS, 'run': digest} | stamp\n"
-        "environment.STAMP.write_text(json.dumps(whole)); exit(environment.main('run'))"
+        "environment.STAMP.write_text(json.dumps(whole)); environment.main('run')"
     )
     command = [sys.executable, "-c", code]
     return subprocess.run(command, cwd=checkout / "setup", env=settings()).returncode
 
 
-def test_half_made_is_not_taken_for_whole(checkout: Path) -> None:
-    """An environment is complete only if its stamp names this folder, Python and lock, and its Python is there."""
+def environment(checkout: Path) -> None:
+    """What the set-up takes for an environment: its settings and its Python."""
     (checkout / ".venv" / "bin").mkdir(parents=True)
     (checkout / ".venv" / "pyvenv.cfg").touch()
-    assert stamp(checkout) == 3
     (checkout / ".venv" / "bin" / "python").symlink_to(sys._base_executable)
+
+
+def test_a_second_one_waits_and_builds_nothing_again(checkout: Path) -> None:
+    """A set-up that waited for another takes the environment that this has completed."""
+    environment(checkout)
+    (checkout / ".cache" / "logs").mkdir(parents=True)
+    code = "import environment; environment.fetched = lambda _: exit(3); environment.main('run')"
+    with open(checkout / ".cache" / "logs" / "setup.log", "a") as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        command = [sys.executable, "-c", code]
+        second = subprocess.Popen(command, cwd=checkout / "setup", env=settings(), stdout=subprocess.PIPE, text=True)
+        assert second.stdout is not None and "another one is at work" in second.stdout.readline()
+        assert stamp(checkout) == 0
+    assert second.communicate(timeout=120) == ("", None)
+    assert second.returncode == 0
+
+
+def test_half_made_is_not_taken_for_whole(checkout: Path) -> None:
+    """An environment is complete only if its stamp names this folder, Python and lock, and its Python is there."""
+    environment(checkout)
+    (checkout / ".venv" / "bin" / "python").rename(checkout / "python")
+    assert stamp(checkout) == 3
+    (checkout / "python").rename(checkout / ".venv" / "bin" / "python")
     assert stamp(checkout) == 0
     for changed in ({"root": "/elsewhere"}, {"run": "another"}):
         assert stamp(checkout, **changed) == 3
@@ -215,8 +260,8 @@ def test_letters_of_a_path_need_no_locale(checkout: Path, tmp_path: Path) -> Non
     """A checkout under a name with other letters than ASCII is found where the locale has none but these."""
     subprocess.run([sys._base_executable, "-I", "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
     (place,) = (checkout / ".venv" / "lib").glob("python*/site-packages")
-    (place / "kit.pth").write_text(f"{checkout}\n", encoding="utf-8")
-    code = "import environment; environment.plain_paths()"
+    (place / "_sharedstate_lite.pth").write_text(f"{checkout}\n", encoding="utf-8")
+    code = "import environment; environment.plain_path()"
     subprocess.run([sys._base_executable, "-c", code], cwd=checkout / "setup", check=True)
     (checkout / "found.py").touch()
     for locale in ("POSIX", "C.UTF-8"):

@@ -54,4 +54,5 @@ def test_the_wheel_is_enough(tmp_path: Path) -> None:
     )
     student = home / "built" / "student"
     (student / "solution.py").write_bytes((ROOT / "labs" / "1-max-and-join" / "solution.py").read_bytes())
-    assert "30 of 30" in run("grader", "check", cwd=student)
+    counted = re.search(r"^visible: (\d+) of (\d+) pass", run("grader", "check", cwd=student), re.M)
+    assert counted and counted[1] == counted[2] != "0"

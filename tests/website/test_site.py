@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import json
 import os
@@ -22,7 +23,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from sharedstate_lite import show
-from website import execution, plotly, publish
+from website import execution, plotly, publish, start
 from website.__main__ import main
 from website.execution import SiteError, fingerprint
 from website.links import broken
@@ -201,6 +202,28 @@ def test_the_first_page_lists_notebooks_with_their_minutes(built: Path) -> None:
     assert row is not None and row[1] == "Made for a test"
     assert 'data-key="home"' in home and publish.CAPTION in home and "drawn by" not in home
     assert (built / "site/home.js").read_text().startswith('(globalThis.recordings ??= {})["home"] = {"kind":"stepper"')
+
+
+@pytest.mark.parametrize("name", ["index.html", "notebooks/77-made.html"])
+def test_a_page_says_how_to_start(built: Path, name: str) -> None:
+    """The first page and each lesson say in two lines what needs no installation, and what does."""
+    text = (built / "site" / name).read_text(encoding="utf-8")
+    without, computer = (text.index(f"<b>{words}:</b>") for words in ("Without installing", "On your computer"))
+    assert text.index("<h1") < without < computer < text.index("<h2", computer)
+    file = re.search(r'<code>make lab</code>.*? and open <a href="([^"]+)" download>', text[computer:])
+    assert file is not None and (built / "site" / name).parent.joinpath(file[1]).is_file()
+
+
+def test_the_address_is_that_of_git_or_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REPO_URL is first, then git's origin; where neither can be opened in a browser, a copy is named."""
+    assert doctest.testmod(start) == (0, 2)
+    monkeypatch.setenv("REPO_URL", "git@example.org:course/kit.git")
+    assert '<code>git clone</code> <a href="https://example.org/course/kit">' in start.lines("77-made.ipynb")[1]
+    monkeypatch.setenv("REPO_URL", "/home/course/kit")
+    assert "run <code>make lab</code> in your copy of the kit, and open" in start.lines("77-made.ipynb")[1]
+    monkeypatch.delenv("REPO_URL")
+    monkeypatch.setenv("PATH", "")
+    assert start.repository() == ""
 
 
 def test_nothing_is_run_twice(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
