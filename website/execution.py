@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTENSION = "website.stepping"
 TIMEOUT = 900
 """Seconds after which a cell is stopped."""
-SOURCES = ("sharedstate_lite", "data", "website/stepping.py", "setup/requirements-dev.lock")
+SOURCES = ("sharedstate_lite", "data", "bench/records", "website/stepping.py", "setup/requirements-dev.lock")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
