@@ -1,9 +1,9 @@
 """The dated record of a page that measures, beside the reader's own run.
 
 A record is a file of ``bench/records``. ``python bench/all.py --only NAME`` runs the page, and keeps the rows that the
-page gives to :meth:`Record.beside`. So the record and the reader's run are measured by the same cells:
+page gives to :meth:`PageRecord.beside`. So the record and the reader's run are measured by the same cells:
 
-    record = Record("08")
+    record = PageRecord("08")
     recorded, own = record.beside("rungs", "ms per event", {"one by one": 54.1})
 
 ``own`` is empty if nobody attends the run (see ``show.checks``), and the chart then shows the record alone.
@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ..show.checks import attended
 
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "records"
@@ -26,7 +28,7 @@ Series = dict[Any, Any]
 """A value for each name; or for each name a value for each x."""
 
 
-class Record:
+class PageRecord:
     """The record of one page. As text, it says when and how it was made, and how busy the machine was."""
 
     def __init__(self, name: str) -> None:
@@ -69,5 +71,16 @@ class Record:
         kept = self.series(of)
         return {what: kept[str(what)] for what in own}, dict(own) if attended() else {}
 
+    def table(self, of: str, own: pd.DataFrame) -> pd.DataFrame:
+        """Return a table of numbers as it was recorded, and this run's columns beside it if a reader attends it.
 
-__all__ = ["Record"]
+        ``own`` is the table of this run. The names of its columns are the units.
+        """
+        columns: dict[str, Series] = {}
+        for unit in own:
+            columns[unit], mine = self.beside(f"{of}, {unit}", unit, own[unit].to_dict())
+            columns |= {f"{unit} (your run)": mine} if mine else {}
+        return pd.DataFrame(columns, index=own.index)
+
+
+__all__ = ["PageRecord"]

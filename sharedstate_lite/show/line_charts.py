@@ -92,10 +92,10 @@ def panels(points: Points, across: str, up: str, title: str, own: Points | None 
     figure = make_subplots(len(found), 1, shared_xaxes=True, vertical_spacing=0.3 / len(found), subplot_titles=[*found])
     for row, (name, trace) in enumerate(_traces(found).items(), 1):
         figure.add_scatter(**trace, row=row, col=1)
-        if points := mine.get(name):
+        if again := mine.get(name):
             line = {"color": TONES["muted"], "dash": "dash"}
             figure.add_scatter(
-                x=[*points], y=[*points.values()], line=line, name="your run", mode="lines", row=row, col=1
+                x=[*again], y=[*again.values()], line=line, name="your run", mode="lines", row=row, col=1
             )
         figure.update_yaxes(axis(up, range=[0, 1.05 * top or 1], nticks=4), row=row, col=1)
         figure.update_xaxes(axis(across if row == len(found) else ""), row=row, col=1)

@@ -11,7 +11,7 @@ import pytest
 
 from bench import all as records
 from bench import measure
-from sharedstate_lite.lessons.records import FOLDER, ROWS, Record
+from sharedstate_lite.lessons.records import FOLDER, ROWS, PageRecord
 from sharedstate_lite.show.checks import UNATTENDED
 
 PATHS = sorted(FOLDER.glob("*.json"))
@@ -76,9 +76,9 @@ def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("sharedstate_lite.lessons.records.FOLDER", tmp_path)
     own = {"a": 1.0, 2: {10: 3.0}}
     monkeypatch.setenv(UNATTENDED, "1")
-    assert Record("99").beside("times", "ms", own) == (own, {}) and "no record" in str(Record("99"))
+    assert PageRecord("99").beside("times", "ms", own) == (own, {}) and "no record" in str(PageRecord("99"))
     monkeypatch.setenv(ROWS, str(tmp_path / "rows.json"))
-    assert Record("99").beside("times", "ms", own) == (own, {})
+    assert PageRecord("99").beside("times", "ms", own) == (own, {})
     monkeypatch.delenv(ROWS)
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert rows[1] == {"of": "times", "what": "2", "value": 3.0, "unit": "ms", "at": 10}
@@ -86,9 +86,9 @@ def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: py
     told = {"command": "it", "date": "2026-11-30", "machine": {"cores": 2}, "other_cores": {"before": 0, "after": 0.5}}
     (tmp_path / "99.json").write_text(json.dumps(told | {"rows": rows}))
     recorded = {"a": 7.0, 2: {10: 3.0}}
-    assert Record("99").beside("times", "ms", own) == (recorded, {})
+    assert PageRecord("99").beside("times", "ms", own) == (recorded, {})
     monkeypatch.setenv(UNATTENDED, "")
-    assert Record("99").beside("times", "ms", own) == (recorded, own)
-    assert "2026-11-30" in str(Record("99")) and "0.00 cores before and 0.50 after" in str(Record("99"))
+    assert PageRecord("99").beside("times", "ms", own) == (recorded, own)
+    assert "2026-11-30" in str(PageRecord("99")) and "0.00 cores before and 0.50 after" in str(PageRecord("99"))
     with pytest.raises(KeyError):
-        Record("99").beside("times", "ms", {"b": 1.0})
+        PageRecord("99").beside("times", "ms", {"b": 1.0})
