@@ -37,7 +37,7 @@ from sharedstate_lite.lessons.records import FOLDER, ROWS  # noqa: E402
 from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("08", "10")
+PAGES = ("08", "10", "12")
 BENCHES: dict[str, str] = {}
 """Records that a benchmark makes, and its file."""
 NAMES = [*PAGES, *BENCHES]
