@@ -2,7 +2,7 @@
 
     python bench/all.py [--only NAME] [--quick] [--anyway] [--out FOLDER]
 
-A name is that of a page (08 runs notebook 08 at SCALE=full, and keeps the rows of its charts) or of another benchmark,
+A name is that of a page (08 runs notebook 08, and keeps the rows of its charts) or of another benchmark,
 whose ``--json`` it keeps. Before each, it waits until other processes use less than 0.1 of a core for 5 seconds, at
 most 3 minutes. If they do not, that record is not made. ``--anyway`` makes it, and the record says how busy they were.
 
@@ -37,8 +37,9 @@ from sharedstate_lite.lessons.records import FOLDER, ROWS  # noqa: E402
 from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("08", "10", "12")
-BENCHES: dict[str, str] = {}
+PAGES = {"05": "small", "07": "small", "08": "full", "09": "full", "10": "full", "12": "full", "13": "full"}
+"""Each page, and the SCALE of its record: small where its text names the sizes of that scale."""
+BENCHES = {"19": "bench/without.py", "views": "bench/views.py"}
 """Records that a benchmark makes, and its file."""
 NAMES = [*PAGES, *BENCHES]
 CALM, FOR, AT_MOST = 0.1, 5.0, 180.0
@@ -72,7 +73,7 @@ def page(name: str, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="record-") as folder:
         copy, rows = Path(folder, notebook.name), Path(folder, "rows.json")
         copy.write_bytes(notebook.read_bytes())
-        scale = {"SCALE": "small" if quick else "full", UNATTENDED: "1", ROWS: str(rows)}
+        scale = {"SCALE": "small" if quick else PAGES[name], UNATTENDED: "1", ROWS: str(rows)}
         settings = {**os.environ, **scale, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
         command = [sys.executable, "-m", "jupyter", "execute", "--timeout=3600", str(copy)]
         subprocess.run(command, cwd=folder, env=settings, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)

@@ -65,7 +65,7 @@ class PageRecord:
                 row = {"of": of, "what": str(what), "value": round(float(value), 4), "unit": unit}
                 self._own[of, what, at] = row if at is None else row | {"at": at}
         if file := os.environ.get(ROWS):
-            Path(file).write_text(json.dumps([*self._own.values()]), "utf-8")
+            Path(file).write_text(json.dumps([*self._own.values()], default=float), "utf-8")
         if file or "date" not in self.about:
             return dict(own), {}
         kept = self.series(of)
@@ -80,7 +80,8 @@ class PageRecord:
         for unit in own:
             columns[unit], mine = self.beside(f"{of}, {unit}", unit, own[unit].to_dict())
             columns |= {f"{unit} (your run)": mine} if mine else {}
-        return pd.DataFrame(columns, index=own.index)
+        whole = {unit: int for unit, each in columns.items() if all(float(n).is_integer() for n in each.values())}
+        return pd.DataFrame(columns, index=own.index).astype(whole)
 
 
 __all__ = ["PageRecord"]
