@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench import all as records
-from bench import measure
+from bench import measure, tables
 from sharedstate_lite.lessons.records import FOLDER, ROWS, PageRecord
 from sharedstate_lite.show.checks import UNATTENDED
 
@@ -18,9 +18,22 @@ PATHS = sorted(FOLDER.glob("*.json"))
 FIELDS = {"command", "commit", "date", "machine", "other_cores", "rows"}
 
 
-def test_each_name_has_its_record() -> None:
-    """bench/records has what bench/all.py makes, and nothing else."""
-    assert [path.stem for path in PATHS] == sorted(records.NAMES)
+def test_each_page_has_its_record() -> None:
+    """bench/records has the record of each page, and nothing that bench/all.py does not make."""
+    assert {*records.PAGES, "19"} <= {path.stem for path in PATHS} <= {*records.NAMES}
+
+
+def test_pages_have_what_is_recorded() -> None:
+    """docs/measurements.md and the tables of other pages are those that bench/tables.py writes today."""
+    again = "run python bench/tables.py"
+    assert tables.PAGE.read_text("utf-8") == tables.measurements(), again
+    for name, (path, _) in tables.BLOCKS.items():
+        text = (tables.ROOT / path).read_text("utf-8")
+        assert text.count(f"<!-- record {name} -->") == 1
+        if FOLDER / f"{name}.json" in PATHS:
+            assert tables.written(text, name) == text, again
+    with pytest.raises(ValueError, match="0 blocks of record 19"):
+        tables.written("no table", "19")
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
