@@ -74,7 +74,9 @@ def curves(points: Points, across: str, up: str, title: str) -> Chart:
     found = _points(points, up, across)
     if not found:
         return empty(title, "There are no points.")
-    return _chart(found, axis(across), axis(up), title, _words(found, across, up, title))
+    ends = [x for each in found.values() for x in each]
+    x_axis = axis(across, range=[min(0.0, *ends), max(ends) or 1])
+    return _chart(found, x_axis, axis(up), title, _words(found, across, up, title))
 
 
 def panels(points: Points, across: str, up: str, title: str, own: Points | None = None) -> Chart:
