@@ -77,7 +77,7 @@ class PageRecord:
         ``own`` is the table of this run. The names of its columns are the units.
         """
         columns: dict[str, Series] = {}
-        for unit in own:
+        for unit in map(str, own):
             columns[unit], mine = self.beside(f"{of}, {unit}", unit, own[unit].to_dict())
             columns |= {f"{unit} (your run)": mine} if mine else {}
         whole = {unit: int for unit, each in columns.items() if all(float(n).is_integer() for n in each.values())}

@@ -48,6 +48,15 @@ def test_a_record_follows_the_schema(path: Path) -> None:
     assert path.stem not in records.PAGES or all("of" in row for row in told["rows"])
 
 
+def test_the_table_of_views_has_the_way_and_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """README's table has the rates of a shop that fills, each with the first peer; an absent peer has no figure."""
+    told = {"unit": "updates/s", "value": 90_000.0, "peers": {"Pathway (absent: why)": None, "DuckDB": 1.0}}
+    rows = [told | {"what": f"100-row epochs, {where}", "ratio": None} for where in ("on the way to 5", "5 held")]
+    monkeypatch.setattr(tables, "rows_of", lambda name: [*rows, {"unit": "B", "what": "on the way"}])
+    last = "| 100-row epochs, on the way to 5 | 90,000 | Pathway (absent: why): - | - |"
+    assert tables.views().splitlines()[2:] == [last]
+
+
 def test_others_are_waited_for_and_a_busy_machine_makes_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
