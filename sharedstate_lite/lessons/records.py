@@ -6,7 +6,7 @@ page gives to :meth:`PageRecord.beside`. So the record and the reader's run are 
     record = PageRecord("08")
     recorded, own = record.beside("rungs", "ms per event", {"one by one": 54.1})
 
-``own`` is empty if nobody attends the run (see ``show.checks``), and the chart then shows the record alone.
+If the run is unattended (see ``show.checks``), ``own`` is empty, and the chart shows the record alone.
 """
 
 from __future__ import annotations
