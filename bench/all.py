@@ -33,7 +33,7 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 import psutil  # noqa: E402
 
 from bench import measure  # noqa: E402
-from sharedstate_lite.lessons.records import FOLDER, ROWS  # noqa: E402
+from sharedstate_lite.lessons.records import CALM, FOLDER, ROWS  # noqa: E402
 from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,8 +42,8 @@ PAGES = {"05": "small", "07": "small", "08": "full", "09": "full", "10": "full",
 BENCHES = {"19": "bench/without.py", "views": "bench/views.py"}
 """Records that a benchmark makes, and its file."""
 NAMES = [*PAGES, *BENCHES]
-CALM, FOR, AT_MOST = 0.1, 5.0, 180.0
-"""Cores that others may use; for how many seconds they are watched; how many seconds are waited for them."""
+FOR, AT_MOST = 5.0, 180.0
+"""For how many seconds others are watched; how many seconds are waited for them."""
 PACKAGES = ["numpy", "pandas", "pyspark", "psycopg", "rocksdict"]
 
 

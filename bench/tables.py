@@ -28,9 +28,8 @@ FRONT = """# Measurements
 The figures that the lessons show, each from a dated record. `python bench/all.py --only NAME` makes a record, and
 `python bench/tables.py` writes this page. If you run a notebook, your own figures stand beside these.
 
-Each record says how many cores other programs used just before and just after it. Take a record with more than 0.1 for
-a trial: its times are too long, and only its counts are right. [bench/README.md](../bench/README.md) describes the
-other benchmarks, and how their sides are fed and timed.
+Each record says how many cores other programs used just before and just after it. [bench/README.md](../bench/README.md)
+describes the other benchmarks, and how their sides are fed and timed.
 """
 
 

@@ -24,6 +24,8 @@ from ..show.checks import attended
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "records"
 ROWS = "SHAREDSTATE_LITE_ROWS"
 """The environment variable with the file to which the rows of this run go. It is set when a record is made."""
+CALM = 0.1
+"""A record is quiet if other programs used fewer cores than this."""
 Series = dict[Any, Any]
 """A value for each name; or for each name a value for each x."""
 
@@ -41,7 +43,8 @@ class PageRecord:
             return "There is no record yet: these are the figures of this run."
         load, cores = self.about["other_cores"], self.about["machine"]["cores"]
         words = f"Recorded on {self.about['date']} with `{self.about['command']}`, on {cores} cores. "
-        return words + f"Other programs used {load['before']:.2f} cores before and {load['after']:.2f} after."
+        words += f"Other programs used {load['before']:.2f} cores before and {load['after']:.2f} after."
+        return words + " A trial run: only its counts hold." * (max(load.values()) >= CALM)
 
     def series(self, of: str) -> Series:
         """Return the recorded values of one measurement, as they were given to :meth:`beside`."""
@@ -74,12 +77,12 @@ class PageRecord:
     def table(self, of: str, own: pd.DataFrame) -> pd.DataFrame:
         """Return a table of numbers as it was recorded, and this run's columns beside it if a reader attends it.
 
-        ``own`` is the table of this run. The names of its columns are the units.
+        ``own`` is the table of this run. The names of its columns are the units. A column that is the same stands once.
         """
         columns: dict[str, Series] = {}
         for unit in map(str, own):
             columns[unit], mine = self.beside(f"{of}, {unit}", unit, own[unit].to_dict())
-            columns |= {f"{unit} (your run)": mine} if mine else {}
+            columns |= {f"{unit} (your run)": mine} if mine and mine != columns[unit] else {}
         whole = {unit: int for unit, each in columns.items() if all(float(n).is_integer() for n in each.values())}
         return pd.DataFrame(columns, index=own.index).astype(whole)
 

@@ -111,6 +111,11 @@ def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: py
     assert PageRecord("99").beside("times", "ms", own) == (recorded, {})
     monkeypatch.setenv(UNATTENDED, "")
     assert PageRecord("99").beside("times", "ms", own) == (recorded, own)
-    assert "2026-11-30" in str(PageRecord("99")) and "0.00 cores before and 0.50 after" in str(PageRecord("99"))
+    said = str(PageRecord("99"))
+    assert "2026-11-30" in said and said.endswith(
+        "0.00 cores before and 0.50 after. A trial run: only its counts hold."
+    )
+    (tmp_path / "98.json").write_text(json.dumps(told | {"rows": [], "other_cores": {"before": 0.02, "after": 0.05}}))
+    assert str(PageRecord("98")).endswith("0.02 cores before and 0.05 after.")
     with pytest.raises(KeyError):
         PageRecord("99").beside("times", "ms", {"b": 1.0})
