@@ -44,7 +44,7 @@ class PageRecord:
         load, cores = self.about["other_cores"], self.about["machine"]["cores"]
         words = f"Recorded on {self.about['date']} with `{self.about['command']}`, on {cores} cores. "
         words += f"Other programs used {load['before']:.2f} cores before and {load['after']:.2f} after."
-        return words + " A trial run: only its counts hold." * (max(load.values()) >= CALM)
+        return words + (" A trial run: only its counts hold." if max(load.values()) >= CALM else "")
 
     def series(self, of: str) -> Series:
         """Return the recorded values of one measurement, as they were given to :meth:`beside`."""
