@@ -3,6 +3,7 @@
     views.py     the shopping view under three state strategies, beside Pathway and DuckDB
     spark_views.py  the same view on Spark, beside passing rows through, the idiom, and Spark's operators
     spark_shop.py   its files and its sides; spark_idiom.py the one that manuals show
+    all.py       the records that pages show, and tables.py, which writes them into pages
     measure.py   what they share: timing, medians, progress, the table, the JSON
     child.py     a side in a fresh process that cannot outlive the command
     shopping/    the visits, the sides that take them, and how their answers are compared

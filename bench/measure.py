@@ -24,6 +24,7 @@ import os
 import platform
 import signal
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -153,6 +154,23 @@ def machine(packages: Sequence[str] = ()) -> dict[str, Any]:
     return found
 
 
+def commit() -> str:
+    """The commit of this checkout, with a + if something but records has changed since; "unknown" without Git."""
+    at = Path(__file__).resolve().parents[1]
+    git = ["git", "-C", str(at)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout[:12]
+        changed = [*git, "status", "--porcelain", "--", ".", ":!bench/records"]
+        return head + "+" * bool(subprocess.run(changed, capture_output=True, text=True, check=True).stdout)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def today() -> str:
+    """The date, as in 2026-11-30."""
+    return time.strftime("%Y-%m-%d")
+
+
 def processor() -> str:
     """The processor's name as the system gives it; the architecture where it gives none."""
     try:
@@ -241,8 +259,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def document(rows: Sequence[Row], packages: Sequence[str] = ()) -> dict[str, Any]:
-    """What is written as JSON: the command, the machine, the rows. Raises ValueError where a number is not finite."""
-    told: dict[str, Any] = {"command": " ".join(["python", *sys.argv]), "machine": machine(packages), "rows": []}
+    """What is written as JSON: command, commit, date, machine, rows. Raises ValueError where a number is not finite."""
+    told: dict[str, Any] = {"command": " ".join(["python", *sys.argv]), "commit": commit(), "date": today()}
+    told |= {"machine": machine(packages), "rows": []}
     for row in rows:
         numbers = [row.value, row.ratio, row.target, *row.peers.values()]
         if any(v is not None and not math.isfinite(v) for v in numbers):

@@ -6,6 +6,7 @@ A variant is the whole with a few texts replaced; each must occur exactly once. 
 request is answered 200, and the credit and the stock that are left have paid for exactly what was bought. What changes
 is what a request costs.
 
+    its own wire   each request is parsed and answered by Python's http.server, on the same sockets
     epochs         each order is an epoch of its own, which begins at once
     turns          a turn of the loop handles one socket. Measured with both kinds of requests
     positions      messages name the orders; votes and fates are objects
@@ -16,8 +17,8 @@ The whole and its variants take turns, every other round in reverse order. A val
 ratio is the median of the ratios within a round. CPU is that of all processes of a system, with 256 clients in closed
 loops. The rate is what is reached when 100,000 a second are offered.
 
-``--json`` writes the rows as labs/checkout/records/fast-without.json has them: {"command", "machine", "rows": [{"idea",
-"requests", "cpu_us", "rate", "cpu_ratio", "rate_ratio", "diff"}]}. The first row is the whole. Ratios are to the whole
+``python bench/all.py --only 19`` keeps the rows as bench/records/19.json: {"what", "value", "unit", "idea", "requests",
+"cpu_us", "rate", "cpu_ratio", "rate_ratio", "diff"}. The first row is the whole. Ratios are to the whole
 with the same requests: above 1 for more CPU, below 1 for a lower rate.
 """
 
@@ -89,8 +90,51 @@ class Idea:
         return "".join(lines)
 
 
+STANDARD = """class Standard(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, head):
+        self.rfile, self.wfile, self.client_address = io.BytesIO(head), io.BytesIO(), ("", 0)
+        self.raw_requestline = self.rfile.readline()
+        self.parse_request()
+
+    def log_request(self, *_):
+        pass
+
+    def answer(self, raw):
+        head, _, body = raw.partition(b"\\r\\n\\r\\n")
+        self.send_response(int(head[9:12]))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return self.wfile.getvalue() + body
+
+
+class Client(Wire):"""
+"""A request as Python's http.server reads and answers it, on the same sockets and in the same loop."""
 ONE_SOCKET = (Change("loop.py", "self._poll.poll(wait, 1024)", "self._poll.poll(wait, 1)"),)
 IDEAS = [
+    Idea(
+        "its own wire",
+        (
+            Change("wire.py", "import json\nimport re\n", "import io\nimport json\nimport re\n"),
+            Change("wire.py", "import socket\n", "import socket\nfrom http.server import BaseHTTPRequestHandler\n"),
+            Change("wire.py", "class Client(Wire):", STANDARD),
+            Change(
+                "wire.py",
+                "            size, last = self._fields.get(fields) or self.parse(fields)\n",
+                '            self.request = Standard(head + b"\\r\\n\\r\\n")\n'
+                '            size = int(self.request.headers["Content-Length"] or 0)\n'
+                "            last = self.request.close_connection\n",
+            ),
+            Change(
+                "wire.py",
+                "        self.busy = False\n        self.write(raw)\n",
+                "        self.busy = False\n        self.write(self.request.answer(raw))\n",
+            ),
+        ),
+        slower=4,
+    ),
     Idea(
         "epochs",
         (
@@ -180,11 +224,15 @@ Row = dict[str, Any]
 def row(idea: str, requests: str, costs: list[Cost], whole: list[Cost], diff: str) -> Row:
     """A row of the record. A ratio is the median of the ratios within a round."""
     pairs = list(zip(costs, whole, strict=True))
+    rate = round(statistics.median(one.rate for one in costs))
     return {
+        "what": f"without {idea}, {requests}",
+        "value": rate,
+        "unit": "requests/s",
         "idea": idea,
         "requests": requests,
         "cpu_us": round(statistics.median(one.cpu_us for one in costs), 1),
-        "rate": round(statistics.median(one.rate for one in costs)),
+        "rate": rate,
         "cpu_ratio": round(statistics.median(one.cpu_us / all_.cpu_us for one, all_ in pairs), 3),
         "rate_ratio": round(statistics.median(one.rate / all_.rate for one, all_ in pairs), 4),
         "diff": diff,
@@ -237,8 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n    ".join(["WRONG ANSWERS:", *dict.fromkeys(wrong)]))
         return 1
     if chosen.json is not None:
-        command = " ".join(["python", *sys.argv])
-        told = {"command": command, "machine": measure.machine(checkouts.PACKAGES), "rows": rows}
+        told = measure.document([], checkouts.PACKAGES) | {"rows": rows}
         chosen.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -32,7 +32,7 @@ from .progress import Progress, duration
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 900
 """Seconds after which a cell is stopped."""
-SOURCES = ("sharedstate_lite", "data", "setup/requirements-dev.lock")
+SOURCES = ("sharedstate_lite", "data", "bench/records", "setup/requirements-dev.lock")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 

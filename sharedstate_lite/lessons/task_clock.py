@@ -68,10 +68,5 @@ class TaskClock:
         rows = {name: [self.ms(name), min(ms), max(ms)] for name, ms in self._ms.items()}
         return pd.DataFrame(rows, index=["ms per event", "fastest", "slowest"]).T
 
-    def apart(self, one: Any, other: Any) -> bool:
-        """Return whether the rounds of ``one`` and ``other`` do not overlap. If they do, the difference is noise."""
-        a, b = self._ms[str(one)], self._ms[str(other)]
-        return max(a) < min(b) or max(b) < min(a)
-
 
 __all__ = ["TaskClock"]

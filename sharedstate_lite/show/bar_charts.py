@@ -16,15 +16,25 @@ WORTH = 40.0
 """How many times the smallest amount the largest one is, if bars on a linear scale would be too short to see."""
 LOGARITHMIC = "logarithmic: each factor of ten adds the same length"
 HUE = "inserted"
+OWN = " (your run)"
 
 
 def rungs_chart(
-    amounts: Mapping[str, float], unit: str, title: str = "", absent: Mapping[str, str] | None = None
+    amounts: Mapping[str, float],
+    unit: str,
+    title: str = "",
+    absent: Mapping[str, str] | None = None,
+    own: Mapping[str, float] | None = None,
 ) -> Chart:
     """Return a chart with one bar per rung, from ``{rung: amount}`` in ``unit``.
 
-    ``absent`` maps each rung that could not run to the reason. Raises Error if a value is not a valid amount.
+    ``absent`` maps each rung that could not run to the reason. If ``amounts`` are a record, ``own`` has what the reader
+    has measured: each of these bars stands below that of its rung, in another color, and its rung's name says so.
+    Raises Error if a value is not a valid amount.
     """
+    if own:
+        pairs = [pair for name in amounts for pair in ((name, amounts), (f"{name}{OWN}", own))]
+        amounts = {name: each[name.removesuffix(OWN)] for name, each in pairs if name.removesuffix(OWN) in each}
     import plotly.graph_objects as go
 
     title, missing = title or unit, dict(absent or {})
@@ -44,7 +54,7 @@ def rungs_chart(
             text=[told[name] for name in names],
             textposition="outside",
             cliponaxis=False,
-            marker={"color": TONES[HUE]},
+            marker={"color": [TONES["deleted" if name.endswith(OWN) else HUE] for name in names]},
             hovertemplate="%{y}: %{text}<extra></extra>",
         )
     )

@@ -74,28 +74,37 @@ def curves(points: Points, across: str, up: str, title: str) -> Chart:
     found = _points(points, up, across)
     if not found:
         return empty(title, "There are no points.")
-    return _chart(found, axis(across), axis(up), title, _words(found, across, up, title))
+    ends = [x for each in found.values() for x in each]
+    x_axis = axis(across, range=[min(0.0, *ends), max(ends) or 1])
+    return _chart(found, x_axis, axis(up), title, _words(found, across, up, title))
 
 
-def panels(points: Points, across: str, up: str, title: str) -> Chart:
+def panels(points: Points, across: str, up: str, title: str, own: Points | None = None) -> Chart:
     """Return the curves of `curves` one above the other, each in a plot of its own, all with the same axes.
 
-    Use it for curves that would cover each other in one plot. Raises Error if a value is not a valid number.
+    Use it for curves that would cover each other in one plot. If ``points`` are a record, ``own`` has what the reader
+    has measured, as a dashed line in the plot of the same name. Raises Error if a value is not a valid number.
     """
     from plotly.subplots import make_subplots
 
-    found = _points(points, up, across)
+    found, mine = _points(points, up, across), _points(own or {}, up, across)
     if not found:
         return empty(title, "There are no points.")
-    top = max(y for each in found.values() for y in each.values())
+    top = max(y for each in [*found.values(), *mine.values()] for y in each.values())
     figure = make_subplots(len(found), 1, shared_xaxes=True, vertical_spacing=0.3 / len(found), subplot_titles=[*found])
     for row, (name, trace) in enumerate(_traces(found).items(), 1):
         figure.add_scatter(**trace, row=row, col=1)
+        if again := mine.get(name):
+            line = {"color": TONES["muted"], "dash": "dash"}
+            figure.add_scatter(
+                x=[*again], y=[*again.values()], line=line, name="your run", mode="lines", row=row, col=1
+            )
         figure.update_yaxes(axis(up, range=[0, 1.05 * top or 1], nticks=4), row=row, col=1)
         figure.update_xaxes(axis(across if row == len(found) else ""), row=row, col=1)
         figure.layout.annotations[row - 1].update(text=f"<b>{name}</b>", x=0, xanchor="left", font={"size": 13})
     figure.update_layout(layout(title, 70 + 130 * len(found), showlegend=False))
     figure.update_layout(margin={"t": 64})
+    found |= {f"{name} (your run)": line for name, line in mine.items()}
     return _table(figure, found, across, _words(found, across, up, title))
 
 

@@ -32,7 +32,6 @@ def test_the_clock_runs_from_the_first_batch(spark: Any) -> None:
     assert clock.ms("late") < 50 and clock.ms(20) >= 20
     assert all(answer.id.tolist() == list(range(10)) for answer in clock.answers.values())
     assert list(clock.table().index) == ["late", "20"] and (clock.table().fastest <= clock.table().slowest).all()
-    assert clock.apart("late", 20) == (clock.table().slowest["late"] < clock.table().fastest["20"])
 
 
 def test_an_empty_partition_is_left_out(spark: Any) -> None:

@@ -90,6 +90,19 @@ def test_hits_are_drawn_by_budget() -> None:
         assert "type" not in figure(show.hits_chart({"a": near}))["layout"]["xaxis"]
 
 
+def test_a_reader_s_run_is_told_apart_from_the_record() -> None:
+    """The bars and lines of one's own run have another color, and say so; what was not run has none."""
+    bars = show.rungs_chart({"slow": 12.0, "fast": 2.0}, "ms", "Times", own={"fast": 3.0})
+    (trace,) = figure(bars)["data"]
+    assert trace["y"] == ["slow", "fast", "fast (your run)"] and trace["x"] == [12.0, 2.0, 3.0]
+    colors = trace["marker"]["color"]
+    assert colors[0] == colors[1] != colors[2] and "fast (your run): 3 ms" in bars.words
+    lines = show.panels({"a": {1: 5.0}, "b": {1: 6.0}}, "epoch", "ms", "Latency", own={"b": {1: 20.0}})
+    a, b, mine = figure(lines)["data"]
+    assert (mine["name"], mine["line"]["dash"], mine["yaxis"]) == ("your run", "dash", b["yaxis"])
+    assert a["line"]["color"] != mine["line"]["color"] and "b (your run): 20 at 1" in lines.words
+
+
 def test_panels_have_the_same_axes() -> None:
     """Each curve has a plot of its own with its name, and all have the range of the largest value."""
     points = {"calm": {0: 5, 1: 6}, "sudden": {0: 5, 1: 60}, "slow": {0: 5, 1: 16}}

@@ -1,0 +1,121 @@
+"""bench/all.py and bench/records: one schema, a machine that is waited for, and pages that show what is recorded."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import all as records
+from bench import measure, tables
+from sharedstate_lite.lessons.records import FOLDER, ROWS, PageRecord
+from sharedstate_lite.show.checks import UNATTENDED
+
+PATHS = sorted(FOLDER.glob("*.json"))
+FIELDS = {"command", "commit", "date", "machine", "other_cores", "rows"}
+
+
+def test_each_page_has_its_record() -> None:
+    """bench/records has the record of each page, and nothing that bench/all.py does not make."""
+    assert {*records.PAGES, "19"} <= {path.stem for path in PATHS} <= {*records.NAMES}
+
+
+def test_pages_have_what_is_recorded() -> None:
+    """docs/measurements.md and the tables of other pages are those that bench/tables.py writes today."""
+    again = "run python bench/tables.py"
+    assert tables.PAGE.read_text("utf-8") == tables.measurements(), again
+    for name, (path, _) in tables.BLOCKS.items():
+        text = (tables.ROOT / path).read_text("utf-8")
+        assert text.count(f"<!-- record {name} -->") == 1
+        if FOLDER / f"{name}.json" in PATHS:
+            assert tables.written(text, name) == text, again
+    with pytest.raises(ValueError, match="0 blocks of record 19"):
+        tables.written("no table", "19")
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_record_follows_the_schema(path: Path) -> None:
+    """A record says how, from which commit, when and where it was made, and how busy others were; a row has a unit."""
+    told = json.loads(path.read_text("utf-8"))
+    assert set(told) == FIELDS and told["command"].startswith(f"python bench/all.py --only {path.stem}")
+    assert datetime.date(2026, 11, 1) <= datetime.date.fromisoformat(told["date"]) <= datetime.date.today()
+    assert told["machine"]["cores"] >= 1 and len(told["commit"]) >= 7
+    assert set(told["other_cores"]) == {"before", "after"} and min(told["other_cores"].values()) >= 0
+    assert told["rows"] and all({"what", "value", "unit"} <= set(row) for row in told["rows"])
+    assert path.stem not in records.PAGES or all("of" in row for row in told["rows"])
+
+
+def test_the_table_of_views_has_the_way_and_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """README's table has the rates of a shop that fills, each with the first peer; an absent peer has no figure."""
+    told = {"unit": "updates/s", "value": 90_000.0, "peers": {"Pathway (absent: why)": None, "DuckDB": 1.0}}
+    rows = [told | {"what": f"100-row epochs, {where}", "ratio": None} for where in ("on the way to 5", "5 held")]
+    monkeypatch.setattr(tables, "rows_of", lambda name: [*rows, {"unit": "B", "what": "on the way"}])
+    last = "| 100-row epochs, on the way to 5 | 90,000 | Pathway (absent: why): - | - |"
+    assert tables.views().splitlines()[2:] == [last]
+
+
+def test_others_are_waited_for_and_a_busy_machine_makes_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Others are watched until they are calm. If they never are, nothing runs and nothing is written."""
+    loads = iter([1.0, 0.5, 0.05, 1.0])
+    assert records.settled(lambda: next(loads)) == (0.05, True)
+    assert next(loads) == 1.0  # it stopped at once
+    watched: list[float] = []
+    assert records.settled(lambda: watched.append(0.3) or 0.3) == (0.3, False)
+    assert len(watched) == records.AT_MOST / records.FOR
+    monkeypatch.setattr(records, "settled", lambda: (1.5, False))
+    monkeypatch.setattr(records, "page", lambda name, quick: pytest.fail("it ran"))
+    assert records.main(["--only", "08", "--out", str(tmp_path)]) == 1
+    assert "void, other processes use 1.5 cores" in capsys.readouterr().out and not [*tmp_path.iterdir()]
+
+
+def test_a_record_is_made_once_at_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made at this commit by this command is kept; another size or another commit makes it anew."""
+    runs: list[tuple[str, bool]] = []
+
+    def page(name: str, quick: bool) -> dict[str, Any]:
+        runs.append((name, quick))
+        return measure.document([]) | {"rows": [{"of": "o", "what": "w", "value": 1, "unit": "u"}]}
+
+    monkeypatch.setattr(records, "page", page)
+    monkeypatch.setattr(records, "others", lambda: 0.02)
+    monkeypatch.setattr(measure, "commit", lambda: "c0ffee")
+    once = ["--only", "08", "--anyway", "--out", str(tmp_path)]
+    assert [records.main(once) for _ in range(2)] == [0, 0] and runs == [("08", False)]
+    assert json.loads((tmp_path / "08.json").read_text())["other_cores"] == {"before": 0.02, "after": 0.02}
+    records.main([*once, "--quick"])
+    monkeypatch.setattr(measure, "commit", lambda: "decade")
+    records.main([*once, "--quick"])
+    assert runs == [("08", False), ("08", True), ("08", True)]
+
+
+def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page shows the record alone if nobody attends, and else its own run, too. A first record has its own."""
+    monkeypatch.setattr("sharedstate_lite.lessons.records.FOLDER", tmp_path)
+    own = {"a": 1.0, 2: {10: 3.0}}
+    monkeypatch.setenv(UNATTENDED, "1")
+    assert PageRecord("99").beside("times", "ms", own) == (own, {}) and "no record" in str(PageRecord("99"))
+    monkeypatch.setenv(ROWS, str(tmp_path / "rows.json"))
+    assert PageRecord("99").beside("times", "ms", own) == (own, {})
+    monkeypatch.delenv(ROWS)
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert rows[1] == {"of": "times", "what": "2", "value": 3.0, "unit": "ms", "at": 10}
+    rows[0]["value"] = 7.0
+    told = {"command": "it", "date": "2026-11-30", "machine": {"cores": 2}, "other_cores": {"before": 0, "after": 0.5}}
+    (tmp_path / "99.json").write_text(json.dumps(told | {"rows": rows}))
+    recorded = {"a": 7.0, 2: {10: 3.0}}
+    assert PageRecord("99").beside("times", "ms", own) == (recorded, {})
+    monkeypatch.setenv(UNATTENDED, "")
+    assert PageRecord("99").beside("times", "ms", own) == (recorded, own)
+    said = str(PageRecord("99"))
+    assert "2026-11-30" in said and said.endswith(
+        "0.00 cores before and 0.50 after. A trial run: only its counts hold."
+    )
+    (tmp_path / "98.json").write_text(json.dumps(told | {"rows": [], "other_cores": {"before": 0.02, "after": 0.05}}))
+    assert str(PageRecord("98")).endswith("0.02 cores before and 0.05 after.")
+    with pytest.raises(KeyError):
+        PageRecord("99").beside("times", "ms", {"b": 1.0})
