@@ -152,7 +152,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = strings.codes(self._strings.to_list(delta.rows[i]))
+                rows[i] = strings.column(self._strings.to_arrow(delta.rows[i]))
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:

@@ -250,7 +250,7 @@ def _in_range(words: Words, kind: Type) -> Words:
 def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
     """Convert a column of words to an Arrow array of type ``ARROW[kind]``."""
     if kind is Type.STRING:
-        return pa.array(strings.to_list(words), type=pa.string())
+        return strings.to_arrow(words)
     null = words == NULL
     mask = null if null.any() else None
     if kind is Type.DOUBLE:

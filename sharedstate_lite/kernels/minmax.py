@@ -8,7 +8,7 @@ arrangement is not ordered by the value, the entire group is read, as in differe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +56,7 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
         # The order of codes is not the order of the strings, so the strings of these columns are sorted.
         used = np.unique(np.concatenate(columns))
         used = used[used != NULL]
-        text: list[Any] = strings.to_list(used)
-        turn = np.array(sorted(range(len(used)), key=text.__getitem__), dtype=np.intp)
+        turn = strings.order(used)
         codes, place = used[turn], turn.argsort()
     ranks = []
     for words in columns:

@@ -57,11 +57,14 @@ def hash_rows(rows: Any, columns: Any, kinds: Any, hashes: Any, mask: Any, out: 
 
 @loop("u8(i8, i8, u8[::1])")
 def order_code(word: int, kind: int, prefixes: Any) -> Any:
-    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0."""
+    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0.
+
+    ``prefixes`` has the first 8 bytes of each string, by its code.
+    """
     if word == _NULL:
         return _NONE
     if kind == TEXT:
-        code = prefixes[word]
+        code = prefixes[word] >> _S32
     else:
         # Conversion to float64 preserves the order of integers, and small integers still get different codes.
         bits = word if kind == DOUBLE else np.float64(word).view(np.int64)

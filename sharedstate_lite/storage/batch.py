@@ -41,7 +41,6 @@ Diffs = npt.NDArray[np.int64]
 LOW_BITS = 0xFFFFFFFF
 HASH_MASK = np.uint64((1 << 64) - 1)
 """The bits of a row's hash that are kept. Tests clear some, so that different rows have equal hashes."""
-_NO_PREFIXES = np.zeros(1, dtype=np.uint64)
 _KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
 
 
@@ -152,9 +151,8 @@ class Layout:
         given = diffs if diffs.ndim == 2 else diffs[None, :]
         out = np.empty((1 + self.columns + len(given), rows.shape[1]), dtype=np.int64)
         order = -1 if self.order is None else self.order
-        prefixes = strings.all_prefixes() if order >= 0 and self.types[order] is Type.STRING else _NO_PREFIXES
         columns = self.key_columns, self.low_columns, self.kinds
-        loops.add_words(rows, given, *columns, order, strings.all_hashes, prefixes, HASH_MASK, out)
+        loops.add_words(rows, given, *columns, order, strings.all_hashes, strings.all_prefixes, HASH_MASK, out)
         return out
 
 
@@ -213,8 +211,7 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
     A larger value never has a smaller code, but different values can have the same code.
     """
     out = np.empty(len(words), dtype=np.uint64)
-    prefixes = strings.all_prefixes() if kind is Type.STRING else _NO_PREFIXES
-    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), prefixes, out)
+    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), strings.all_prefixes, out)
     return out
 
 

@@ -204,23 +204,47 @@ def test_ranges_are_trimmed(ways: list[Any], parts: list[tuple[int, int]], most:
 
 
 @examples(40)
-@given(st.lists(st.text("ab\0é", max_size=9), max_size=12), st.sampled_from([ALL, np.uint64(0)]))
-def test_strings(ways: list[Any], texts: list[str], mask: Any) -> None:
-    """Packed strings, the table that they are put into, and the codes that are found in it."""
+@given(st.lists(st.text("ab\0é", max_size=18), max_size=12), st.integers(0, 12), st.sampled_from([ALL, np.uint64(0)]))
+def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> None:
+    """Packed strings, the table that they are put into, their codes, their order, and their removal."""
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)])
     data = np.frombuffer(b"".join(encoded) + b"\xff", dtype=np.uint8)
 
     def calls(loops: Any) -> tuple[Any, ...]:
-        packed, table, out = array(len(texts), 2, of=np.uint64), array(32, 3, of=np.uint64), array(len(texts))
+        n, count = len(texts), array(1)
+        packed, out = array(n, 2, of=np.uint64), array(n)
+        table, known, bytes_ = array(32, 3, of=np.uint64), array(3, room + 1), array(400, of=np.uint8)
         loops.pack(offsets, data, packed)
-        some = np.arange(0, len(texts), 2)
-        new = loops.add_strings(packed, some, some * 7, table, mask)
-        return packed, table, new, loops.probe(packed, table, mask, out), out
+        state = table, known, bytes_
+        loops.find_codes(packed, offsets, data, *state, mask, out)
+        row = loops.add_strings(packed, offsets, data, 0, *state, count, mask, out)
+        length, again = int(count[0]), array(n)
+        missing = loops.find_codes(packed, offsets, data, *state, mask, again)
+        order, codes = known[2, :length].view(np.uint64).argsort(), np.arange(length)
+        loops.order_texts(codes, order, known, bytes_)
+        ends = array(n + 1)
+        nulls = loops.measure(again, known, ends)
+        copied = array(ends[-1], of=np.uint8)
+        loops.copy_texts(again, known, bytes_, ends, copied)
+        full, own = table.copy(), array(length, 2, of=np.uint64)
+        loops.pack(known[0, : length + 1], bytes_, own)
+        filled = array(32, 3, of=np.uint64)
+        loops.fill(own, filled, mask)
+        loops.remove(own[length // 2 :], table, count, mask)
+        half = array(32, 3, of=np.uint64)
+        loops.fill(own[: length // 2], half, mask)
+        assert np.array_equal(filled, full) and np.array_equal(half, table)
+        return row, length, out, missing, again, order, nulls, copied, table, known, bytes_, count
 
-    _, _, new, missing, found = agree(ways, calls)
-    assert new == len({text for text in texts[::2] if len(text.encode()) <= 15})
-    assert missing == found.count(-1)
+    row, length, _, _, again, order, _, copied, *_ = agree(ways, calls)
+    kinds = list(dict.fromkeys(texts))
+    assert length == min(room, len(kinds)) and row == (
+        len(texts) if len(kinds) <= room else -1 - texts.index(kinds[room])
+    )
+    assert again == [kinds.index(text) if kinds.index(text) < length else -1 for text in texts]
+    assert [kinds[at] for at in order] == sorted(kinds[:length])
+    assert bytes(copied) == b"".join(text.encode() for text in texts if text in kinds[:length])
 
 
 @examples(40)
