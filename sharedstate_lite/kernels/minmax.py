@@ -19,6 +19,8 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import LOW_BITS, prefix
 from ..storage.encoding import NULL, Dictionary, Words
 
+_NO_CODES = np.empty(0, dtype=np.int64)
+
 
 class Ordinals(NamedTuple):
     """Columns of one type as ranks, which are integers in the order of the values. NULL has the smallest rank."""
@@ -51,25 +53,23 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
     >>> ordinals(Type.INT, True, Dictionary(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
     True
     """
-    codes = np.empty(0, dtype=np.int64)
+    codes = _NO_CODES
     if kind is Type.STRING:
         # The order of codes is not the order of the strings, so the strings of these columns are sorted.
-        used = np.unique(np.concatenate(columns))
-        used = used[used != NULL]
-        turn = strings.order(used)
-        codes, place = used[turn], turn.argsort()
-    ranks = []
-    for words in columns:
-        rank = words
-        if kind is Type.DOUBLE:
-            rank = _flip(words)
-        elif kind is Type.STRING and len(codes):
-            rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
-        if reverse or rank is not words:
-            # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL.
-            rank = np.where(words == NULL, NULL, -rank if reverse else rank)
-        ranks.append(rank)
-    return Ordinals(tuple(ranks), kind, reverse, codes)
+        ranked, codes = strings.ranks(np.concatenate(columns))
+        ends = np.cumsum([len(each) for each in columns]).tolist()
+        columns = tuple(ranked[end - len(each) : end] for each, end in zip(columns, ends, strict=True))
+    elif kind is Type.DOUBLE:
+        columns = tuple(np.where(words == NULL, NULL, _flip(words)) for words in columns)
+    if reverse:
+        # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
+        columns = tuple(-ranks for ranks in columns)
+    return Ordinals(columns, kind, reverse, codes)
+
+
+def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
+    """Return numbers, int64[n], that sort a column by its values, with NULL last."""
+    return ordinals(kind, False, strings, words).ranks[0] - 1  # NULL, the smallest word, becomes the largest
 
 
 class Source:

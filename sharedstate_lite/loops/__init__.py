@@ -17,7 +17,7 @@ Modules, from the bottom:
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
     groups      the groups of a change, and their largest values
-    strings     strings packed into words, and a hash table of them
+    strings     strings packed into words, a hash table of them, their hashes and their order
 """
 
 from __future__ import annotations

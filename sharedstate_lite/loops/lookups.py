@@ -86,6 +86,15 @@ def stored(batch: Any, n: int, body: Any, columns: int, have: Any) -> int:
     return found
 
 
+@loop("i8(i8[::1], const i8[:])")
+def below_zero(have: Any, diffs: Any) -> int:
+    """Return the first row whose retractions exceed how often it is stored, ``have``, or -1."""
+    for i in range(len(have)):
+        if diffs[i] < 0 and have[i] + diffs[i] < 0:
+            return i
+    return -1
+
+
 @loop("i8(const i8[:], const i8[:], i8[::1], f8, i8[::1])")
 def multiply(diffs: Any, found: Any, owner: Any, limit: float, out: Any) -> int:
     """Write the product of the diffs of each owner and of the row found for it.

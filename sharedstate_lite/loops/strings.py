@@ -63,7 +63,7 @@ def first_bytes(data: Any, start: int, size: int) -> Any:
 def hash_bytes(data: Any, start: int, size: int) -> Any:
     """Return the hash of ``size`` bytes from ``start`` on: SipHash-2-4, then the finalizer of splitmix64.
 
-    The upper half is folded into the lower half, as `hash_row` folds the words of all other types.
+    The upper half is folded into the lower half, as `hash_rows` folds the words of all other types.
     """
     a, b, c, d = _V0, _V1, _V2, _V3
     for block in range(size // 8 + 2):
@@ -196,6 +196,15 @@ def add_strings(
     return len(packed)
 
 
+@loop("i8(const i8[::1], u1[::1], i8, i8)")
+def starts_within(starts: Any, texts: Any, first: int, stop: int) -> int:
+    """Return the first of the strings ``first`` to ``stop`` that starts inside a character of UTF-8, or -1."""
+    for code in range(first, stop):
+        if starts[code + 1] > starts[code] and texts[starts[code]] & 0xC0 == 0x80:
+            return code
+    return -1
+
+
 @loop("i8(u8[:,::1], u8[:,::1], u8)")
 def fill(packed: Any, table: Any, mask: Any) -> int:
     """Put all strings, whose words are ``packed``, into an empty table in the order of their codes."""
@@ -246,7 +255,12 @@ def copy_texts(codes: Any, known: Any, texts: Any, offsets: Any, out: Any) -> in
 
 @loop("b1(i8, i8, i8[:,::1], u1[::1])")
 def text_before(a: int, b: int, known: Any, texts: Any) -> bool:
-    """Return whether string a comes before string b: by their bytes, which is the order of their code points."""
+    """Return whether string a comes before string b: by their bytes, which is the order of their code points.
+
+    NULL comes before all strings.
+    """
+    if a < 0 or b < 0 or a == b:
+        return a < 0 <= b
     start, other = known[0, a], known[0, b]
     size, length = known[0, a + 1] - start, known[0, b + 1] - other
     for at in range(min(size, length)):
@@ -255,13 +269,17 @@ def text_before(a: int, b: int, known: Any, texts: Any) -> bool:
     return bool(size < length)
 
 
-@loop("i8(const i8[::1], i8[::1], i8[:,::1], u1[::1])")
-def order_texts(codes: Any, order: Any, known: Any, texts: Any) -> int:
-    """Sort ``order``, which sorts different strings by their first 8 bytes, by all of their bytes (Shell's sort)."""
-    start, n = 0, len(order)
+@loop("i8(const i8[:], i8[::1], i8[:,::1], u1[::1], i8[::1], i8[::1])")
+def rank_texts(codes: Any, order: Any, known: Any, texts: Any, ranks: Any, kinds: Any) -> int:
+    """Number the different strings in their order. Writes the rank of each string, and the code of each rank.
+
+    ``order`` sorts the strings by their first 8 bytes, with NULL beside the string with code 0. It is then sorted by
+    all bytes (Shell's sort). The rank of NULL is not written. Returns how many ranks there are.
+    """
+    start, n, count = 0, len(order), 0
     while start < n:
         stop = start + 1
-        while stop < n and known[2, codes[order[stop]]] == known[2, codes[order[start]]]:
+        while stop < n and known[2, max(codes[order[stop]], 0)] == known[2, max(codes[order[start]], 0)]:
             stop += 1
         gap = 1
         while gap < stop - start:
@@ -275,4 +293,11 @@ def order_texts(codes: Any, order: Any, known: Any, texts: Any) -> int:
                 order[free] = row
             gap //= 3
         start = stop
-    return n
+    for at in range(n):
+        code = codes[order[at]]
+        if code >= 0:
+            if count == 0 or kinds[count - 1] != code:
+                kinds[count] = code
+                count += 1
+            ranks[order[at]] = count - 1
+    return count

@@ -55,7 +55,7 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._count = np.zeros(1, dtype=np.int64)
-        self._known = np.zeros((3, 16), dtype=np.int64)
+        self._set_known(np.zeros((3, 16), dtype=np.int64))
         self._texts = np.zeros(64, dtype=np.uint8)
         self._table = np.zeros((32, 3), dtype=np.uint64)
 
@@ -108,13 +108,12 @@ class Dictionary:
 
     def _check_utf8(self, length: int) -> None:
         """Raise UnicodeError, and remove the strings whose codes are at least ``length``, if one is not valid UTF-8."""
-        starts = self._known[0, length : len(self) + 1]
+        starts, texts = self._known[0], self._texts
+        # Two strings can be valid one after the other although the second starts inside a character.
+        within = loops.starts_within(starts, texts, length, len(self))
         try:
-            str(self._texts[starts[0] : starts[-1]].data, "utf-8")
-            # Two strings can be valid one after the other although the second starts inside a character.
-            within = starts[:-1][(self._texts.take(starts[:-1], mode="clip") & 0xC0 == 0x80) & (np.diff(starts) > 0)]
-            if len(within):
-                str(self._texts[within[0] : starts[-1]].data, "utf-8")
+            for start in (length, within) if within >= 0 else (length,):
+                str(texts[starts[start] : starts[len(self)]].data, "utf-8")
         except UnicodeError:
             self.truncate(length)
             raise
@@ -132,7 +131,16 @@ class Dictionary:
             loops.pack(known[0, :kept], texts, packed)
             loops.fill(packed, table, SLOT_MASK)
             self._table = table
-        self._known, self._texts = known, texts
+        self._set_known(known)
+        self._texts = texts
+
+    def _set_known(self, known: Words) -> None:
+        self._known = known
+        self.all_hashes: npt.NDArray[np.uint64] = known[1].view(np.uint64)
+        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
+        self.all_prefixes: npt.NDArray[np.uint64] = known[2].view(np.uint64)
+        """The first 8 UTF-8 bytes of each string as a number, by code. A larger string never has a smaller number,
+        because UTF-8 bytes sort in code-point order."""
 
     def truncate(self, length: int) -> None:
         """Remove the strings whose codes are at least ``length``.
@@ -180,26 +188,15 @@ class Dictionary:
         valid = _buffer(np.packbits(codes != NULL, bitorder="little")) if nulls else None
         return valid, offsets, _buffer(data)
 
-    def order(self, codes: Words) -> npt.NDArray[np.intp]:
-        """Return the positions, intp[n], that sort the strings of n different codes by their code points."""
-        order = self.all_prefixes.take(codes).argsort()
-        loops.order_texts(codes, order, self._known, self._texts)
-        return order
+    def ranks(self, codes: Words) -> tuple[Words, Words]:
+        """Return the rank of each string among n codes by code points, int64[n], and the code of each rank.
 
-    @property
-    def all_hashes(self) -> npt.NDArray[np.uint64]:
-        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
-        hashes: npt.NDArray[np.uint64] = self._known[1].view(np.uint64)
-        return hashes
-
-    @property
-    def all_prefixes(self) -> npt.NDArray[np.uint64]:
-        """The first 8 UTF-8 bytes of each string as a number, by code.
-
-        The numbers have the same order as the strings (with ties), because UTF-8 bytes sort in code-point order.
+        Equal strings have the same rank. The rank of NULL is NULL.
         """
-        prefixes: npt.NDArray[np.uint64] = self._known[2].view(np.uint64)
-        return prefixes
+        ranks, kinds = np.full(len(codes), NULL), np.empty(len(codes), dtype=np.int64)
+        order = self.all_prefixes.take(codes, mode="clip").argsort()
+        count = loops.rank_texts(codes, order, self._known, self._texts, ranks, kinds)
+        return ranks, kinds[:count]
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
         """Return a new dictionary that contains only the strings whose codes are in ``used``.

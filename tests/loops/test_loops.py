@@ -85,7 +85,7 @@ def test_hashes_and_order_codes(ways: list[Any]) -> None:
         lines, columns = matrix(given_, 4), np.array(key, dtype=np.int64)
 
         def calls(loops: Any) -> tuple[Any, ...]:
-            hashes, codes = array(len(given_), of=np.uint64), array(3, len(given_), of=np.uint64)
+            hashes, codes = array(len(given_)), array(3, len(given_), of=np.uint64)
             loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
             for kind in range(3):
                 loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
@@ -107,6 +107,20 @@ def test_bodies_are_equal_and_sorted(ways: list[Any]) -> None:
         assert lines == sorted(set(lines))
 
     run()
+
+
+@examples(40)
+@given(st.lists(word | st.integers(-300, 300), max_size=20), st.booleans())
+def test_words_are_sorted(ways: list[Any], words: list[int], shifted: bool) -> None:
+    """Words are sorted as numbers, and equal ones stay in their order."""
+    given_ = np.array(words, dtype=np.int64) << (32 * shifted)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        order = array(len(words))
+        return loops.sort_words(given_, array(8, 256), order, array(len(words))), order
+
+    _, order = agree(ways, calls)
+    assert order == given_.argsort(kind="stable").tolist()
 
 
 def test_a_block_of_any_size_is_sorted(ways: list[Any]) -> None:
@@ -137,9 +151,9 @@ def test_lookups(ways: list[Any]) -> None:
         def calls(loops: Any) -> tuple[Any, ...]:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
-            hashes, ends = array(len(asked), of=np.uint64), array(2, len(asked))
+            hashes, ends = array(len(asked)), array(2, len(asked))
             loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
-            words = hashes.view(np.int64) & ~0xFFFFFFFF
+            words = hashes & ~0xFFFFFFFF
             total = loops.find(body[0], n, words, 0xFFFFFFFF, *ends)
             owner, out = array(total), array(5, total)
             count = loops.copy_matches(timed, wanted, zero, *ends, 5, time, owner, out, 0)
@@ -221,8 +235,11 @@ def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> Non
         row = loops.add_strings(packed, offsets, data, 0, *state, count, mask, out)
         length, again = int(count[0]), array(n)
         missing = loops.find_codes(packed, offsets, data, *state, mask, again)
-        order, codes = known[2, :length].view(np.uint64).argsort(), np.arange(length)
-        loops.order_texts(codes, order, known, bytes_)
+        codes = np.append(np.arange(length)[::-1], [NULL, *range(length)])
+        order = known[2].view(np.uint64).take(codes, mode="clip").argsort()
+        ranks, kinds = array(len(codes)), array(len(codes))
+        ranked = loops.rank_texts(codes, order, known, bytes_, ranks, kinds)
+        within = loops.starts_within(known[0], bytes_, 0, length)
         ends = array(n + 1)
         nulls = loops.measure(again, known, ends)
         copied = array(ends[-1], of=np.uint8)
@@ -235,15 +252,32 @@ def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> Non
         half = array(32, 3, of=np.uint64)
         loops.fill(own[: length // 2], half, mask)
         assert np.array_equal(filled, full) and np.array_equal(half, table)
-        return row, length, out, missing, again, order, nulls, copied, table, known, bytes_, count
+        return (
+            row,
+            length,
+            again,
+            copied,
+            ranked,
+            ranks,
+            kinds,
+            within,
+            out,
+            missing,
+            nulls,
+            table,
+            known,
+            bytes_,
+            count,
+        )
 
-    row, length, _, _, again, order, _, copied, *_ = agree(ways, calls)
+    row, length, again, copied, ranked, ranks, order, within, *_ = agree(ways, calls)
     kinds = list(dict.fromkeys(texts))
     assert length == min(room, len(kinds)) and row == (
         len(texts) if len(kinds) <= room else -1 - texts.index(kinds[room])
     )
     assert again == [kinds.index(text) if kinds.index(text) < length else -1 for text in texts]
-    assert [kinds[at] for at in order] == sorted(kinds[:length])
+    assert [kinds[code] for code in order[:ranked]] == sorted(kinds[:length]) and within == -1
+    assert ranks[length + 1 :] == ranks[:length][::-1] == [sorted(kinds[:length]).index(t) for t in kinds[:length]]
     assert bytes(copied) == b"".join(text.encode() for text in texts if text in kinds[:length])
 
 

@@ -159,7 +159,10 @@ def test_strings_are_ordered_by_code_points(kind: pa.DataType) -> None:
     random.Random(5).shuffle(every)
     strings = Dictionary()
     codes = strings.column(pa.array(every, kind))
-    assert strings.to_list(codes[strings.order(codes)]) == sorted(every)
+    ranks, by_rank = strings.ranks(np.append(codes, [NULL, codes[0]]))
+    assert strings.to_list(by_rank) == sorted(every)
+    assert by_rank[ranks[: len(codes)]].tolist() == codes.tolist()
+    assert ranks[-2:].tolist() == [NULL, ranks[0]]
 
 
 def test_bytes_that_are_valid_only_together_are_refused() -> None:
