@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import loops
+from ..loops.lookups import ALL
 from ..plan.nodes import Type
-from ..storage.arrangement import Arrangement
-from ..storage.batch import LOW_BITS, prefix
+from ..storage.arrangement import Arrangement, Rows
+from ..storage.batch import prefix
 from ..storage.encoding import NULL, Dictionary, Words
 
 _NO_CODES = np.empty(0, dtype=np.int64)
@@ -89,7 +90,7 @@ class Source:
         best = np.full(groups.shape[1], NULL, dtype=np.int64)
         exists = np.zeros(groups.shape[1], dtype=bool)
         ask = np.arange(groups.shape[1])
-        take = 4 if self.ordered else 1 << 62
+        take = 4 if self.ordered else ALL
         while len(ask):
             keys = groups.take(ask, axis=1)
             owner, words, diffs, edge = self._ends(keys, take, least, strings)
@@ -116,17 +117,10 @@ class Source:
         Returns four arrays: the group, the value and the diff of each row, and for each group the best code among its
         unread rows, or -1 if all of them were read.
         """
-        arrangement, layout = self.arrangement, self.arrangement.layout
-        low = layout.key_words(keys, strings)
+        low = self.arrangement.layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)
-        ranges, total = [], 0
-        for batch in arrangement.runs:
-            ends = np.empty((2, len(low)), dtype=np.int64)
-            if loops.find(batch.buffer[0], len(batch), low, LOW_BITS, ends[0], ends[1]):
-                total += loops.trim(batch.buffer[0], ends[0], ends[1], take, least, edge)
-                ranges.append((batch, ends))
-        owner, out = arrangement.room(total)
-        kept = 0
-        for batch, ends in ranges:
-            kept = arrangement.copy(batch, keys, ends, None, owner, out, kept)
-        return owner[:kept], out[1 + self.column, :kept], out[1 + layout.columns, :kept], edge
+        rows = Rows(self.arrangement.layout, keys, low)
+        for batch in self.arrangement.runs:
+            self.arrangement.read(rows, batch, None, take, least, edge)
+        columns, kept = self.arrangement.layout.columns, rows.kept
+        return rows.owner[:kept], rows.lines[1 + self.column, :kept], rows.lines[1 + columns, :kept], edge

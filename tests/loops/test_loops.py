@@ -143,26 +143,29 @@ def test_lookups(ways: list[Any]) -> None:
     """Ranges, matches and multiplicities of keys and rows, in any order and as of a time."""
 
     @examples(50)
-    @given(rows, st.lists(word, max_size=6), masks, st.integers(0, 2), rows)
-    def run(given_: list[Any], asked: list[int], mask: Any, time: int, others: list[Any]) -> None:
+    @given(rows, st.lists(word, max_size=6), masks, st.integers(0, 2), st.data(), rows)
+    def run(given_: list[Any], asked: list[int], mask: Any, time: int, data: st.DataObject, others: list[Any]) -> None:
+        room, most, least = data.draw(st.tuples(st.integers(0, 40), st.sampled_from([1, 2, 2**62]), st.booleans()))
         wanted = np.array([asked], dtype=np.int64).reshape(1, len(asked))
         zero, number = np.array([0]), np.array([0])
 
         def calls(loops: Any) -> tuple[Any, ...]:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
-            hashes, ends = array(len(asked)), array(2, len(asked))
+            hashes, count = array(len(asked)), array(1)
             loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
             words = hashes & ~0xFFFFFFFF
-            total = loops.find(body[0], n, words, 0xFFFFFFFF, *ends)
-            owner, out = array(total), array(5, total)
-            count = loops.copy_matches(timed, wanted, zero, *ends, 5, time, owner, out, 0)
+            owner, out = array(room), array(5, room)
+            edge = np.full(len(asked), -1)
+            how = 5, time, most, least, edge, 0
+            end = loops.look_up(timed, n, words, 0xFFFFFFFF, wanted, zero, *how, count, owner, out)
             other, _ = made_body(loops, others, [0], -1, mask)
             have = array(other.shape[1])
-            return total, count, ends, owner, out, loops.stored(body, n, other, 3, have), have
+            return end, count, owner, out, edge, body[0, :n], loops.stored(body, n, other, 3, have), have
 
-        _, count, _, owner, out, _, _ = agree(ways, calls)
+        end, (count,), owner, out, edge, *_ = agree(ways, calls)
         assert [out[1][at] for at in range(count)] == [asked[owner[at]] for at in range(count)]
+        assert end == len(asked) or (end < 0 and count <= room)
 
     run()
 
@@ -203,18 +206,24 @@ def test_groups(ways: list[Any]) -> None:
 
 
 @examples(30)
-@given(st.lists(st.tuples(small, small), max_size=5), st.integers(1, 3), st.booleans())
-def test_ranges_are_trimmed(ways: list[Any], parts: list[tuple[int, int]], most: int, least: bool) -> None:
-    """A range keeps its first or last rows, and its edge is the best code that was cut off."""
-    words = np.sort(np.arange(9) % 4 + (5 << 32))
-    given_ = np.array([[low, low + size] for low, size in parts], dtype=np.int64).reshape(-1, 2)
+@given(st.lists(small, max_size=12), st.integers(1, 3), st.booleans())
+def test_the_best_rows_of_a_key_are_read(ways: list[Any], codes: list[int], most: int, least: bool) -> None:
+    """Of each key, the first or last rows are read, and its edge is the best code of the others."""
+    words = np.sort(np.array([(key << 32) + code for key in (1, 3) for code in codes], dtype=np.int64))
+    batch = np.stack([words, words >> 32])
+    keys = np.array([[3, 2, 1]])
 
     def calls(loops: Any) -> tuple[Any, ...]:
-        ends, edge = given_.T.copy(), np.full(len(parts), -1)
-        return loops.trim(words, *ends, most, least, edge), ends, edge
+        edge, count, owner, out = np.full(3, -1), array(1), array(40), array(2, 40)
+        how = 0, 0, most, least, edge, 0
+        loops.look_up(batch, len(words), keys[0] << 32, 0xFFFFFFFF, keys, np.array([0]), *how, count, owner, out)
+        return count, edge, owner, out
 
-    total, ends, _ = agree(ways, calls)
-    assert total == sum(min(size, most) for _, size in parts) == sum(ends[1]) - sum(ends[0])
+    (count,), edge, owner, out = agree(ways, calls)
+    ranked = sorted(codes, reverse=not least)
+    read, left = sorted(ranked[:most]), ranked[most:]
+    assert count == 2 * len(read) and [word & 0xFFFFFFFF for word in out[0][:count]] == read * 2
+    assert edge == [left[0] if left else -1, -1, left[0] if left else -1]
 
 
 @examples(40)
