@@ -70,7 +70,8 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
 
 def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
     """Return numbers, int64[n], that sort a column by its values, with NULL last."""
-    return ordinals(kind, False, strings, words).ranks[0] - 1  # NULL, the smallest word, becomes the largest
+    ranks = strings.ranks(words)[0] if kind is Type.STRING else ordinals(kind, False, strings, words).ranks[0]
+    return ranks - 1  # NULL, the smallest word, becomes the largest
 
 
 class Source:
