@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .. import loops
 from ..loops.lookups import ALL
 from ..plan.nodes import Type
-from ..storage.arrangement import Arrangement, Rows
+from ..storage.arrangement import Arrangement, FoundRows
 from ..storage.batch import prefix
 from ..storage.encoding import NULL, Dictionary, Words
 
@@ -99,7 +99,7 @@ class Source:
             rank, live = np.full(len(ask), NULL, dtype=np.int64), np.zeros(len(ask), dtype=bool)
             value = np.ascontiguousarray(order.ranks[0])
             loops.best_values(np.lexsort((value, owner)), owner, value, diffs, rank, live)
-            # Rows read in this round can cancel values that were found in the previous round.
+            # FoundRows read in this round can cancel values that were found in the previous round.
             exists[ask] = live
             found = order.words(rank)
             best[ask] = found
@@ -120,7 +120,7 @@ class Source:
         """
         low = self.arrangement.layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)
-        rows = Rows(self.arrangement.layout, keys, low)
+        rows = FoundRows(self.arrangement.layout, keys, low)
         for batch in self.arrangement.runs:
             self.arrangement.read(rows, batch, None, take, least, edge)
         columns, kept = self.arrangement.layout.columns, rows.kept

@@ -29,8 +29,6 @@ class Type(Enum):
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
 
-    __hash__ = object.__hash__  # types are in the keys of many dicts, and Enum's own is a Python function
-
     @property
     def numeric(self) -> bool:
         """Whether the type is INT, BIGINT or DOUBLE."""

@@ -16,7 +16,7 @@ import numpy as np
 from ..engine.engine import Engine
 from ..engine.events import Event
 from ..plan.nodes import Type
-from ..storage.arrangement import Arrangement, Rows
+from ..storage.arrangement import Arrangement, FoundRows
 from ..storage.batch import Batch
 from ..storage.encoding import Words
 
@@ -119,7 +119,7 @@ class Observer:
             finally:
                 self._matching = False
 
-        def reading(rows: Rows, *rest: Any) -> None:
+        def reading(rows: FoundRows, *rest: Any) -> None:
             kept = rows.kept
             read(rows, *rest)
             if not self._matching and rows.kept > kept:

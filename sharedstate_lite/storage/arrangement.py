@@ -43,7 +43,7 @@ class BatchInfo:
     bytes: int
 
 
-class Rows:
+class FoundRows:
     """Rows that have one of the keys int64[len(key), q]: their lines, int64[1 + k + w, m], and their owners, intp[m].
 
     The owner of a row is the number of its key. The sort words of a row with key i are in [words[i], words[i] |
@@ -191,7 +191,7 @@ class Arrangement:
         Returns three arrays for the m rows found: for each row, the position of its key in ``keys``; the rows,
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
-        rows = Rows(self.layout, keys, self.layout.key_words(keys, strings))
+        rows = FoundRows(self.layout, keys, self.layout.key_words(keys, strings))
         for batch in self._until(at):
             self.read(rows, batch, at)
         return (
@@ -213,13 +213,19 @@ class Arrangement:
             assert self.layout.order is not None
             low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
         for batch in self._until(at):
-            rows = Rows(self.layout, keys, low, LOW_BITS if order is None else 0)
+            rows = FoundRows(self.layout, keys, low, LOW_BITS if order is None else 0)
             self.read(rows, batch, at)
             if rows.kept:
                 yield rows.owner[: rows.kept], rows.lines[:, : rows.kept]
 
     def read(
-        self, rows: Rows, batch: Batch, at: int | None, most: int = ALL, least: bool = False, edge: Words = _NO_EDGE
+        self,
+        rows: FoundRows,
+        batch: Batch,
+        at: int | None,
+        most: int = ALL,
+        least: bool = False,
+        edge: Words = _NO_EDGE,
     ) -> None:
         """Add the rows of a batch as of time ``at`` to ``rows``; see `look_up` in :mod:`..loops.lookups`."""
         time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
