@@ -139,6 +139,7 @@ class Layout:
         if not n:
             return out
         lines = self.unsorted(rows, diffs, strings)
+        assert len(lines) == len(out), "a compiled loop does not check its indexes"
         order = lines[0].argsort() if n < RADIX_FROM else np.empty(n, dtype=np.int64)
         if n >= RADIX_FROM:
             loops.sort_words(lines[0], np.zeros((8, 256), dtype=np.int64), order, np.empty_like(order))
