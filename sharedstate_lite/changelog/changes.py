@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import RowError, TimeError, is_integer, shorten
-from ..kernels.minmax import ordinals
+from ..kernels.minmax import ascending
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from ..storage.batch import Delta, Layout
@@ -96,12 +96,11 @@ class Changes:
             return self._delta
         by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
         # Each unique key has at most one retraction and one insertion, so key and diff determine the order.
-        key = [self._delta.diffs, *(self._rank(i) for i in reversed(by))]
+        key = [self._delta.diffs, *map(self._rank, reversed(by))]
         return self._delta.take(np.lexsort(key))
 
     def _rank(self, i: int) -> npt.NDArray[np.int64]:
-        # The order is reversed twice, by ``ordinals`` and by ``~``. Only ``~`` moves NULL, so NULL comes last.
-        return ~ordinals(self.schema[i].type, True, self._strings, self._delta.rows[i]).ranks[0]
+        return ascending(self.schema[i].type, self._strings, self._delta.rows[i])
 
     def kinds(self) -> list[str]:
         """Return the row kind of each row, in the order of :meth:`to_pandas`.
@@ -136,9 +135,8 @@ class Changes:
         """
         delta = self._ordered
         arrays = [convert.to_arrow(w, c.type, self._strings) for w, c in zip(delta.rows, self.schema, strict=True)]
-        names = [c.name for c in self.schema]
-        times = pa.array(np.full(len(delta.diffs), self.time, dtype=np.int64))
-        return pa.table([*arrays, times, pa.array(delta.diffs)], names=[*names, "time", "diff"])
+        rest = [convert.whole_numbers(w, pa.int64()) for w in (np.full(len(self), self.time), delta.diffs)]
+        return pa.Table.from_arrays([*arrays, *rest], names=[*(c.name for c in self.schema), "time", "diff"])
 
     def negate(self) -> Changes:
         """Return the changes that undo these: the same rows with the opposite diffs."""
@@ -152,7 +150,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = strings.codes(self._strings.to_list(delta.rows[i]))
+                rows[i] = strings.column(self._strings.to_arrow(delta.rows[i]))
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:
@@ -216,7 +214,7 @@ def sorted_frame(view: View, delta: Delta, strings: Dictionary) -> pd.DataFrame:
 
 def value_order(schema: Schema, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
     """Return the indices, intp[n], that sort the rows int64[k, n] by all columns, with NULL last."""
-    ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
+    ranks = [ascending(c.type, strings, w) for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -62,6 +63,8 @@ _ACCEPTED: dict[Type, tuple[Callable[[pa.DataType], bool], ...]] = {
 _TEXT_IDS, _WHOLE_IDS = {pa.string().id, pa.large_string().id}, {pa.int32().id, pa.int64().id}
 """Arrow's numbers of the types whose columns need no conversion by Arrow. Comparing types themselves is slower."""
 
+_LARGEST = 2**63 - 1
+_buffer: Any = pa.py_buffer  # its types do not know arrays
 _DAY = 86_400_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -250,7 +253,12 @@ def _in_range(words: Words, kind: Type) -> Words:
 def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
     """Convert a column of words to an Arrow array of type ``ARROW[kind]``."""
     if kind is Type.STRING:
-        return pa.array(strings.to_list(words), type=pa.string())
+        return strings.to_arrow(words)
+    if loops.outside(words, NULL, _LARGEST, NULL) < 0:
+        if kind is Type.INT or kind is Type.DATE:
+            return whole_numbers(words.astype(np.int32), ARROW[kind])
+        if kind is Type.BIGINT or kind is Type.TIMESTAMP:
+            return whole_numbers(words, ARROW[kind])
     null = words == NULL
     mask = null if null.any() else None
     if kind is Type.DOUBLE:
@@ -263,6 +271,11 @@ def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
     if kind is Type.TIMESTAMP:
         return pa.array(safe, type=pa.int64(), mask=mask).cast(pa.timestamp("us"))
     return pa.array(safe.astype(np.int32) if kind is Type.INT else safe, type=ARROW[kind], mask=mask)
+
+
+def whole_numbers(words: npt.NDArray[Any], kind: pa.DataType) -> Any:
+    """Return n integers without NULL as an Arrow array of a type that stores them as they are."""
+    return pa.Array.from_buffers(kind, len(words), [None, _buffer(np.ascontiguousarray(words))])
 
 
 def format_row(row: Words, schema: Sequence[Column], strings: Dictionary) -> str:

@@ -46,7 +46,9 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         return convert.from_arrow(data.column(at), column, relation, strings)
 
     *places, diff, timed = found
-    columns = [words(c, at) for c, at in zip(schema, places, strict=True)]
+    rows = np.empty((len(schema), len(data)), dtype=np.int64)
+    for line, column, at in zip(rows, schema, places, strict=True):
+        line[:] = words(column, at)
     diffs = checked_diffs(words(DIFF, diff), relation)
     time = None
     if timed >= 0 and len(diffs):
@@ -55,7 +57,6 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
             shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
             raise TimeError(f"{relation}: the column time contains {shown}; all rows must have the same integer time")
         time = int(times[0])
-    rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
 
 

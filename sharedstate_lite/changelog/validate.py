@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .. import loops
 from ..errors import RelationError, RowError, TimeError
 from ..plan.nodes import Schema
 from ..sql.catalog import Catalog
@@ -75,9 +75,8 @@ def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Di
     """Raise RowError if the multiplicity of a row would be negative after ``body`` is added to the base table."""
     rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
     stored = base.multiplicity(body)
-    bad = np.flatnonzero((diffs < 0) & (stored + diffs < 0))
-    if len(bad):
-        at = bad[0]
+    at = loops.below_zero(stored, diffs)
+    if at >= 0:
         shown = convert.format_row(rows[:, at], schema, strings)
         raise RowError(
             f"{name}: row {shown} cannot be retracted, because its multiplicity would be {stored[at] + diffs[at]} "

@@ -177,7 +177,7 @@ class Dataflow(Engine):
                     if n := len(delta.diffs):
                         rows += n
                         record("message", below.name, operator.name, n, payload=self._payload(below, delta))
-            if not rows and not isinstance(operator, ReduceCore):  # without GROUP BY, no rows have an aggregate too
+            if not rows and not operator.eager:
                 out[id(operator)] = Delta.empty(operator.width)
                 continue
             change = operator.step(given, self.epoch)

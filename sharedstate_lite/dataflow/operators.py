@@ -56,6 +56,12 @@ class Operator(ABC):
     inputs: list[Operator]
     dictionary: DictionaryRef
     users: set[str] = field(default_factory=set, kw_only=True)
+    eager = False
+    """Whether the operator runs in an epoch without input. Without GROUP BY, no rows have an aggregate too."""
+
+    def __post_init__(self) -> None:
+        self.width = len(self.node.schema)
+        """The number of output columns."""
 
     @abstractmethod
     def step(self, deltas: list[Delta], before: int) -> Delta:
@@ -74,11 +80,6 @@ class Operator(ABC):
     def arrangements(self) -> list[tuple[Arrangement, str]]:
         """Return the arrangements that the operator writes, each with its kind in ``state()``."""
         return []
-
-    @property
-    def width(self) -> int:
-        """The number of output columns."""
-        return len(self.node.schema)
 
 
 class Input(Operator):
@@ -190,7 +191,7 @@ class JoinCore(JoinOperator):
 
     def _change(self, deltas: tuple[Delta, Delta], before: int) -> Delta:
         strings = self.dictionary.strings
-        parts = [join_core(deltas, self.sides, self._keys, self._types, before, strings)]
+        parts = [join_core(deltas, self.sides, self._keys, before, strings)]
         assert isinstance(self.node, Join)
         if self.node.outer:
             parts.append(padding(deltas, self.sides, self._keys, self._types, before, strings))
@@ -234,6 +235,7 @@ class ReduceCore(Operator):
     groups: ReduceState = field(kw_only=True)
     multisets: dict[int, Arrangement] = field(default_factory=dict, kw_only=True)
     sources: dict[int, Any] = field(default_factory=dict, kw_only=True)
+    eager = True
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
         assert isinstance(self.node, Reduce)

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import RowError
 from ..kernels.expr import evaluate
 from ..kernels.join import Matches, net
-from ..plan.nodes import Filter, Map, Node
+from ..plan.nodes import Col, Filter, Map, Node
 from ..storage.batch import Delta
 from ..storage.encoding import Dictionary
 
@@ -16,6 +16,8 @@ def apply(node: Node, delta: Delta, strings: Dictionary) -> Delta:
     """Apply a Filter or a Map to a change. Raises RowError if evaluation fails for a row that does not cancel."""
     if not len(delta.diffs):
         return Delta.empty(len(node.schema))
+    if isinstance(node, Map) and all(isinstance(e, Col) for e in node.exprs):
+        return Delta(delta.rows[[e.index for e in node.exprs if isinstance(e, Col)]], delta.diffs)
     one_owner = np.zeros(len(delta.diffs), dtype=np.intp)
     _, rows, diffs = apply_to_matches(node, (one_owner, delta.rows, delta.diffs[None, :]), strings)
     return Delta(rows, diffs[0])

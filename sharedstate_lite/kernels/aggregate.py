@@ -64,6 +64,12 @@ class ReducePlan:
         return list(dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("max", "min") and a.arg is not None))
 
     @cached_property
+    def first_extremes(self) -> dict[tuple[str, int], int]:
+        """The output column of the first MAX or MIN of each function and input column."""
+        columns = [(a.fn, a.arg, len(self.node.keys) + i) for i, a in enumerate(self.node.aggs)]
+        return {(fn, arg): at for fn, arg, at in reversed(columns) if fn in ("max", "min") and arg is not None}
+
+    @cached_property
     def counted(self) -> list[int]:
         """The input columns whose non-NULL values are counted."""
         return list(
@@ -142,18 +148,14 @@ class ReduceState:
             alive = sums[0] > 0
         values: dict[tuple[str, int], Words] = {}
         lost = np.zeros(q, dtype=bool)
-        for column in plan.extremes:
-            for fn in ("max", "min"):
-                at = [i for i, a in enumerate(plan.node.aggs) if (a.fn, a.arg) == (fn, column)]
-                if at:
-                    source = None if sources is None else sources[column]
-                    was = old[len(plan.node.keys) + at[0]]
-                    found, exists, missing = self._extreme(
-                        fn, column, groups, was, there, rows, diffs, kind, source, strings
-                    )
-                    values[fn, column] = found
-                    lost |= missing
-                    alive = alive if self.accumulators is not None else exists
+        for (fn, column), at in plan.first_extremes.items():
+            source = None if sources is None else sources[column]
+            found, exists, missing = self._extreme(
+                fn, column, groups, old[at], there, rows, diffs, kind, source, strings
+            )
+            values[fn, column] = found
+            lost |= missing
+            alive = alive if self.accumulators is not None else exists
         floats = {c: self._float_sum(c, groups, rows, diffs, kind, strings) for c in plan.floated}
         if not plan.node.keys:
             alive = np.ones(q, dtype=bool)
@@ -163,7 +165,7 @@ class ReduceState:
         if m:
             out = Delta(out.rows[:, :m], out.diffs[:m])
             self.output.insert(out.rows, out.diffs, strings)
-        return Change(out if m else nothing, groups.compress(lost, axis=1))
+        return Change(out if m else nothing, groups[:, lost])
 
     def forget(self, groups: Words, strings: Dictionary) -> None:
         """Remove all state of the given groups, int64[g, q]."""

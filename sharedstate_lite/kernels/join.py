@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import loops
+from ..errors import RowError
 from ..plan.nodes import Type
 from ..storage.batch import Delta, concat, distinct
 from ..storage.encoding import NULL, Dictionary, Words
@@ -42,7 +43,7 @@ class Side(Protocol):
 
 
 def half_join(
-    delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
+    delta: Delta, keys: tuple[int, ...], side: Side, at: int | None, strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
     """Join each row of a delta with its matches on one side as of time ``at`` (None: including this epoch's changes).
 
@@ -54,22 +55,22 @@ def half_join(
     if loops.outside(probe.reshape(-1), -(2**63), 2**63 - 1, NULL) >= 0:
         live = np.flatnonzero((probe != NULL).all(axis=0))
         probe = probe.take(live, axis=1)
-    who, rows, diffs = side.match(probe, at)
-    most = float(np.abs(diffs[0]).max(initial=0))
-    if most > 1 and most * float(np.abs(delta.diffs).max(initial=0)) >= 2.0**62:
-        # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
-        who, rows, total = net(who, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
-        diffs = total[None, :]
+    who, rows, found = side.match(probe, at)
+    diffs = found[0]
     if live is not None:
         who = live.take(who)
-    return who, rows, times(delta.diffs, who, diffs[0])
+    try:
+        return who, rows, times(delta.diffs, who, diffs)
+    except RowError:
+        # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
+        who, rows, diffs = net(who, rows, diffs, (Type.BIGINT,) * len(rows), strings)
+        return who, rows, times(delta.diffs, who, diffs)
 
 
 def join_core(
     deltas: tuple[Delta, Delta],
     sides: tuple[Side, Side],
     keys: tuple[tuple[int, ...], tuple[int, ...]],
-    types: tuple[Type, ...],
     before: int,
     strings: Dictionary,
 ) -> Delta:
@@ -80,10 +81,10 @@ def join_core(
     left, right = deltas
     parts = []
     if len(left.diffs):
-        who, rows, diffs = half_join(left, keys[0], types, sides[1], None, strings)
+        who, rows, diffs = half_join(left, keys[0], sides[1], None, strings)
         parts.append(Delta(np.concatenate([left.rows.take(who, axis=1), rows]), diffs))
     if len(right.diffs):
-        who, rows, diffs = half_join(right, keys[1], types, sides[0], before, strings)
+        who, rows, diffs = half_join(right, keys[1], sides[0], before, strings)
         parts.append(Delta(np.concatenate([rows, right.rows.take(who, axis=1)]), diffs))
     return concat(parts, sides[0].columns + sides[1].columns)
 
@@ -144,7 +145,7 @@ def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], befo
     for step, side in path:
         probe = Delta(np.stack([parts[who][column] for who, column in step.lookup]), diffs)
         at = None if step.input > start else before
-        who, rows, diffs = half_join(probe, tuple(range(len(step.lookup))), step.types, side, at, strings)
+        who, rows, diffs = half_join(probe, tuple(range(len(step.lookup))), side, at, strings)
         parts = {n: p.take(who, axis=1) for n, p in parts.items()}
         parts[step.input] = rows
         for column, (other, place) in step.checks:

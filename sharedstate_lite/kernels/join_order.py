@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..plan.nodes import Join, Node, Type
+from ..plan.nodes import Join, Node
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Step:
     input: int
     key: tuple[int, ...]
     lookup: tuple[tuple[int, int], ...]
-    types: tuple[Type, ...]
     checks: tuple[tuple[int, tuple[int, int]], ...]
     """Further equalities to check: pairs of a column of the row found and the (input, column) that it must equal."""
 
@@ -71,8 +70,7 @@ def _path(start: int, inputs: list[Node], equal: list[tuple[InputColumn, InputCo
                 # The column is already in the key, so this equality is checked on the rows found.
                 checks.append((b[1], a))
         key = tuple(sorted(pairs))
-        types = tuple(inputs[following].schema[i].type for i in key)
-        steps.append(Step(following, key, tuple(pairs[i] for i in key), types, tuple(checks)))
+        steps.append(Step(following, key, tuple(pairs[i] for i in key), tuple(checks)))
         joined.add(following)
     return tuple(steps)
 

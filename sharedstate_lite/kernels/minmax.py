@@ -8,16 +8,19 @@ arrangement is not ordered by the value, the entire group is read, as in differe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import loops
+from ..loops.lookups import ALL
 from ..plan.nodes import Type
-from ..storage.arrangement import Arrangement
-from ..storage.batch import LOW_BITS, prefix
+from ..storage.arrangement import Arrangement, FoundRows
+from ..storage.batch import prefix
 from ..storage.encoding import NULL, Dictionary, Words
+
+_NO_CODES = np.empty(0, dtype=np.int64)
 
 
 class Ordinals(NamedTuple):
@@ -51,26 +54,24 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
     >>> ordinals(Type.INT, True, Dictionary(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
     True
     """
-    codes = np.empty(0, dtype=np.int64)
+    codes = _NO_CODES
     if kind is Type.STRING:
         # The order of codes is not the order of the strings, so the strings of these columns are sorted.
-        used = np.unique(np.concatenate(columns))
-        used = used[used != NULL]
-        text: list[Any] = strings.to_list(used)
-        turn = np.array(sorted(range(len(used)), key=text.__getitem__), dtype=np.intp)
-        codes, place = used[turn], turn.argsort()
-    ranks = []
-    for words in columns:
-        rank = words
-        if kind is Type.DOUBLE:
-            rank = _flip(words)
-        elif kind is Type.STRING and len(codes):
-            rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
-        if reverse or rank is not words:
-            # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL.
-            rank = np.where(words == NULL, NULL, -rank if reverse else rank)
-        ranks.append(rank)
-    return Ordinals(tuple(ranks), kind, reverse, codes)
+        ranked, codes = strings.ranks(np.concatenate(columns))
+        ends = np.cumsum([len(each) for each in columns]).tolist()
+        columns = tuple(ranked[end - len(each) : end] for each, end in zip(columns, ends, strict=True))
+    elif kind is Type.DOUBLE:
+        columns = tuple(np.where(words == NULL, NULL, _flip(words)) for words in columns)
+    if reverse:
+        # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
+        columns = tuple(-ranks for ranks in columns)
+    return Ordinals(columns, kind, reverse, codes)
+
+
+def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
+    """Return numbers, int64[n], that sort a column by its values, with NULL last."""
+    ranks = strings.ranks(words)[0] if kind is Type.STRING else ordinals(kind, False, strings, words).ranks[0]
+    return ranks - 1  # NULL, the smallest word, becomes the largest
 
 
 class Source:
@@ -90,7 +91,7 @@ class Source:
         best = np.full(groups.shape[1], NULL, dtype=np.int64)
         exists = np.zeros(groups.shape[1], dtype=bool)
         ask = np.arange(groups.shape[1])
-        take = 4 if self.ordered else 1 << 62
+        take = 4 if self.ordered else ALL
         while len(ask):
             keys = groups.take(ask, axis=1)
             owner, words, diffs, edge = self._ends(keys, take, least, strings)
@@ -98,7 +99,7 @@ class Source:
             rank, live = np.full(len(ask), NULL, dtype=np.int64), np.zeros(len(ask), dtype=bool)
             value = np.ascontiguousarray(order.ranks[0])
             loops.best_values(np.lexsort((value, owner)), owner, value, diffs, rank, live)
-            # Rows read in this round can cancel values that were found in the previous round.
+            # FoundRows read in this round can cancel values that were found in the previous round.
             exists[ask] = live
             found = order.words(rank)
             best[ask] = found
@@ -117,17 +118,10 @@ class Source:
         Returns four arrays: the group, the value and the diff of each row, and for each group the best code among its
         unread rows, or -1 if all of them were read.
         """
-        arrangement, layout = self.arrangement, self.arrangement.layout
-        low = layout.key_words(keys, strings)
+        low = self.arrangement.layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)
-        ranges, total = [], 0
-        for batch in arrangement.runs:
-            ends = np.empty((2, len(low)), dtype=np.int64)
-            if loops.find(batch.buffer[0], len(batch), low, LOW_BITS, ends[0], ends[1]):
-                total += loops.trim(batch.buffer[0], ends[0], ends[1], take, least, edge)
-                ranges.append((batch, ends))
-        owner, out = arrangement.room(total)
-        kept = 0
-        for batch, ends in ranges:
-            kept = arrangement.copy(batch, keys, ends, None, owner, out, kept)
-        return owner[:kept], out[1 + self.column, :kept], out[1 + layout.columns, :kept], edge
+        rows = FoundRows(self.arrangement.layout, keys, low)
+        for batch in self.arrangement.runs:
+            self.arrangement.read(rows, batch, None, take, least, edge)
+        columns, kept = self.arrangement.layout.columns, rows.kept
+        return rows.owner[:kept], rows.lines[1 + self.column, :kept], rows.lines[1 + columns, :kept], edge

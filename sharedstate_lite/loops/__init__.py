@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from sharedstate_lite import loops
 >>> words = np.array([10, 20, 20, 30])
->>> loops.lower(words, 0, 4, 20), loops.upper(words, 0, 4, 20)
+>>> loops.lower(words, 0, 4, 20), loops.lower(words, 0, 4, 21)
 (1, 3)
 
 A loop receives all its buffers and returns a count. It has one signature, and runs in Python or compiled by Numba with
@@ -17,7 +17,7 @@ Modules, from the bottom:
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
     groups      the groups of a change, and their largest values
-    strings     strings packed into words, and a hash table of them
+    strings     strings packed into words, a hash table of them, their hashes and their order
 """
 
 from __future__ import annotations

@@ -28,40 +28,41 @@ NUMBER, TEXT, DOUBLE = 0, 1, 2
 """What the words of a column are: whole numbers, codes of strings, or the bits of float64."""
 
 
-@loop("u8(const i8[:,:], i8, i8[::1], i8[::1], u8[::1], u8)")
-def hash_row(rows: Any, i: int, columns: Any, kinds: Any, hashes: Any, mask: Any) -> Any:
-    """Return the 64-bit hash of row i over some columns. ``hashes`` has the hash of each string's code."""
-    h = _NONE
-    for at in range(len(columns)):
-        word = rows[columns[at], i]
-        if kinds[columns[at]] != TEXT:
-            # Doubles often differ only in their high bits, which the multiplication would discard.
-            x = np.uint64(word)
-            x ^= x >> _S32
-        else:
-            x = hashes[word] if word >= 0 else _NONE
-        h += x * _ODD[at]
-    h ^= h >> _S29
-    h *= _FINAL
-    h ^= h >> _S32
-    return h & mask
-
-
-@loop("i8(const i8[:,:], i8[::1], i8[::1], u8[::1], u8, u8[::1])")
+@loop("i8(const i8[:,:], i8[::1], i8[::1], u8[::1], u8, i8[::1])")
 def hash_rows(rows: Any, columns: Any, kinds: Any, hashes: Any, mask: Any, out: Any) -> int:
-    """Write the hash of each row over some columns to ``out``."""
-    for i in range(len(out)):
-        out[i] = hash_row(rows, i, columns, kinds, hashes, mask)
-    return len(out)
+    """Write the 64-bit hash of each row over some columns. ``hashes`` has the hash of each string's code."""
+    n = len(out)
+    for i in range(n):
+        out[i] = 0
+    for at in range(len(columns)):
+        column, odd, text = columns[at], _ODD[at], kinds[columns[at]] == TEXT
+        for i in range(n):
+            word = rows[column, i]
+            if text:
+                x = hashes[word] if word >= 0 else _NONE
+            else:
+                # Doubles often differ only in their high bits, which the multiplication would discard.
+                x = np.uint64(word)
+                x ^= x >> _S32
+            out[i] = np.int64(np.uint64(out[i]) + x * odd)
+    for i in range(n):
+        h = np.uint64(out[i])
+        h ^= h >> _S29
+        h *= _FINAL
+        out[i] = np.int64((h ^ h >> _S32) & mask)
+    return n
 
 
 @loop("u8(i8, i8, u8[::1])")
 def order_code(word: int, kind: int, prefixes: Any) -> Any:
-    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0."""
+    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0.
+
+    ``prefixes`` has the first 8 bytes of each string, by its code.
+    """
     if word == _NULL:
         return _NONE
     if kind == TEXT:
-        code = prefixes[word]
+        code = prefixes[word] >> _S32
     else:
         # Conversion to float64 preserves the order of integers, and small integers still get different codes.
         bits = word if kind == DOUBLE else np.float64(word).view(np.int64)
@@ -89,19 +90,51 @@ def add_words(
     more of the key's hash if there are none in ``every``.
     """
     columns, n = len(rows), rows.shape[1]
-    for i in range(n):
-        word = hash_row(rows, i, key, kinds, hashes, mask)
-        if order >= 0:
-            word = (word & _HIGH) | order_code(rows[order, i], kinds[order], prefixes)
-        elif len(every) > 0:
-            word = (word & _HIGH) | (hash_row(rows, i, every, kinds, hashes, mask) & _LOW)
-        out[0, i] = np.int64(word)
+    hash_rows(rows, key, kinds, hashes, mask, out[0])
+    if order >= 0:
+        for i in range(n):
+            low = order_code(rows[order, i], kinds[order], prefixes)
+            out[0, i] = np.int64((np.uint64(out[0, i]) & _HIGH) | low)
+    elif len(every) > 0:
+        # The line of the first column is not written yet.
+        hash_rows(rows, every, kinds, hashes, mask, out[1])
+        for i in range(n):
+            out[0, i] = np.int64((np.uint64(out[0, i]) & _HIGH) | (np.uint64(out[1, i]) & _LOW))
     for line in range(columns):
         for i in range(n):
             out[1 + line, i] = rows[line, i]
     for line in range(len(diffs)):
         for i in range(n):
             out[1 + columns + line, i] = diffs[line, i]
+    return int(n)
+
+
+@loop("i8(i8[::1], i8[:,::1], i8[::1], i8[::1])")
+def sort_words(words: Any, counts: Any, order: Any, other: Any) -> int:
+    """Write the order that sorts words (radix sort, from the last of 8 bytes to the first).
+
+    ``counts`` has 256 zeros for each byte, and ``other``, as long as ``order``, is overwritten. A byte that is equal in
+    all words is skipped. Returns the number of words.
+    """
+    n, result = len(words), order
+    for i in range(n):
+        order[i] = i
+        for byte in range(8):
+            counts[byte, (words[i] ^ _NULL) >> 8 * byte & 255] += 1
+    for byte in range(8):
+        if n > 0 and counts[byte, (words[0] ^ _NULL) >> 8 * byte & 255] < n:
+            place = 0
+            for value in range(256):
+                size = counts[byte, value]
+                counts[byte, value] = place
+                place += size
+            for at in range(n):
+                value = (words[order[at]] ^ _NULL) >> 8 * byte & 255
+                other[counts[byte, value]] = order[at]
+                counts[byte, value] += 1
+            order, other = other, order
+    for at in range(n):
+        result[at] = order[at]
     return int(n)
 
 

@@ -84,28 +84,6 @@ def largest(value: Any, diffs: Any, best: Any, group: Any, there: Any, rank: Any
     return count
 
 
-@loop("i8(i8[::1], i8[::1], i8[::1], i8, b1, i8[::1])")
-def trim(words: Any, starts: Any, stops: Any, most: int, least: bool, edge: Any) -> int:
-    """Shorten each range of rows to its last ``most`` rows, or the first ones if ``least``. Returns how many are left.
-
-    If rows are cut off, ``edge`` of this range becomes the best order code among them and its old value. The old value
-    is -1 if no row was cut off before.
-    """
-    total = 0
-    for i in range(len(starts)):
-        if stops[i] - starts[i] > most:
-            cut = starts[i] + most if least else stops[i] - most - 1
-            code = words[cut] & 0xFFFFFFFF
-            if edge[i] == -1 or (code < edge[i] if least else code > edge[i]):
-                edge[i] = code
-            if least:
-                stops[i] = cut
-            else:
-                starts[i] = cut + 1
-        total += stops[i] - starts[i]
-    return total
-
-
 @loop("i8(i8[::1], i8[::1], i8[::1], i8[:], i8[::1], b1[::1])")
 def best_values(order: Any, owner: Any, value: Any, diffs: Any, best: Any, exists: Any) -> int:
     """Write the largest value of each owner whose diffs add up to more than 0; ``order`` sorts by owner and value."""

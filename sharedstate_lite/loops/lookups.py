@@ -5,67 +5,71 @@ from __future__ import annotations
 from typing import Any
 
 from .compiled import loop
-from .search import lower, same_row, upper
+from .search import lower, lower_near, same_row
+
+_LARGEST = 2**63 - 1
 
 
-@loop("i8(i8[::1], i8, i8[::1], i8, i8[::1], i8[::1])")
-def find(words: Any, n: int, wanted: Any, low_bits: int, starts: Any, stops: Any) -> int:
-    """Write the range of rows whose sort words are in [word, word | low_bits] for each word of ``wanted``.
-
-    Returns the number of rows in all ranges. ``words`` has n sort words. A word that is not smaller than the one before
-    it is only searched after that one, so searching for sorted words walks through the batch once.
-    """
-    total, start, last = 0, 0, -(2**63)
-    for i in range(len(wanted)):
-        word = wanted[i]
-        if word < last:
-            start = lower(words, 0, start, word)
-        else:
-            stop, step = start, 1
-            while stop < n and words[stop] < word:
-                start, stop, step = stop + 1, stop + step, 2 * step
-            start = lower(words, start, min(stop, n), word)
-        stop = start
-        while stop < n and words[stop] <= word | low_bits:
-            stop += 1
-            if stop - start == 8:
-                stop = upper(words, stop, n, word | low_bits)
-                break
-        starts[i], stops[i] = start, stop
-        total += stop - start
-        last = word
-    return total
+ALL = 2**62
+"""The number of rows to read of each key, if all are wanted."""
 
 
-@loop("i8(i8[:,::1], const i8[:,:], i8[::1], i8[::1], i8[::1], i8, i8, i8[::1], i8[:,::1], i8)")
-def copy_matches(
+@loop(
+    "i8(i8[:,::1], i8, i8[::1], i8, const i8[:,:], i8[::1], i8, i8, i8, b1, i8[::1], i8, i8[::1], i8[::1], i8[:,::1])"
+)
+def look_up(
     batch: Any,
+    n: int,
+    wanted: Any,
+    low_bits: int,
     keys: Any,
     columns: Any,
-    starts: Any,
-    stops: Any,
     time_line: int,
     time: int,
+    most: int,
+    least: bool,
+    edge: Any,
+    first: int,
+    count: Any,
     owner: Any,
     out: Any,
-    m: int,
 ) -> int:
-    """Copy the rows in each key's range that have this key, from row m of ``out`` on; ``owner`` gets its number.
+    """Copy the rows of a batch of n rows that have one of the keys from ``first`` on; ``owner`` gets the key's number.
 
-    ``columns`` are the columns of the key. Rows later than ``time`` are left out if ``time_line`` is not 0. Returns the
-    number of rows in ``out``.
+    The sort words of a row with key i are in [wanted[i], wanted[i] | low_bits], and its ``columns`` equal those of the
+    key. Rows later than ``time`` are left out if ``time_line`` is not 0.
+
+    At most ``most`` rows in the range of each key are read: those with the largest words, or the smallest ones if
+    ``least``. If rows are left, ``edge`` of this key becomes the best order code among them and its old value. The old
+    value is -1 if no row was left before.
+
+    ``out`` has ``count[0]`` rows. Returns the number of keys, or -1 minus a key for whose rows there is no room.
     """
-    for i in range(len(starts)):
-        for row in range(starts[i], stops[i]):
+    words, start, last = batch[0], 0, -(2**63)
+    for i in range(first, len(wanted)):
+        # Searching for sorted words walks through the batch once.
+        word = wanted[i]
+        start = lower_near(words, start, n, word) if word >= last else lower(words, 0, start, word)
+        last, begin = word, start
+        stop = n if word | low_bits == _LARGEST else lower_near(words, start, n, (word | low_bits) + 1)
+        if stop - begin > most:
+            cut = begin + most if least else stop - most - 1
+            code = words[cut] & 0xFFFFFFFF
+            if edge[i] == -1 or (code < edge[i] if least else code > edge[i]):
+                edge[i] = code
+            begin, stop = (begin, cut) if least else (cut + 1, stop)
+        if count[0] + stop - begin > len(owner):
+            return -1 - i
+        for row in range(begin, stop):
             same = time_line == 0 or batch[time_line, row] <= time
             for at in range(len(columns)):
                 same &= batch[1 + columns[at], row] == keys[at, i]
             if same:
                 for line in range(len(out)):
-                    out[line, m] = batch[line, row]
-                owner[m] = i
-                m += 1
-    return m
+                    out[line, count[0]] = batch[line, row]
+                owner[count[0]] = i
+                count[0] += 1
+    return len(wanted)
 
 
 @loop("i8(i8[:,::1], i8, i8[:,::1], i8, i8[::1])")
@@ -84,6 +88,15 @@ def stored(batch: Any, n: int, body: Any, columns: int, have: Any) -> int:
                     found += 1
                 row += 1
     return found
+
+
+@loop("i8(i8[::1], const i8[:])")
+def below_zero(have: Any, diffs: Any) -> int:
+    """Return the first row whose retractions exceed how often it is stored, ``have``, or -1."""
+    for i in range(len(have)):
+        if diffs[i] < 0 and have[i] + diffs[i] < 0:
+            return i
+    return -1
 
 
 @loop("i8(const i8[:], const i8[:], i8[::1], f8, i8[::1])")

@@ -119,8 +119,7 @@ def fetch(
         own, other = other, own
     owner, rows, diffs = below(side, route.columns, keys[list(route.answers)])
     look = JoinSide(len(node.inputs[1 - side].schema), lambda k, _: below(1 - side, other, k))
-    types = tuple(node.inputs[side].schema[i].type for i in own)
-    who, partners, products = half_join(Delta(rows, diffs[0]), own, types, look, None, strings)
+    who, partners, products = half_join(Delta(rows, diffs[0]), own, look, None, strings)
     left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
     out, mine = np.concatenate([left, right]), owner[who]
     if node.outer:

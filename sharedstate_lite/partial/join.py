@@ -188,7 +188,7 @@ class JoinNode(InnerNode):
         none = JoinSide(len(primary.rows), lambda k, _: _nothing(len(primary.rows)))
         empty = Delta.empty(layout.columns)
         deltas, sides = ((primary, empty), (none, look)) if side == 0 else ((empty, primary), (look, none))
-        parts = [join_core(deltas, sides, keys, self.types, 0, strings)]
+        parts = [join_core(deltas, sides, keys, 0, strings)]
         if self.plan.outer:
             parts.append(padding(deltas, sides, keys, self.types, 0, strings))
         return concat(parts, len(self.plan.schema))
@@ -222,7 +222,7 @@ class JoinNode(InnerNode):
         empty = Delta.empty(len(self.plan.inputs[1 - side].schema))
         deltas = (delta, empty) if side == 0 else (empty, delta)
         sides = (self._side(0, side, before, linear), self._side(1, side, before, linear))
-        parts = [join_core(deltas, sides, self.keys, self.types, 0, self.flow.strings)]
+        parts = [join_core(deltas, sides, self.keys, 0, self.flow.strings)]
         if self.plan.outer:
             parts.append(padding(deltas, sides, self.keys, self.types, 0, self.flow.strings))
         return concat(parts, len(self.plan.schema))

@@ -16,7 +16,7 @@ import numpy as np
 from ..engine.engine import Engine
 from ..engine.events import Event
 from ..plan.nodes import Type
-from ..storage.arrangement import Arrangement
+from ..storage.arrangement import Arrangement, FoundRows
 from ..storage.batch import Batch
 from ..storage.encoding import Words
 
@@ -100,7 +100,7 @@ class Observer:
                 self._wrap(arrangement)
 
     def _wrap(self, arrangement: Arrangement) -> None:
-        insert, match, copy = arrangement.insert_body, arrangement.match, arrangement.copy
+        insert, match, read = arrangement.insert_body, arrangement.match, arrangement.read
         columns = slice(1, 1 + arrangement.layout.columns)
 
         def insert_body(body: Words) -> None:
@@ -119,12 +119,12 @@ class Observer:
             finally:
                 self._matching = False
 
-        def copying(*rest: Any) -> int:
-            out, kept = rest[-2:]
-            found = copy(*rest)
-            if not self._matching and found > kept:
-                self._entries.append(ArrangementRead(arrangement, out[columns, kept:found].copy(), True))
-            return found
+        def reading(rows: FoundRows, *rest: Any) -> None:
+            kept = rows.kept
+            read(rows, *rest)
+            if not self._matching and rows.kept > kept:
+                found = rows.lines[columns, kept : rows.kept].copy()
+                self._entries.append(ArrangementRead(arrangement, found, True))
 
-        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("copy", copying)):
+        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("read", reading)):
             setattr(arrangement, name, wrapper)

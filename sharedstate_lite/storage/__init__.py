@@ -19,7 +19,6 @@ search a few batches. A *trace handle* keeps an epoch readable while batches are
 Modules, from the bottom:
 
     multiplicity     limits on multiplicities, and sums and products that raise an error on overflow
-    short_strings    a hash table from short strings to codes, probed one column at a time
     encoding         values encoded as int64 words, and the string dictionary
     batch            rows as one sorted matrix, with hashing, sorting and consolidation
     spine            the merge policy: when batches are merged

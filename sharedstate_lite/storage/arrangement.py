@@ -24,10 +24,13 @@ import numpy.typing as npt
 
 from .. import loops
 from ..errors import TimeError, is_integer, shorten
+from ..loops.lookups import ALL
 from ..plan.nodes import Type
 from . import spine
 from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix
 from .encoding import NULL, Dictionary, Words
+
+_NO_EDGE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,30 @@ class BatchInfo:
     upper: int
     rows: int
     bytes: int
+
+
+class FoundRows:
+    """Rows that have one of the keys int64[len(key), q]: their lines, int64[1 + k + w, m], and their owners, intp[m].
+
+    The owner of a row is the number of its key. The sort words of a row with key i are in [words[i], words[i] |
+    low_bits]. The first ``kept`` elements are used.
+    """
+
+    def __init__(self, layout: Layout, keys: Words, words: Words, low_bits: int = LOW_BITS) -> None:
+        self.keys, self.words, self.low_bits = keys, words, low_bits
+        self.owner = np.empty(len(words) + 16, dtype=np.intp)
+        self.lines = np.empty((1 + layout.columns + layout.width, len(words) + 16), dtype=np.int64)
+        self.count = np.zeros(1, dtype=np.int64)
+
+    @property
+    def kept(self) -> int:
+        """The number of rows."""
+        return int(self.count[0])
+
+    def grow(self) -> None:
+        """Double the room."""
+        self.owner = np.concatenate([self.owner, np.empty_like(self.owner)])
+        self.lines = np.concatenate([self.lines, np.empty_like(self.lines)], axis=1)
 
 
 class TraceHandle:
@@ -164,20 +191,14 @@ class Arrangement:
         Returns three arrays for the m rows found: for each row, the position of its key in ``keys``; the rows,
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
-        low = self.layout.key_words(keys, strings)
-        found = []
-        total = 0
+        rows = FoundRows(self.layout, keys, self.layout.key_words(keys, strings))
         for batch in self._until(at):
-            ends = np.empty((2, len(low)), dtype=np.int64)
-            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS, ends[0], ends[1])
-            if rows:
-                found.append((batch, ends))
-                total += rows
-        owner, out = self.room(total)
-        kept = 0
-        for batch, ends in found:
-            kept = self.copy(batch, keys, ends, at, owner, out, kept)
-        return owner[:kept], out[self._columns, :kept], out[self.layout.diff_rows, :kept]
+            self.read(rows, batch, at)
+        return (
+            rows.owner[: rows.kept],
+            rows.lines[self._columns, : rows.kept],
+            rows.lines[self.layout.diff_rows, : rows.kept],
+        )
 
     def lookup(
         self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None
@@ -191,28 +212,28 @@ class Arrangement:
         if order is not None:
             assert self.layout.order is not None
             low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
-        ends = np.empty((2, len(low)), dtype=np.int64)
         for batch in self._until(at):
-            rows = loops.find(batch.buffer[0], batch.rows, low, LOW_BITS if order is None else 0, ends[0], ends[1])
-            if rows:
-                owner, out = self.room(rows)
-                kept = self.copy(batch, keys, ends, at, owner, out, 0)
-                yield owner[:kept], out[:, :kept]
+            rows = FoundRows(self.layout, keys, low, LOW_BITS if order is None else 0)
+            self.read(rows, batch, at)
+            if rows.kept:
+                yield rows.owner[: rows.kept], rows.lines[:, : rows.kept]
 
-    def room(self, rows: int) -> tuple[npt.NDArray[np.intp], Words]:
-        """Return buffers for the owners, intp[rows], and the lines, int64[1 + k + w, rows], of rows that are found."""
-        return np.empty(rows, dtype=np.intp), np.empty((1 + self.layout.columns + self.layout.width, rows), np.int64)
-
-    def copy(
-        self, batch: Batch, keys: Words, ends: Words, at: int | None, owner: npt.NDArray[np.intp], out: Words, kept: int
-    ) -> int:
-        """Copy the rows of a batch in the ranges ``ends``, int64[2, q], whose key is that of their range.
-
-        They are written from row ``kept`` on to buffers from `room`. Returns the number of rows that these then have.
-        """
+    def read(
+        self,
+        rows: FoundRows,
+        batch: Batch,
+        at: int | None,
+        most: int = ALL,
+        least: bool = False,
+        edge: Words = _NO_EDGE,
+    ) -> None:
+        """Add the rows of a batch as of time ``at`` to ``rows``; see `look_up` in :mod:`..loops.lookups`."""
         time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
-        columns = self.layout.key_columns
-        return int(loops.copy_matches(batch.buffer, keys, columns, ends[0], ends[1], time_line, time, owner, out, kept))
+        asked = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, time_line, time, most, least, edge
+        key = 0
+        while (key := loops.look_up(batch.buffer, batch.rows, *asked, key, rows.count, rows.owner, rows.lines)) < 0:
+            key = -1 - key
+            rows.grow()
 
     def multiplicity(self, body: Words) -> npt.NDArray[np.int64]:
         """Return how often each retracted row of a body is stored, int64[n], and 0 for the other rows."""

@@ -39,9 +39,10 @@ Diffs = npt.NDArray[np.int64]
 """The diffs of n rows: int64[n], or int64[w, n] if each diff is a vector."""
 
 LOW_BITS = 0xFFFFFFFF
+RADIX_FROM = 512
+"""Batches of at least this many rows are sorted by a loop. NumPy sorts fewer rows faster."""
 HASH_MASK = np.uint64((1 << 64) - 1)
 """The bits of a row's hash that are kept. Tests clear some, so that different rows have equal hashes."""
-_NO_PREFIXES = np.zeros(1, dtype=np.uint64)
 _KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
 
 
@@ -126,10 +127,10 @@ class Layout:
 
         The largest such word is the smallest one ``| LOW_BITS``.
         """
-        out = np.empty(keys.shape[1], dtype=np.uint64)
+        out = np.empty(keys.shape[1], dtype=np.int64)
         loops.moved(len(out))
         loops.hash_rows(keys, *self._key_hash, strings.all_hashes, HASH_MASK, out)
-        return out.view(np.int64) & ~LOW_BITS
+        return out & ~LOW_BITS
 
     def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return the sorted, consolidated body for n < 2**31 rows int64[k, n] with diffs int64[n] or int64[w, n]."""
@@ -138,7 +139,11 @@ class Layout:
         if not n:
             return out
         lines = self.unsorted(rows, diffs, strings)
-        kept = loops.consolidate(lines, lines[0].argsort(), self.columns, self.width, out, 0)
+        assert len(lines) == len(out), "a compiled loop does not check its indexes"
+        order = lines[0].argsort() if n < RADIX_FROM else np.empty(n, dtype=np.int64)
+        if n >= RADIX_FROM:
+            loops.sort_words(lines[0], np.zeros((8, 256), dtype=np.int64), order, np.empty_like(order))
+        kept = loops.consolidate(lines, order, self.columns, self.width, out, 0)
         return out if kept == n else out[:, :kept].copy()
 
     def sort_words(self, rows: Words, strings: Dictionary) -> Words:
@@ -152,9 +157,8 @@ class Layout:
         given = diffs if diffs.ndim == 2 else diffs[None, :]
         out = np.empty((1 + self.columns + len(given), rows.shape[1]), dtype=np.int64)
         order = -1 if self.order is None else self.order
-        prefixes = strings.all_prefixes() if order >= 0 and self.types[order] is Type.STRING else _NO_PREFIXES
         columns = self.key_columns, self.low_columns, self.kinds
-        loops.add_words(rows, given, *columns, order, strings.all_hashes, prefixes, HASH_MASK, out)
+        loops.add_words(rows, given, *columns, order, strings.all_hashes, strings.all_prefixes, HASH_MASK, out)
         return out
 
 
@@ -201,10 +205,10 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.
 
     The hash depends on strings and not on their codes, so it is the same in every process.
     """
-    out = np.empty(rows.shape[1], dtype=np.uint64)
+    out = np.empty(rows.shape[1], dtype=np.int64)
     loops.moved(len(out))
     loops.hash_rows(rows, _every(len(types)), _kinds(types), strings.all_hashes, HASH_MASK, out)
-    return out
+    return out.view(np.uint64)
 
 
 def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint64]:
@@ -213,8 +217,7 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
     A larger value never has a smaller code, but different values can have the same code.
     """
     out = np.empty(len(words), dtype=np.uint64)
-    prefixes = strings.all_prefixes() if kind is Type.STRING else _NO_PREFIXES
-    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), prefixes, out)
+    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), strings.all_prefixes, out)
     return out
 
 

@@ -24,23 +24,25 @@ Source: dictionary encoding in column stores, Abadi et al., SIGMOD 2006.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
-from .short_strings import ShortStrings, pack
+from .. import loops
+from ..errors import RowError
 
 Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
 
 NULL = int(np.iinfo(np.int64).min)
 """The word that represents NULL."""
+SLOT_MASK = np.uint64((1 << 64) - 1)
+"""The bits of a string's hash that select its slot. Tests clear them, so that all strings have the same slot."""
+_buffer: Any = pa.py_buffer  # its types do not know arrays
+_STRING, _LARGE = pa.string(), pa.large_string()
 
 
 class Dictionary:
@@ -48,105 +50,110 @@ class Dictionary:
 
     Codes are assigned in order of first use and are never reused, so rows stay readable as long as their dictionary is
     kept. A hash depends on the string and not on its code, so it is the same in every process, and `keep` preserves it.
+    The strings are stored as UTF-8, without Python objects; :mod:`..loops.strings` describes the arrays.
     """
 
     def __init__(self) -> None:
-        # None has an entry, so looking up many strings does not need a special case for NULL.
-        self._code: dict[str | None, int] = {None: NULL}
-        self._text: list[str] = []
-        # The last element is never used for a string and stays 0, because hashes() reads index -1 for NULL.
-        self._hash = np.zeros(16, dtype=np.uint64)
-        # Each of the caches below covers the first strings only, and is extended when it is read.
-        self._prefixed, self._prefix = 0, np.zeros(16, dtype=np.uint64)
-        # sys.getsizeof can return a different size for the same string later, so it is called once per string.
-        self._sized, self._bytes = 0, 0
-        self._arrow: Any = pa.array([], pa.large_string())
-        self._short = ShortStrings()
+        self._count = np.zeros(1, dtype=np.int64)
+        self._set_known(np.zeros((3, 16), dtype=np.int64))
+        self._texts = np.zeros(64, dtype=np.uint8)
+        self._table = np.zeros((32, 3), dtype=np.uint64)
 
     def __len__(self) -> int:
-        return len(self._text)
+        return int(self._count[0])
 
     @property
     def nbytes(self) -> int:
-        """The size in bytes of the strings and of all indexes and caches for them."""
-        # 32 bytes are added for the int object of each code, because CPython shares only integers up to 256.
-        self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
-        self._sized = len(self)
-        arrays: int = self._hash.nbytes + self._prefix.nbytes + self._short.nbytes + self._arrow.nbytes
-        return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
+        """The size in bytes of the strings and of all indexes for them."""
+        return self._known.nbytes + self._texts.nbytes + self._table.nbytes
 
     def code(self, text: str) -> int:
         """Return the code of a string. A new string gets the next free code."""
-        found = self._code.get(text)
-        return int(self._add([text])[0]) if found is None else found
+        return int(self.codes([text])[0])
 
     def codes(self, texts: Iterable[str | None]) -> Words:
         """Return the codes of n strings, int64[n]. None becomes NULL, and a new string gets the next free code."""
-        texts = list(texts)
-        found = np.fromiter(map(self._code.get, texts, repeat(-1)), dtype=np.int64, count=len(texts))
-        missing = (found == -1).nonzero()[0]
-        if len(missing):
-            fresh: list[Any] = [texts[i] for i in missing.tolist()]
-            kinds = list(dict.fromkeys(fresh))
-            added = self._add(kinds)
-            found[missing] = added if len(kinds) == len(fresh) else [self._code[text] for text in fresh]
-        return found
+        return self.column(pa.array(list(texts), _LARGE))
+
+    def find(self, text: str) -> int | None:
+        """Return the code of a string, or None if the string is not in the dictionary. Does not add the string."""
+        code = int(self._codes(*_buffers(pa.array([text], _LARGE)), adding=False)[0])
+        return None if code < 0 else code
 
     def column(self, array: Any) -> Words:
         """Return the codes of a pyarrow StringArray or LargeStringArray, int64[n].
 
         Raises UnicodeError if a new string is not valid UTF-8.
         """
-        packed = pack(array)
-        found, absent = self._short.find(packed)
-        if array.null_count:
-            found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
-        if absent:
-            missing = np.flatnonzero(found == -1)
-            codes = self.codes(array.take(pa.array(missing)).to_pylist())
-            found[missing] = codes
-            self._short.add(packed, missing, codes)
-        return found
+        return self._codes(*_buffers(array), array.is_null() if array.null_count else None)
 
-    def _add(self, fresh: Sequence[str]) -> Words:
-        first, last = len(self._text), len(self._text) + len(fresh)
-        if last >= len(self._hash):
-            self._hash = np.concatenate([self._hash[:first], _room(last, first)])
-        # hash_array has a fixed key, so equal strings have equal hashes in all processes and runs.
-        whole = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
-        # hash_rows folds the high bits of all other types itself. The hashes of strings are stored already folded.
-        self._hash[first:last] = whole ^ (whole >> np.uint64(32))
-        self._text.extend(fresh)
-        self._code.update(zip(fresh, range(first, last), strict=True))
-        return np.arange(first, last)
+    def _codes(self, offsets: Words, data: npt.NDArray[np.uint8], nulls: Any = None, adding: bool = True) -> Words:
+        n, length = len(offsets) - 1, len(self)
+        loops.moved(n)
+        packed, out = np.empty((n, 2), dtype=np.uint64), np.empty(n, dtype=np.int64)
+        loops.pack(offsets, data, packed)
+        if nulls is not None:
+            packed[nulls.to_numpy(zero_copy_only=False)] = 0
+        missing = loops.find_codes(packed, offsets, data, self._table, self._known, self._texts, SLOT_MASK, out)
+        row = 0 if adding and missing else n
+        while row < n:
+            parts = self._table, self._known, self._texts, self._count
+            row = loops.add_strings(packed, offsets, data, row, *parts, SLOT_MASK, out)
+            if row < 0:
+                row = -1 - row
+                self._resize(len(self) + 1, int(self._known[0, len(self)] + offsets[row + 1] - offsets[row]))
+        if len(self) > length:
+            self._check_utf8(length)
+        return out
+
+    def _check_utf8(self, length: int) -> None:
+        """Raise UnicodeError, and remove the strings whose codes are at least ``length``, if one is not valid UTF-8."""
+        starts, texts = self._known[0], self._texts
+        # Two strings can be valid one after the other although the second starts inside a character.
+        within = loops.starts_within(starts, texts, length, len(self))
+        try:
+            for start in (length, within) if within >= 0 else (length,):
+                str(texts[starts[start] : starts[len(self)]].data, "utf-8")
+        except UnicodeError:
+            self.truncate(length)
+            raise
+
+    def _resize(self, count: int, size: int) -> None:
+        """Give the arrays the size that they have with this number of strings and bytes, which is a power of two."""
+        most, room = max(16, 1 << count.bit_length()), max(64, 1 << size.bit_length())
+        if (most, room) == (self._known.shape[1], len(self._texts)):
+            return
+        known, texts = np.zeros((3, most), dtype=np.int64), np.zeros(room, dtype=np.uint8)
+        kept, used = len(self) + 1, self._known[0, len(self)]
+        known[:, :kept], texts[:used] = self._known[:, :kept], self._texts[:used]
+        if most != self._known.shape[1]:
+            packed, table = np.empty((len(self), 2), dtype=np.uint64), np.zeros((2 * most, 3), dtype=np.uint64)
+            loops.pack(known[0, :kept], texts, packed)
+            loops.fill(packed, table, SLOT_MASK)
+            self._table = table
+        self._set_known(known)
+        self._texts = texts
+
+    def _set_known(self, known: Words) -> None:
+        self._known = known
+        self.all_hashes: npt.NDArray[np.uint64] = known[1].view(np.uint64)
+        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
+        self.all_prefixes: npt.NDArray[np.uint64] = known[2].view(np.uint64)
+        """The first 8 UTF-8 bytes of each string as a number, by code. A larger string never has a smaller number,
+        because UTF-8 bytes sort in code-point order."""
 
     def truncate(self, length: int) -> None:
         """Remove the strings whose codes are at least ``length``.
 
         An engine does this when it rejects a step that added new strings.
         """
-        gone = self._text[length:]
-        if not gone:
+        gone = len(self) - length
+        if gone <= 0:
             return
-        self._short.truncate(length)
-        self._arrow = self._arrow[:length]
-        self._prefixed = min(self._prefixed, length)
-        if self._sized > length:
-            self._sized, self._bytes = 0, 0
-        for text in gone:
-            # If Ctrl-C interrupted _add, a string can be in the list but not in the dict.
-            self._code.pop(text, None)
-        del self._text[length:]
-        if len(gone) > length:
-            self._code = dict(self._code)  # a dict does not shrink when entries are removed
-        size = max(16, 1 << length.bit_length())
-        if size < len(self._hash):
-            self._hash = self._hash[:size].copy()
-            self._hash[length:] = 0  # including the element for NULL
-
-    def find(self, text: str) -> int | None:
-        """Return the code of a string, or None if the string is not in the dictionary. Does not add the string."""
-        return self._code.get(text)
+        packed = np.empty((gone, 2), dtype=np.uint64)
+        loops.pack(self._known[0, length : length + gone + 1], self._texts, packed)
+        loops.remove(packed, self._table, self._count, SLOT_MASK)
+        self._resize(length, int(self._known[0, length]))
 
     def texts(self, words: Words) -> npt.NDArray[Any]:
         """Return the strings for a column of codes as an object array of shape (n,), with None for NULL."""
@@ -156,76 +163,62 @@ class Dictionary:
 
     def to_list(self, words: Words) -> list[str | None]:
         """Return the strings for a column of codes as a list, with None for NULL. Equal strings are the same object."""
-        text = self._text
-        return [text[code] if code >= 0 else None for code in words.tolist()]
+        codes = words.tolist()
+        kinds = dict.fromkeys(codes)
+        text = dict(zip(kinds, self._large(np.array(list(kinds), dtype=np.int64)).to_pylist(), strict=True))
+        return [text[code] for code in codes]
 
     def to_arrow(self, codes: Words) -> Any:
-        """Return the strings for codes that are not NULL as a pyarrow StringArray.
+        """Return the strings for a column of codes as a pyarrow StringArray. Raises RowError if they have 2 GiB."""
+        valid, offsets, data = self._gather(codes)
+        if len(data) >= 1 << 31:
+            raise RowError("a column of strings has 2 GiB or more; read fewer rows at a time")
+        return pa.Array.from_buffers(_STRING, len(codes), [valid, _buffer(offsets.astype(np.int32)), data])
 
-        This is 5 times as fast as converting the list of strings.
+    def _large(self, codes: Words) -> Any:
+        valid, offsets, data = self._gather(codes)
+        return pa.Array.from_buffers(_LARGE, len(codes), [valid, _buffer(offsets), data])
+
+    def _gather(self, codes: Words) -> tuple[Any, Words, Any]:
+        """Return the validity, the offsets, int64[n + 1], and the bytes of the strings, for Arrow."""
+        offsets = np.empty(len(codes) + 1, dtype=np.int64)
+        nulls = loops.measure(codes, self._known, offsets)
+        data = np.empty(offsets[-1], dtype=np.uint8)
+        loops.copy_texts(codes, self._known, self._texts, offsets, data)
+        valid = _buffer(np.packbits(codes != NULL, bitorder="little")) if nulls else None
+        return valid, offsets, _buffer(data)
+
+    def ranks(self, codes: Words) -> tuple[Words, Words]:
+        """Return the rank of each string among n codes by code points, int64[n], and the code of each rank.
+
+        Equal strings have the same rank. The rank of NULL is NULL.
         """
-        first, last = len(self._arrow), len(self._text)
-        if first < last:
-            self._arrow = pa.concat_arrays([self._arrow, pa.array(self._text[first:], pa.large_string())])
-        return self._arrow.take(pa.array(codes)).cast(pa.string())
-
-    def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """Return the 64-bit hash of the string of each code, uint64[n]. The hash of NULL is 0."""
-        return self._hash.take(np.maximum(words, -1))
-
-    @property
-    def all_hashes(self) -> npt.NDArray[np.uint64]:
-        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
-        return self._hash
-
-    def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """Return the first 4 UTF-8 bytes of each string as a number, uint64[n]; see `all_prefixes`."""
-        return self.all_prefixes().take(np.maximum(words, 0))
-
-    def all_prefixes(self) -> npt.NDArray[np.uint64]:
-        """Return the first 4 UTF-8 bytes of each string as a number, by code.
-
-        The numbers have the same order as the strings (with ties), because UTF-8 bytes sort in code-point order.
-        """
-        first, last = self._prefixed, len(self._text)
-        if first < last:
-            if last > len(self._prefix):
-                self._prefix = np.concatenate([self._prefix[:first], _room(last, first)])
-            heads = [text[:4].encode()[:4] for text in self._text[first:]]
-            self._prefix[first:last] = np.array(heads, dtype="S4").view(">u4")
-            self._prefixed = last
-        return self._prefix
+        ranks, kinds = np.full(len(codes), NULL), np.empty(len(codes), dtype=np.int64)
+        order = self.all_prefixes.take(codes, mode="clip").argsort()
+        count = loops.rank_texts(codes, order, self._known, self._texts, ranks, kinds)
+        return ranks, kinds[:count]
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
         """Return a new dictionary that contains only the strings whose codes are in ``used``.
 
         Also returns an array that maps each old code to its new code, or to -1 if the code was removed.
         """
-        live = np.zeros(len(self._text), dtype=bool)
+        live = np.zeros(len(self), dtype=bool)
         for words in used:
             live[words[words != NULL]] = True
-        kept = np.flatnonzero(live)
-        fresh = Dictionary()
-        fresh._add([self._text[c] for c in kept.tolist()])
-        moved = np.full(len(self._text), -1, dtype=np.int64)
-        moved[kept] = np.arange(len(kept))
+        fresh, moved = Dictionary(), np.full(len(self), -1, dtype=np.int64)
+        moved[live] = fresh.column(self._large(np.flatnonzero(live)))
         return fresh, moved
 
 
-def _dict_bytes(count: int) -> int:
-    """Return the size in bytes of a dict that has grown to ``count`` entries.
-
-    This does not call sys.getsizeof, because a dict that was once larger keeps its size, and the reported state must
-    not depend on that. The number of slots is a power of two, at most two thirds of them are used, and an entry takes
-    three words.
-    """
-    slots = max(8, 1 << (-(-count * 3 // 2) - 1).bit_length())
-    return 96 + slots * (1 if slots < 1 << 8 else 2 if slots < 1 << 16 else 4) + slots * 2 // 3 * 24
-
-
-def _room(length: int, used: int) -> npt.NDArray[np.uint64]:
-    """Return the zeros that extend an array of ``used`` elements to the next power of two above ``length``."""
-    return np.zeros((1 << length.bit_length()) - used, dtype=np.uint64)
+def _buffers(array: Any) -> tuple[Words, npt.NDArray[np.uint8]]:
+    """Return the offsets of the strings of an Arrow array, int64[n + 1], and their bytes."""
+    if not len(array):
+        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    _, offsets, data = array.buffers()
+    wide = np.int64 if array.type.id == _LARGE.id else np.int32
+    found = np.frombuffer(offsets, dtype=wide, count=array.offset + len(array) + 1)[array.offset :]
+    return found.astype(np.int64), np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
 
 
 def doubles(words: Words) -> npt.NDArray[np.float64]:

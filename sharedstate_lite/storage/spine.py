@@ -112,17 +112,7 @@ class Merge:
 
     def _chunk(self, fuel: int) -> int:
         filled, start, left = self._done
-        words = [batch.body[0] for batch in self.inputs]
-        ends = [min(at + fuel, len(word)) for at, word in zip(start, words, strict=True)]
-        cuts = [word[end] for word, end in zip(words, ends, strict=True) if end < len(word)]
-        if cuts:
-            # Rows with equal sort words must be consolidated together.
-            cut = min(cuts)
-            ends = _until(words, start, cut, "left")
-            if ends == start:
-                # All these rows have the same sort word. The chunk must include every row with this word, because
-                # otherwise the merge would not make any progress.
-                ends = _until(words, start, cut, "right")
+        ends = [batch.rows for batch in self.inputs] if left <= fuel else self._ends(start, fuel)
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
         read = len(order)
@@ -130,6 +120,20 @@ class Merge:
         kept = loops.consolidate(lines, order, layout.columns, layout.width, self._out, filled)
         self._done = _Progress(kept, ends, left - read)
         return read
+
+    def _ends(self, start: list[int], fuel: int) -> list[int]:
+        """Return where a chunk of at most ``fuel`` rows of each input ends."""
+        words = [batch.body[0] for batch in self.inputs]
+        ends = [min(at + fuel, len(word)) for at, word in zip(start, words, strict=True)]
+        cuts = [word[end] for word, end in zip(words, ends, strict=True) if end < len(word)]
+        if not cuts:
+            return ends
+        # Rows with equal sort words must be consolidated together.
+        cut = min(cuts)
+        ends = _until(words, start, cut, "left")
+        # If all these rows have the same sort word, the chunk must include every row with this word, because otherwise
+        # the merge would not make any progress.
+        return ends if ends != start else _until(words, start, cut, "right")
 
     def _slice(self, batch: Batch, start: int, stop: int) -> Words:
         part = batch.body[:, start:stop]

@@ -103,13 +103,12 @@ KEYS = {
 def test_join_core_is_the_change_of_the_join(on: str, level: str) -> None:
     """If both sides change at once, the change of the join is the new join minus the old join."""
     keys = KEYS[on]
-    types = tuple(LEFT[i] for i in keys[0])
 
     def body(data: st.DataObject) -> None:
         strings = Dictionary()
         left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         sides = (left.by(keys[0]), right.by(keys[1]))
-        out = join_core((left.delta, right.delta), sides, keys, types, BEFORE, strings)
+        out = join_core((left.delta, right.delta), sides, keys, BEFORE, strings)
         assert out.rows.shape[0] == 5
         wanted = minus(*(joined(bags, lambda a, b: equal(a, b, keys))
                          for bags in ((left.now, right.now), (left.old, right.old))))  # fmt: skip
@@ -149,7 +148,7 @@ def test_half_join_pairs_each_row_with_its_matches(level: str) -> None:
         strings = Dictionary()
         left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         for at, there in ((BEFORE, right.old), (None, right.now)):
-            who, rows, diffs = half_join(left.delta, keys[0], (Type.STRING, Type.INT), right.by(keys[1]), at, strings)
+            who, rows, diffs = half_join(left.delta, keys[0], right.by(keys[1]), at, strings)
             found: Counter[Any] = Counter()
             for at_, row, diff in zip(who.tolist(), rows.T.tolist(), diffs.tolist(), strict=True):
                 found[at_, tuple(row)] += diff
@@ -246,7 +245,7 @@ def test_multiplicities_past_the_range_are_refused() -> None:
     assert times(np.array([5]), one[:0], np.array([], dtype=np.int64)).tolist() == []
     empty = Delta.empty(2)
     side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Dictionary())
-    who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Dictionary())
+    who, rows, diffs = half_join(empty, (0,), side, None, Dictionary())
     assert (len(who), rows.shape, len(diffs)) == (0, (2, 0), 0)
 
 
@@ -280,10 +279,10 @@ def test_half_join_refuses_exactly_what_the_sums_refuse(stored: list[Any], chang
     some = delta([(key, d) for key, d in changes], 2)
     if any(abs(n) >= 2**62 for n in wanted.values()):
         with pytest.raises(ss.RowError, match=r"2\*\*62 times or more"):
-            half_join(some, (0,), (Type.INT,), Matched(), None, Dictionary())
+            half_join(some, (0,), Matched(), None, Dictionary())
         return
     found: Counter[Any] = Counter()
-    who, rows, diffs = half_join(some, (0,), (Type.INT,), Matched(), None, Dictionary())
+    who, rows, diffs = half_join(some, (0,), Matched(), None, Dictionary())
     for n, row, diff in zip(who.tolist(), rows.T.tolist(), diffs.tolist(), strict=True):
         found[n, tuple(row)] += diff
     assert nonzero(found) == nonzero(Counter(wanted))

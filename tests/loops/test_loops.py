@@ -85,7 +85,7 @@ def test_hashes_and_order_codes(ways: list[Any]) -> None:
         lines, columns = matrix(given_, 4), np.array(key, dtype=np.int64)
 
         def calls(loops: Any) -> tuple[Any, ...]:
-            hashes, codes = array(len(given_), of=np.uint64), array(3, len(given_), of=np.uint64)
+            hashes, codes = array(len(given_)), array(3, len(given_), of=np.uint64)
             loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
             for kind in range(3):
                 loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
@@ -109,6 +109,20 @@ def test_bodies_are_equal_and_sorted(ways: list[Any]) -> None:
     run()
 
 
+@examples(40)
+@given(st.lists(word | st.integers(-300, 300), max_size=20), st.booleans())
+def test_words_are_sorted(ways: list[Any], words: list[int], shifted: bool) -> None:
+    """Words are sorted as numbers, and equal ones stay in their order."""
+    given_ = np.array(words, dtype=np.int64) << (32 * shifted)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        order = array(len(words))
+        return loops.sort_words(given_, array(8, 256), order, array(len(words))), order
+
+    _, order = agree(ways, calls)
+    assert order == given_.argsort(kind="stable").tolist()
+
+
 def test_a_block_of_any_size_is_sorted(ways: list[Any]) -> None:
     """Many rows with one sort word and few values are sorted and added up, also after rows that are there already."""
     draw = np.random.default_rng(3)
@@ -129,26 +143,29 @@ def test_lookups(ways: list[Any]) -> None:
     """Ranges, matches and multiplicities of keys and rows, in any order and as of a time."""
 
     @examples(50)
-    @given(rows, st.lists(word, max_size=6), masks, st.integers(0, 2), rows)
-    def run(given_: list[Any], asked: list[int], mask: Any, time: int, others: list[Any]) -> None:
+    @given(rows, st.lists(word, max_size=6), masks, st.integers(0, 2), st.data(), rows)
+    def run(given_: list[Any], asked: list[int], mask: Any, time: int, data: st.DataObject, others: list[Any]) -> None:
+        room, most, least = data.draw(st.tuples(st.integers(0, 40), st.sampled_from([1, 2, 2**62]), st.booleans()))
         wanted = np.array([asked], dtype=np.int64).reshape(1, len(asked))
         zero, number = np.array([0]), np.array([0])
 
         def calls(loops: Any) -> tuple[Any, ...]:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
-            hashes, ends = array(len(asked), of=np.uint64), array(2, len(asked))
+            hashes, count = array(len(asked)), array(1)
             loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
-            words = hashes.view(np.int64) & ~0xFFFFFFFF
-            total = loops.find(body[0], n, words, 0xFFFFFFFF, *ends)
-            owner, out = array(total), array(5, total)
-            count = loops.copy_matches(timed, wanted, zero, *ends, 5, time, owner, out, 0)
+            words = hashes & ~0xFFFFFFFF
+            owner, out = array(room), array(5, room)
+            edge = np.full(len(asked), -1)
+            how = 5, time, most, least, edge, 0
+            end = loops.look_up(timed, n, words, 0xFFFFFFFF, wanted, zero, *how, count, owner, out)
             other, _ = made_body(loops, others, [0], -1, mask)
             have = array(other.shape[1])
-            return total, count, ends, owner, out, loops.stored(body, n, other, 3, have), have
+            return end, count, owner, out, edge, body[0, :n], loops.stored(body, n, other, 3, have), have
 
-        _, count, _, owner, out, _, _ = agree(ways, calls)
+        end, (count,), owner, out, edge, *_ = agree(ways, calls)
         assert [out[1][at] for at in range(count)] == [asked[owner[at]] for at in range(count)]
+        assert end == len(asked) or (end < 0 and count <= room)
 
     run()
 
@@ -189,38 +206,88 @@ def test_groups(ways: list[Any]) -> None:
 
 
 @examples(30)
-@given(st.lists(st.tuples(small, small), max_size=5), st.integers(1, 3), st.booleans())
-def test_ranges_are_trimmed(ways: list[Any], parts: list[tuple[int, int]], most: int, least: bool) -> None:
-    """A range keeps its first or last rows, and its edge is the best code that was cut off."""
-    words = np.sort(np.arange(9) % 4 + (5 << 32))
-    given_ = np.array([[low, low + size] for low, size in parts], dtype=np.int64).reshape(-1, 2)
+@given(st.lists(small, max_size=12), st.integers(1, 3), st.booleans())
+def test_the_best_rows_of_a_key_are_read(ways: list[Any], codes: list[int], most: int, least: bool) -> None:
+    """Of each key, the first or last rows are read, and its edge is the best code of the others."""
+    words = np.sort(np.array([(key << 32) + code for key in (1, 3) for code in codes], dtype=np.int64))
+    batch = np.stack([words, words >> 32])
+    keys = np.array([[3, 2, 1]])
 
     def calls(loops: Any) -> tuple[Any, ...]:
-        ends, edge = given_.T.copy(), np.full(len(parts), -1)
-        return loops.trim(words, *ends, most, least, edge), ends, edge
+        edge, count, owner, out = np.full(3, -1), array(1), array(40), array(2, 40)
+        how = 0, 0, most, least, edge, 0
+        loops.look_up(batch, len(words), keys[0] << 32, 0xFFFFFFFF, keys, np.array([0]), *how, count, owner, out)
+        return count, edge, owner, out
 
-    total, ends, _ = agree(ways, calls)
-    assert total == sum(min(size, most) for _, size in parts) == sum(ends[1]) - sum(ends[0])
+    (count,), edge, owner, out = agree(ways, calls)
+    ranked = sorted(codes, reverse=not least)
+    read, left = sorted(ranked[:most]), ranked[most:]
+    assert count == 2 * len(read) and [word & 0xFFFFFFFF for word in out[0][:count]] == read * 2
+    assert edge == [left[0] if left else -1, -1, left[0] if left else -1]
 
 
 @examples(40)
-@given(st.lists(st.text("ab\0é", max_size=9), max_size=12), st.sampled_from([ALL, np.uint64(0)]))
-def test_strings(ways: list[Any], texts: list[str], mask: Any) -> None:
-    """Packed strings, the table that they are put into, and the codes that are found in it."""
+@given(st.lists(st.text("ab\0é", max_size=18), max_size=12), st.integers(0, 12), st.sampled_from([ALL, np.uint64(0)]))
+def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> None:
+    """Packed strings, the table that they are put into, their codes, their order, and their removal."""
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)])
     data = np.frombuffer(b"".join(encoded) + b"\xff", dtype=np.uint8)
 
     def calls(loops: Any) -> tuple[Any, ...]:
-        packed, table, out = array(len(texts), 2, of=np.uint64), array(32, 3, of=np.uint64), array(len(texts))
+        n, count = len(texts), array(1)
+        packed, out = array(n, 2, of=np.uint64), array(n)
+        table, known, bytes_ = array(32, 3, of=np.uint64), array(3, room + 1), array(400, of=np.uint8)
         loops.pack(offsets, data, packed)
-        some = np.arange(0, len(texts), 2)
-        new = loops.add_strings(packed, some, some * 7, table, mask)
-        return packed, table, new, loops.probe(packed, table, mask, out), out
+        state = table, known, bytes_
+        loops.find_codes(packed, offsets, data, *state, mask, out)
+        row = loops.add_strings(packed, offsets, data, 0, *state, count, mask, out)
+        length, again = int(count[0]), array(n)
+        missing = loops.find_codes(packed, offsets, data, *state, mask, again)
+        codes = np.append(np.arange(length)[::-1], [NULL, *range(length)])
+        order = known[2].view(np.uint64).take(codes, mode="clip").argsort()
+        ranks, kinds = array(len(codes)), array(len(codes))
+        ranked = loops.rank_texts(codes, order, known, bytes_, ranks, kinds)
+        within = loops.starts_within(known[0], bytes_, 0, length)
+        ends = array(n + 1)
+        nulls = loops.measure(again, known, ends)
+        copied = array(ends[-1], of=np.uint8)
+        loops.copy_texts(again, known, bytes_, ends, copied)
+        full, own = table.copy(), array(length, 2, of=np.uint64)
+        loops.pack(known[0, : length + 1], bytes_, own)
+        filled = array(32, 3, of=np.uint64)
+        loops.fill(own, filled, mask)
+        loops.remove(own[length // 2 :], table, count, mask)
+        half = array(32, 3, of=np.uint64)
+        loops.fill(own[: length // 2], half, mask)
+        assert np.array_equal(filled, full) and np.array_equal(half, table)
+        return (
+            row,
+            length,
+            again,
+            copied,
+            ranked,
+            ranks,
+            kinds,
+            within,
+            out,
+            missing,
+            nulls,
+            table,
+            known,
+            bytes_,
+            count,
+        )
 
-    _, _, new, missing, found = agree(ways, calls)
-    assert new == len({text for text in texts[::2] if len(text.encode()) <= 15})
-    assert missing == found.count(-1)
+    row, length, again, copied, ranked, ranks, order, within, *_ = agree(ways, calls)
+    kinds = list(dict.fromkeys(texts))
+    assert length == min(room, len(kinds)) and row == (
+        len(texts) if len(kinds) <= room else -1 - texts.index(kinds[room])
+    )
+    assert again == [kinds.index(text) if kinds.index(text) < length else -1 for text in texts]
+    assert [kinds[code] for code in order[:ranked]] == sorted(kinds[:length]) and within == -1
+    assert ranks[length + 1 :] == ranks[:length][::-1] == [sorted(kinds[:length]).index(t) for t in kinds[:length]]
+    assert bytes(copied) == b"".join(text.encode() for text in texts if text in kinds[:length])
 
 
 @examples(40)
