@@ -80,7 +80,7 @@ class Question:
             return self._verdict((typed in YES) == (self.expected == (("yes",),)))
         if typed in NOTHING:
             return self._verdict(not self.expected)
-        words = tokens(typed)
+        words = tokens(typed if re.search(r"\band\b", self.answer) else typed.replace(" and ", ", "))
         if self.form == "rows" and not any(SIGN.fullmatch(w) for w in words[:1]):
             return Verdict(None, f"Start each row with its kind, or with + or -{self._example}.")
         rows = list(self.expected)

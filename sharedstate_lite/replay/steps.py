@@ -143,12 +143,9 @@ class StepBuilder:
         if draft is None:
             return
         piece = self._visible_pieces.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
-        if id(entry.arrangement) in self.s.indexes:
-            name, key = self.s.indexes[id(entry.arrangement)]
-        elif piece is not None:
-            name, key = piece.name, entry.arrangement.layout.key
-        else:
+        if piece is None:
             return
+        name, key = piece.name, entry.arrangement.layout.key
         reduce = self.s.reduces.get(draft.operator)
         own = self._pieces.get(id(entry.arrangement))
         if reduce is not None and own is not None and own.owner == draft.operator and not entry.rows:

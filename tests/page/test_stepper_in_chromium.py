@@ -133,7 +133,7 @@ def test_a_stepper_by_keyboard(seen: dict[str, Any]) -> None:
         "✓ You said -U vegetable 50, +U vegetable 60. Right.",
         "✓ You said -U vegetable 50, +U vegetable 60. Right.",
     ], "the first answer counts"
-    assert [score for *_, score in told["verdicts"]] == ["", *["1 of 1 right, 1 skipped"] * 2]
+    assert [score for *_, score in told["verdicts"]] == ["", *["1 of 1 right"] * 2]
     assert told["time"] == [1, False, ["+1 Potato 60", "+1 Vegetable 60"]]
     assert len(told["keys"]) == 14 and told["folded"] == [False, True]
     assert told["edit"] == ["Change message 9 to", "+1 visit Potato, Eve, 60"]

@@ -227,8 +227,11 @@ def test_half_made_is_not_taken_for_whole(checkout: Path) -> None:
     assert stamp(checkout) == 3
     (checkout / "python").rename(checkout / ".venv" / "bin" / "python")
     assert stamp(checkout) == 0
-    for changed in ({"root": "/elsewhere"}, {"run": "another"}):
+    for changed in ({"root": "/elsewhere"}, {"run": "another"}, {"run": "another", "dev": "another"}):
         assert stamp(checkout, **changed) == 3
+    code = "import environment; print(environment.digest('dev'))"
+    tests = subprocess.run([sys.executable, "-c", code], cwd=checkout / "setup", capture_output=True, text=True).stdout
+    assert stamp(checkout, run="another", dev=tests.strip()) == 0  # one for the tests has all that a lesson needs
     assert stamp(checkout, python="python3.12") == 0  # chosen once, and kept
     with (checkout / "setup" / "requirements.lock").open("a") as lock:
         lock.write("# another\n")

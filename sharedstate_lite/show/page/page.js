@@ -268,7 +268,7 @@
         return said || ["no", "n", "false", "kept"].includes(typed) ? told(said === yes) : { right: null, text: "Answer yes or no." };
       }
       if (NOTHING.has(typed)) return told(!rows[0].length);
-      const words = tokens(typed);
+      const words = tokens(/\band\b/.test(answer) ? typed : typed.replace(/ and /g, ", "));
       if (form === "rows" && !SIGN.test(words[0] ?? "")) return { right: null, text: `Start each row with its kind, or with + or -${hint}.` };
       const right = rows.some((/** @type {any} */ each) => covers(words, each)), row = sizes.map((/** @type {number} */ size) => `${form === "rows" ? "s" : ""}[sv]{${size}}`).join("|");
       const whole = new RegExp(`^(?:${row})+$`).test(words.map((word) => (SIGN.test(word) ? "s" : "v")).join(""));

@@ -84,7 +84,7 @@
   /** @param {any} table @param {any} letters the letter of each reader */
   function drawn(table, letters) {
     const caption = table.caption ? el("caption", "", {}, table.caption) : "";
-    if (table.form === "arrangement") return [axis(table, letters), el("table", "", {}, caption, head(table.columns, "epoch", "change"), [...table.batches].reverse().map(batch))];
+    if (table.form === "arrangement") return [axis(table, letters), el("table", "rows", {}, caption, head(table.columns, "epoch", "change"), [...table.batches].reverse().map(batch))];
     const grouped = table.form === "groups", many = !grouped && repeated(table.rows);
     const lines = grouped ? table.groups.map(group) : table.rows.map((/** @type {Row} */ row) =>
       line(markOf(row), row, row.values.map((each, n) => replaced(row.old?.[n], each)), many ? times(row) : ""));
@@ -94,7 +94,7 @@
     if (hidden > 0) lines.push(note(count(hidden, grouped ? "more group" : "more row")));
     if (table.holes) lines.push(note(lines.length ? "all other keys: holes" : "all keys: holes"));
     else if (!lines.length) lines.push(note("no rows"));
-    return [el("table", "", {}, caption, head(names, many ? "times" : ""), el("tbody", "", {}, lines))];
+    return [el("table", "rows", {}, caption, head(names, many ? "times" : ""), el("tbody", "", {}, lines))];
   }
   /** @param {string[]} names */
   const head = (names, ...more) => el("thead", "", {}, el("tr", "", {}, el("td", "mark"), [...names, ...more].filter(Boolean).map((each) => el("th", "", { scope: "col" }, each))));
@@ -191,7 +191,7 @@
   /** @param {any} move @param {string} status @param {number} step @param {string} from */
   function chip(move, status, step, from = "") {
     const one = ([badge, ...values]) => el("span", `chip ${move.kind}${badge.startsWith("−") ? " minus" : ""}`, {}, badge && el("b", "", {}, badge), values.map((/** @type {string} */ each) => el("span", "", { title: each }, each)));
-    const words = { sent: `step ${move.sent}`, waits: `waits since step ${move.sent}`, past: `step ${move.sent}`, dropped: `dropped at the hole${move.whole === false ? ", in part" : ""}` }[status];
+    const words = { sent: `step ${move.sent}`, waits: "waits", past: `step ${move.sent}`, dropped: `dropped at the hole${move.whole === false ? ", in part" : ""}` }[status];
     return el("div", `move ${status}${move.kind === "upquery" ? " back" : ""}${move.dropped === step ? " now" : ""}`, {}, el("small", "", {}, from && `from ${from}, `, words), move.chips.map(one));
   }
 
@@ -235,12 +235,12 @@
       const entries = this.lanes.filter(({ to }) => to === o.name), high = entries.reduce((sum, lane) => sum + highOf(lane), 0);
       const held = el("span"), stack = el("div", "stack"), letter = this.letters.get(o.name);
       const counts = this.states.map((each) => (o.holds && !base ? count(each[o.name].rows, "row") : "")), widest = counts.reduce((a, b) => (b.length > a.length ? b : a), "");
-      const title = el("h4", "", {}, letter ? el("b", "pin", { title: "reads by a trace handle" }, letter) : "", o.title, el("span", "detail", {}, plain || base ? "" : o.detail), el("span", "count most", {}, held, el("span", "longest", { "aria-hidden": "true" }, widest)));
+      const title = el("h4", "", { onclick: () => this.fold(root) }, letter ? el("b", "pin", { title: "reads by a trace handle" }, letter) : "", o.title, el("span", "detail", {}, plain || base ? "" : o.detail), el("span", "count most", {}, held, el("span", "longest", { "aria-hidden": "true" }, widest)));
       const root = el("div", `node${o.holds ? " holds" : ""}`, { "data-operator": o.name, tabindex: 0, role: "listitem", style: `min-height:${30 + high}px`, "aria-label": `${o.title} ${o.detail}` },
         el("div", "inbox"), title, stack);
       const views = new Map(), states = [...new Set(this.states.map((each) => each[o.name]))];
       const view = (/** @type {any} */ state) => {
-        const made = el("div", "", {}, base ? el("p", "", {}, `base table, ${count(state.rows, "row")}`) : state.tables.map((/** @type {any} */ each) => drawn(each, this.letters)),
+        const made = el("div", "", {}, base ? el("p", "", {}, `base, ${count(state.rows, "row")}`) : state.tables.map((/** @type {any} */ each) => drawn(each, this.letters)),
           o.holds ? "" : el("p", "", {}, plain && o.detail ? o.detail : "no state"), state.waits.map((/** @type {string} */ each) => el("p", "waiting", {}, each)));
         stack.append(made);
         views.set(state, made);
@@ -254,13 +254,23 @@
       } };
     }
 
+    /** @param {Element} node */
+    fold(node) {
+      node.classList.toggle("folded");
+      this.measured = "";
+      this.draw();
+    }
+
     /** A gap is as wide as the widest message that is ever in it, and the lines that turn there. @param {number} c */
     gap(c) {
       const turning = this.lanes.filter(({ from, to }) => this.level.get(from) < c && this.level.get(to) >= c).length;
       const widest = new Map();
       for (const move of this.data.moves) {
-        const to = this.lanes.find(({ from, to: end }) => (move.kind === "upquery" ? `${end} ${from}` : `${from} ${end}`) === `${move.source} ${move.target}`)?.to;
-        if (to && this.level.get(to) === c) widest.set(JSON.stringify([move.chips, move.dropped]), chip(move, move.dropped ? "dropped" : "sent", 0));
+        const lane = this.lanes.find(({ from, to }) => (move.kind === "upquery" ? `${to} ${from}` : `${from} ${to}`) === `${move.source} ${move.target}`);
+        if (!lane || this.level.get(lane.to) !== c) continue;
+        const made = chip(move, move.dropped ? "dropped" : "sent", 0);
+        made.classList.toggle("flat", lane.back);
+        widest.set(JSON.stringify([move.chips, move.dropped]), made);
       }
       const labels = this.lanes.filter(({ to, rows }) => rows != null && this.level.get(to) === c).map(({ rows }) => el("small", "", {}, count(rows, "row")));
       return el("div", "gap", { "aria-hidden": "true", style: `padding-left:${10 + 8 * turning}px` }, [...widest.values()], labels);
@@ -307,15 +317,14 @@
       for (const [name, { inbox }] of this.nodes) inbox.replaceChildren(...(narrow ? [...this.live].filter(([, [move]]) => move.target === name).map(([key]) => elements.get(key)) : []));
       if (narrow) {
         if (!this.reserved) this.reserve();
-        this.wires.replaceChildren();
         this.chips.replaceChildren();
-        return;
       }
-      this.measure();
+      this.measure(narrow);
       this.chips.replaceChildren();
-      for (const [key, made] of elements) {
+      for (const [key, made] of narrow ? [] : elements) {
         const end = this.ends.get(key);
         if (!end) continue;
+        made.classList.toggle("flat", end.two);
         made.style.cssText = `right:${this.wide - end.x}px;top:${end.y}px`;
         this.chips.append(made);
       }
@@ -323,21 +332,25 @@
     }
 
     /** Where lines run, from the sizes of the boxes. This is done anew if the stepper has another width: text is small then
-     * if the diagram does not fit. */
-    measure() {
+     * if the diagram does not fit, and messages have a line for each value. */
+    measure(narrow = false) {
       const scene = /** @type {HTMLElement} */ (this.root.parentElement);
       if (this.room !== scene.clientWidth) {
         this.room = scene.clientWidth;
-        this.root.classList.remove("tight");
-        this.root.classList.toggle("tight", scene.scrollWidth > this.room);
+        for (const [n, fits] of ["tight", "stacked"].entries()) {
+          if (!n) this.root.classList.remove("tight", "stacked");
+          this.root.classList.toggle(fits, scene.scrollWidth > this.room && !narrow);
+        }
       }
-      const origin = this.root.getBoundingClientRect(), key = `${origin.width} ${origin.height}`;
+      const origin = this.root.getBoundingClientRect(), key = `${narrow} ${origin.width} ${origin.height}`;
       if (key === this.measured) return;
       Object.assign(this, { measured: key, wide: origin.width, ends: new Map(), paths: new Map() });
       const box = (/** @type {Element} */ of) => {
         const { left, right, top, height } = of.getBoundingClientRect();
         return { left: left - origin.left, right: right - origin.left, top: top - origin.top, height };
       };
+      if (narrow) { this.rail(box); return; }
+      this.root.style.paddingLeft = "";
       const entries = new Map(), turns = new Map(), marks = [];
       const middle = (/** @type {any} */ of, up = 30) => of.top + up + (of.height - up) / 2;
       const before = (/** @type {any} */ lane) => (lane.through.length ? middle(box(this.places.get(lane.through.at(-1))), 0) : middle(box(this.nodes.get(lane.from).root)));
@@ -366,11 +379,36 @@
           const [x, tip] = back ? [from.right, middle(from) + shift] : [to.left, y], way = back ? 7 : -7;
           const made = el("path", "", { d: `${path}M${x + way} ${tip - 4}L${x} ${tip}L${x + way} ${tip + 4}`, "data-kind": back ? "upquery" : lane.kind });
           this.paths.set(name, made);
-          this.ends.set(name, { x: to.left - 12, y });
+          if (lane.kind === "read" && !back) marks.push(el("path", "inner", { d: path }));
+          this.ends.set(name, { x: to.left - 12, y, two: lane.back });
           if (lane.rows != null && !back) marks.push(el("text", "", { x: to.left - 12, y: y - 5, "text-anchor": "end" }, count(lane.rows, "row")));
         }
       }
       this.wires.replaceChildren(...this.paths.values(), ...marks);
+    }
+
+    /** In one column, lines run beside the boxes: each at the first place where it meets no other. @param {(of: Element) => any} box */
+    rail(box) {
+      const ends = this.lanes.map((lane) => {
+        const [from, to] = [lane.from, lane.to].map((name) => box(this.nodes.get(name).title));
+        return { lane, top: Math.min(from.top, to.top), bottom: Math.max(from.top, to.top), from: from.top + from.height / 2 + 6, to: to.top + to.height / 2 - 6 };
+      }).sort((a, b) => a.bottom - a.top - (b.bottom - b.top));
+      /** @type {any[][]} */
+      const places = [];
+      for (const end of ends) {
+        let place = places.findIndex((taken) => taken.every(({ top, bottom }) => end.bottom <= top || bottom <= end.top));
+        if (place < 0) place = places.push([]) - 1;
+        places[place].push(end);
+      }
+      const left = 12 + 10 * places.length;
+      this.root.style.paddingLeft = `${left}px`;
+      for (const [n, taken] of places.entries()) for (const { lane, from, to } of taken) for (const back of [false, true].filter((each) => (each ? lane.back : lane.kind))) {
+        const x = left - 10 - 10 * n - (back ? 3 : 0), [start, end] = back ? [to + 5, from + 5] : [from, to];
+        const made = el("path", "", { d: `M${left} ${start}H${x}V${end}H${left}M${left - 6} ${end - 4}L${left} ${end}L${left - 6} ${end + 4}`, "data-kind": back ? "upquery" : lane.kind });
+        this.paths.set(back ? `${lane.to} ${lane.from}` : `${lane.from} ${lane.to}`, made);
+      }
+      this.wires.replaceChildren(...this.paths.values());
+      this.measured = "";
     }
 
     /** Bring the acting operator into view: the diagram scrolls, and the page does not. @param {any} scene */
@@ -384,12 +422,12 @@
   }
 
   /** The steps of a message as a picture of who sent which message to whom. @param {any} data @param {any} titles @param {number} n */
-  function overTime(data, titles, n) {
+  function overTime(data, titles, n, room = 900) {
     const message = data.messages.find((/** @type {any} */ each) => each.first <= n && n <= each.last);
     if (!message) return el("p", "", {}, "Before the first message.");
     const steps = data.steps.slice(message.first, message.last + 1), moves = data.moves.filter((/** @type {any} */ each) => each.sent <= message.last && (each.taken == null || each.taken >= message.first) && each.sent <= n);
     const names = data.operators.map((/** @type {any} */ o) => o.name).filter((/** @type {string} */ name) => steps.some((/** @type {any} */ each) => each.operator === name) || moves.some((/** @type {any} */ each) => [each.source, each.target].includes(name)));
-    const wide = 150, high = 30, x = (/** @type {string} */ name) => 60 + wide * (names.indexOf(name) + 0.5), y = (/** @type {number} */ step) => 50 + high * (Math.max(step, message.first - 1) - message.first + 1);
+    const wide = Math.max(100, Math.min(150, (room - 80) / names.length)), high = 30, early = moves.some((/** @type {any} */ each) => each.sent < message.first) ? 1 : 0, x = (/** @type {string} */ name) => 60 + wide * (names.indexOf(name) + 0.5), y = (/** @type {number} */ step) => 50 + high * (Math.max(step, message.first - 1) - message.first + early);
     const bottom = y(message.last) + 24, out = [];
     for (const name of names) out.push(el("text", "", { x: x(name), y: 18, "text-anchor": "middle" }, titles.get(name)), el("line", "lane", { x1: x(name), x2: x(name), y1: 28, y2: bottom }));
     for (const [k, each] of steps.entries()) {
@@ -399,12 +437,20 @@
     }
     for (const move of moves) {
       const [left, right, top] = [x(move.source), x(move.target), y(move.sent)], end = move.taken == null || move.taken > n ? Math.min(y(n) + 14, bottom) : y(move.taken);
-      const words = move.chips.map((/** @type {string[]} */ each) => each.join(" ").trim()).join(", "), lost = move.dropped && move.dropped <= n;
-      out.push(el("path", `${move.kind}${lost ? " dropped" : ""}`, { d: `M${left} ${top}L${right} ${end}` }),
+      const words = said(move.chips), lost = move.dropped && move.dropped <= n, minus = words.startsWith("−") ? " minus" : "";
+      const [dx, dy] = [right - left, end - top].map((each) => (10 * each) / Math.hypot(right - left, end - top));
+      out.push(el("path", `${move.kind}${minus}${lost ? " dropped" : ""}`, { d: `M${left} ${top}L${right} ${end}M${right - dx - dy / 2} ${end - dy + dx / 2}L${right} ${end}L${right - dx + dy / 2} ${end - dy - dx / 2}` }),
         el("text", "words", { x: (left + right) / 2, y: (top + end) / 2 - 4, "text-anchor": "middle" }, words + (lost ? " dropped" : "")));
     }
     const width = 60 + wide * names.length;
     return el("svg", "time", { width, height: bottom + 6, viewBox: `0 0 ${width} ${bottom + 6}`, role: "img", "aria-label": `Messages of ${message.text}, step by step` }, out);
+  }
+
+  /** What a move says, in one line: of two rows, what becomes what. @param {string[][]} chips */
+  function said(chips) {
+    if (chips.length < 2) return chips[0].join(" ").trim();
+    const [[, ...old], [badge, ...now]] = chips;
+    return [badge, ...now.map((each, n) => (each === old[n] ? each : `${old[n]} → ${each}`))].join(" ");
   }
 
   // --- the stepper ---------------------------------------------------------------------------------------------------
@@ -412,7 +458,7 @@
   class Stepper {
     /** @param {Element} place @param {any} data @param {{ask?: (request: any) => Promise<any>}} means */
     constructor(place, data, { ask } = {}) {
-      Object.assign(this, { ask, histories: [{ name: "main", label: "", data }], at: 0, step: data.at ?? 0, answers: new Map(), skipped: new Set(), run: 0 });
+      Object.assign(this, { ask, histories: [{ name: "main", label: "", data }], at: 0, step: data.at ?? 0, answers: new Map(), run: 0 });
       const part = (/** @type {string} */ name, tag = "div", options = {}) => (this[name] = el(tag, name, options));
       const field = (/** @type {string} */ label) => el("input", "", { type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", maxlength: 500, "aria-label": label });
       const form = (/** @type {string} */ name, /** @type {() => void} */ done, ...inside) => (this[name] = el("form", name, { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); done(); } }, ...inside));
@@ -429,7 +475,7 @@
       this.slider = el("input", "slider", { type: "range", min: 0, "aria-label": "step", oninput: (/** @type {any} */ event) => this.go(Number(event.target.value)) });
       this.help = el("ul", "help", { hidden: true }, KEYS.map(([keys, what, python]) => el("li", "", {}, keys.split(" ").map((key) => el("kbd", "", {}, key)), ` ${what}${python && !ask ? ", in JupyterLab" : ""}`)));
       this.root = el("section", "ssl stepper", { tabindex: 0, "aria-label": `stepper: ${data.title}`, "data-lm-suppress-shortcuts": "true", onkeydown: (/** @type {any} */ event) => this.press(event) },
-        el("header", "", {}, part("title", "h3"), part("bill", "dl"), part("sql", "details")), part("scene"), part("over", "div", { hidden: true }),
+        el("header", "", {}, part("title", "h3"), part("bill", "dl"), part("sql", "details")), part("scene"), part("over", "div", { hidden: true }), part("marks"),
         this.captions = el("div", "most", {}, part("caption", "p", { "aria-live": "polite" })), this.asking, this.editing, bar, part("strip", "div", { "aria-hidden": "true" }), this.slider, this.help);
       place.append(this.root);
       this.open(0);
@@ -455,6 +501,7 @@
       const { data } = this;
       this.diagram = this.history.diagram ??= new Diagram(data);
       this.scene.replaceChildren(this.diagram.root);
+      this.marks.replaceChildren(legend(data));
       this.strip.replaceChildren(...data.messages.map(({ text, first, last, epoch }) => {
         const kind = /^(read|evict|install|drop|hold|pause|deliver|resume)\b/.exec(text)?.[1];
         return el("span", "", { style: `flex:${last - first + 1}`, title: text, onclick: () => this.go(last) }, kind ?? [el("span", "unit", {}, "epoch "), epoch]);
@@ -468,7 +515,7 @@
       this.questions.replaceChildren(this.question, ...longest(questions));
       this.asking.hidden = !questions.length;
       const [sql] = data.sql, long = data.sql.join("; ");
-      this.sql.replaceChildren(el("summary", "", {}, data.sql.length > 1 ? `${data.sql.length} views` : sql ?? ""), el("code", "", {}, long));
+      this.sql.replaceChildren(el("summary", "", {}, el("span", "short", {}, data.sql.length > 1 ? `${data.sql.length} views` : sql ?? ""), el("span", "whole", {}, "SQL")), el("code", "", {}, long));
       this.go(Math.min(step, this.last));
     }
 
@@ -480,7 +527,12 @@
       this.root.classList.toggle("narrow", this.root.clientWidth < NARROW);
       this.diagram.show(this.step);
       this.diagram.follow(this.scene);
-      if (!this.over.hidden) this.over.replaceChildren(overTime(data, this.diagram.titles, this.step));
+      if (!this.over.hidden) {
+        this.over.replaceChildren(overTime(data, this.diagram.titles, this.step, this.over.clientWidth));
+        const [inner, outer] = [this.over.querySelector("circle.here") ?? this.over, this.over].map((each) => each.getBoundingClientRect());
+        this.over.scrollLeft += inner.left < outer.left || inner.right > outer.right ? (inner.left + inner.right - outer.left - outer.right) / 2 : 0;
+        this.over.scrollTop += inner.top < outer.top || inner.bottom > outer.bottom ? inner.top - outer.top - 60 : 0;
+      }
       this.title.textContent = data.title;
       this.bill.replaceChildren(...billed(now, data.steps));
       this.caption.textContent = (told && refusal(told)) || now.caption;
@@ -492,10 +544,7 @@
       if (moved) [this.guess.value, this.verdict.textContent] = ["", ""];
       this.questioned();
     }
-    next() {
-      if (this.asked && !this.answers.has(this.key)) this.skipped.add(this.key);
-      this.go(this.step + 1);
-    }
+    next() { this.go(this.step + 1); }
     end() {
       const message = this.data.messages.find((/** @type {any} */ each) => each.last > this.step);
       if (message) this.go(message.last);
@@ -529,11 +578,13 @@
       this.asking.classList.toggle("open", Boolean(asked));
       this.question.textContent = asked ? asked.text : "";
       this.choices.replaceChildren(...(yes ? ["yes", "no"].map((each) => button(each, "", () => this.check(each))) : []));
-      this.guess.hidden = this.checking.hidden = !asked || yes;
+      this.guess.hidden = !asked || yes;
+      this.checking.hidden = this.guess.hidden || Boolean(given);
+      this.guess.readOnly = Boolean(given);
       if (asked) this.guess.placeholder = asked.hint;
       if (given) this.say(`You said ${given.text}. ${given.verdict.text}`, given.verdict.right);
       const all = [...this.answers.values()], right = all.filter((each) => each.verdict.right).length;
-      this.score.textContent = all.length ? `${right} of ${all.length} right${this.skipped.size ? `, ${this.skipped.size} skipped` : ""}` : "";
+      this.score.textContent = all.length ? `${right} of ${all.length} right` : "";
     }
     /** @param {string} text @param {boolean | null} right */
     say(text, right) {
@@ -546,7 +597,6 @@
       const verdict = here.sharedstate.judge.step(this.asked, text);
       if (verdict.right === null) { this.say(verdict.text, null); this.guess.focus(); return; }
       if (!this.answers.has(this.key)) this.answers.set(this.key, { text: text.trim(), verdict });
-      this.skipped.delete(this.key);
       this.questioned();
       this.root.focus({ preventScroll: true });
     }
@@ -587,7 +637,7 @@
       const acts = {
         ArrowLeft: () => this.go(this.step - 1), ArrowRight: () => this.next(), Home: () => this.go(0), End: () => this.go(this.last), PageUp: () => this.page(-1), PageDown: () => this.page(1),
         e: () => this.end(), t: () => this.time(), " ": () => this.toggle(), "?": () => this.help.toggleAttribute("hidden"), Escape: () => this.leave(), f: () => this.turn(),
-        p: () => this.answer(), "/": () => this.answer(), m: () => this.edit(false), i: () => this.edit(true), Enter: () => event.target.classList.toggle("folded", event.target.dataset.operator && !event.target.classList.contains("folded")),
+        p: () => this.answer(), "/": () => this.answer(), m: () => this.edit(false), i: () => this.edit(true), Enter: () => event.target.dataset.operator && this.diagram.fold(event.target),
       };
       if (!acts[key]) return;
       event.preventDefault();
@@ -598,6 +648,22 @@
       this.guess.select();
     }
     close() { clearInterval(this.run); this.watch.disconnect(); }
+  }
+
+  /** What the marks of a picture mean, as far as it has them. @param {any} data */
+  function legend(data) {
+    const tables = data.steps.flatMap((/** @type {any} */ step) => Object.values(step.states)).flatMap((/** @type {any} */ state) => state.tables);
+    const looked = (/** @type {any} */ table) => [table, ...(table.batches ?? [])].some((each) => (each.rows ?? []).some((/** @type {Row} */ row) => row.looked));
+    /** @type {[boolean, string, string, string][]} */
+    const marks = [
+      [data.edges.some((/** @type {any} */ edge) => edge.kind === "read"), "line read", "", "reads through a trace handle"],
+      [data.edges.some((/** @type {any} */ edge) => edge.kind === "upquery"), "line upquery", "", "upqueries"],
+      [tables.some((table) => table.holes?.some((/** @type {any} */ hole) => !hole.filled)), "hole", "hole", "must be asked for"],
+      [tables.some((table) => table.readers?.length), "pin", "J", "a reader of this letter"],
+      [tables.some((table) => table.batches), "", "▲", "since"],
+      [tables.some(looked), "mark", "○", "looked up"],
+    ];
+    return el("p", "legend", {}, marks.filter(([there]) => there).map(([, name, words, meaning]) => el("span", "", {}, el("i", name, {}, words), ` ${meaning}`)));
   }
 
   /** Why the engine refused a message; "" if it did not. @param {any} message */
@@ -621,7 +687,7 @@
   here.sharedstate.graph = {
     mount: (/** @type {any} */ place, /** @type {any} */ data) => checked(place, data, () => {
       const diagram = new Diagram(data), scene = el("div", "scene", {}, diagram.root);
-      const root = el("section", "ssl stepper still", { "aria-label": data.title }, el("header", "", {}, el("h3", "title", {}, data.title), el("dl", "bill", {}, data.steps[0].totals ? billed(data.steps[0], data.steps).slice(1) : "")), scene);
+      const root = el("section", "ssl stepper still", { "aria-label": data.title }, el("header", "", {}, el("h3", "title", {}, data.title), el("dl", "bill", {}, data.steps[0].totals ? billed(data.steps[0], data.steps).slice(1) : "")), scene, el("div", "marks", {}, legend(data)));
       place.append(root);
       new ResizeObserver(() => { root.classList.toggle("narrow", root.clientWidth < NARROW); diagram.draw(); }).observe(root);
       diagram.show(0);
