@@ -55,7 +55,7 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._count = np.zeros(1, dtype=np.int64)
-        self._set_known(np.zeros((3, 16), dtype=np.int64))
+        self._known = np.zeros((3, 16), dtype=np.int64)
         self._texts = np.zeros(64, dtype=np.uint8)
         self._table = np.zeros((32, 3), dtype=np.uint64)
 
@@ -131,16 +131,21 @@ class Dictionary:
             loops.pack(known[0, :kept], texts, packed)
             loops.fill(packed, table, SLOT_MASK)
             self._table = table
-        self._set_known(known)
+        self._known = known
         self._texts = texts
 
-    def _set_known(self, known: Words) -> None:
-        self._known = known
-        self.all_hashes: npt.NDArray[np.uint64] = known[1].view(np.uint64)
+    # These are views, made when they are asked for: an attribute would be an array of its own in a copy of the dictionary.
+
+    @property
+    def all_hashes(self) -> npt.NDArray[np.uint64]:
         """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
-        self.all_prefixes: npt.NDArray[np.uint64] = known[2].view(np.uint64)
+        return self._known[1].view(np.uint64)
+
+    @property
+    def all_prefixes(self) -> npt.NDArray[np.uint64]:
         """The first 8 UTF-8 bytes of each string as a number, by code. A larger string never has a smaller number,
         because UTF-8 bytes sort in code-point order."""
+        return self._known[2].view(np.uint64)
 
     def truncate(self, length: int) -> None:
         """Remove the strings whose codes are at least ``length``.

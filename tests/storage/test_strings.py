@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 from typing import Any
 
@@ -196,3 +198,17 @@ def test_bytes_that_are_not_utf8_are_refused(kind: str, rows: int) -> None:
     out = engine.step({"visit": pa.table({"product": fresh, "user": fresh, "diff": [1] * rows})})["v"]
     assert len(out) == (0 if kind == "partial" else rows)
     assert engine.read("v", key="new3")["user"].tolist() == ["new3"]
+
+
+def test_a_copy_is_a_dictionary_of_its_own() -> None:
+    """Strings that are added to a copy have their hashes and order there, and change nothing in the original."""
+    first = Dictionary()
+    first.codes(["Bob", "Eve"])
+    for copied in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        codes = copied.codes(["Dan", "a string of more than 15 bytes"])
+        fresh = Dictionary()
+        wanted = fresh.codes(["Bob", "Eve", "Dan", "a string of more than 15 bytes"])
+        for name in ("all_hashes", "all_prefixes"):
+            assert getattr(copied, name)[wanted].tolist() == getattr(fresh, name)[wanted].tolist(), name
+        ranks, _ = copied.ranks(np.array([0, 1, codes[0]]))
+        assert ranks.tolist() == [0, 2, 1] and len(first) == 2
