@@ -134,7 +134,7 @@ class Dictionary:
         self._known = known
         self._texts = texts
 
-    # These are views, made when they are asked for: an attribute would be an array of its own in a copy of the dictionary.
+    # These are views, made when they are asked for: as attributes, they would be other arrays in a copy.
 
     @property
     def all_hashes(self) -> npt.NDArray[np.uint64]:
