@@ -89,8 +89,8 @@ async function keys(browser) {
   out.asked = [await state(), await page.locator(".question").innerText()];
   for (const [key, text] of told.asked.answers) {
     await page.keyboard.press("p");
-    await page.keyboard.type(text);
-    await page.keyboard.press("Enter");
+    if (await page.locator(".asking input").isVisible()) await page.keyboard.type(text);
+    if (await page.locator(".asking input").isVisible()) await page.keyboard.press("Enter");
     (out.verdicts ??= []).push([key, await page.locator(".verdict").innerText(), await page.locator(".score").innerText()]);
     await page.keyboard.press("Escape");
   }

@@ -577,10 +577,8 @@
       const { asked } = this, given = this.answers.get(this.key), yes = asked && here.sharedstate.judge.unsealed(asked).form === "yes";
       this.asking.classList.toggle("open", Boolean(asked));
       this.question.textContent = asked ? asked.text : "";
-      this.choices.replaceChildren(...(yes ? ["yes", "no"].map((each) => button(each, "", () => this.check(each))) : []));
-      this.guess.hidden = !asked || yes;
-      this.checking.hidden = this.guess.hidden || Boolean(given);
-      this.guess.readOnly = Boolean(given);
+      this.choices.replaceChildren(...(yes && !given ? ["yes", "no"].map((each) => button(each, "", () => this.check(each))) : []));
+      this.guess.hidden = this.checking.hidden = !asked || yes || Boolean(given);
       if (asked) this.guess.placeholder = asked.hint;
       if (given) this.say(`You said ${given.text}. ${given.verdict.text}`, given.verdict.right);
       const all = [...this.answers.values()], right = all.filter((each) => each.verdict.right).length;
@@ -662,6 +660,8 @@
       [tables.some((table) => table.readers?.length), "pin", "J", "a reader of this letter"],
       [tables.some((table) => table.batches), "", "▲", "since"],
       [tables.some(looked), "mark", "○", "looked up"],
+      [data.steps.length > 1, "plus", "+", "inserted"],
+      [data.steps.length > 1, "minus", "−", "deleted in this message"],
     ];
     return el("p", "legend", {}, marks.filter(([there]) => there).map(([, name, words, meaning]) => el("span", "", {}, el("i", name, {}, words), ` ${meaning}`)));
   }
