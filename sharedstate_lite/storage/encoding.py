@@ -139,13 +139,15 @@ class Dictionary:
     @property
     def all_hashes(self) -> npt.NDArray[np.uint64]:
         """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
-        return self._known[1].view(np.uint64)
+        found: npt.NDArray[np.uint64] = self._known[1].view(np.uint64)
+        return found
 
     @property
     def all_prefixes(self) -> npt.NDArray[np.uint64]:
         """The first 8 UTF-8 bytes of each string as a number, by code. A larger string never has a smaller number,
         because UTF-8 bytes sort in code-point order."""
-        return self._known[2].view(np.uint64)
+        found: npt.NDArray[np.uint64] = self._known[2].view(np.uint64)
+        return found
 
     def truncate(self, length: int) -> None:
         """Remove the strings whose codes are at least ``length``.
