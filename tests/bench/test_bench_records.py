@@ -94,7 +94,7 @@ def test_a_record_is_made_once_at_a_commit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page shows the record alone if nobody attends, and else its own run, too. A first record has its own."""
+    """Unattended, a page shows the record alone; without a record or with a reader, its own run, too."""
     monkeypatch.setattr("sharedstate_lite.lessons.records.FOLDER", tmp_path)
     own = {"a": 1.0, 2: {10: 3.0}}
     monkeypatch.setenv(UNATTENDED, "1")

@@ -115,7 +115,7 @@ def test_pages_without_a_script() -> None:
 def test_histories_of_nothing(kind: str) -> None:
     """A history without messages, and one of messages that cannot be taken, can be shown and forked."""
     view = ss.Catalog(**SCHEMA).view(SQL)
-    for messages in ([], ["nonsense", ("visit", ("Apple", "Ann", "long")), Read("nobody")]):
+    for messages in ([], ["nonsense", ("visit", ("Apple", "Ann", "long")), Read("no_view")]):
         made = show.stepper(ss.replay(kind, [view]), messages)
         assert len(made.data()["messages"]) == len(messages) and made.html()
         assert made.fork(1, "+1 visit Apple, Ann, 3", insert=True).recording.messages[0].refused == ""
