@@ -28,11 +28,14 @@ async function answers(browser) {
   const type = async (text) => { await input.focus(); await input.fill(text); await page.keyboard.press("Enter"); return said(page, 0); };
   out.before = [await said(page, 0), await buttons(page, 0), await count(page)];
   out.empty = await type("  ");
+  const result = page.getByText("16 is the result");
+  out.held = [await result.isVisible()];
   out.unread = [await type("maybe"), await input.inputValue(), await count(page)];
   out.wrong = [await type("7"), await input.inputValue(), await buttons(page, 0), await count(page)];
   await form(page, 0).getByText("Try again").press("Enter");
   out.again = await page.evaluate(() => [document.activeElement.tagName, getSelection().toString()]);
   out.right = [await type("16 rows"), await buttons(page, 0), await count(page)];
+  out.held.push(await result.isVisible());
   // Choices: by arrow keys and Enter.
   await form(page, 1).getByRole("button", { name: "JOIN", exact: true }).focus();
   await page.keyboard.press("ArrowLeft");
@@ -57,6 +60,9 @@ async function answers(browser) {
   out.link = page.url().split("/").at(-1);
   await Promise.all([page.waitForEvent("load"), page.getByText("Forget the answers of this page").click()]);
   out.forgotten = [await said(page, 0), await count(page)];
+  out.held.push(await result.isVisible());
+  await page.getByText("Show the result without an answer").click();
+  out.held.push(await result.isVisible());
 
   // What another program left in the browser's storage is no reason to ask nothing.
   await page.evaluate(() => localStorage.setItem("sharedstate-lite/answers/77-made", "{not JSON"));
@@ -106,7 +112,7 @@ async function look(browser, width, theme) {
 
 const state = (page) => page.evaluate(() => {
   const visible = (words) => [...document.querySelectorAll(words)].filter((each) => each.checkVisibility()).length;
-  return { forms: visible("form.prediction"), questions: visible(".ssl-predict"), answers: visible(".ssl-predict code"), counts: visible(".ssl-done"),
+  return { forms: visible("form.prediction"), questions: visible(".ssl-predict"), answers: visible(".ssl-predict code"), counts: visible(".ssl-done"), results: visible("pre.nb-text"),
     plots: visible(".plot"), tables: visible(".ssl-chart table"), captions: visible(".ssl-chart caption") };
 });
 

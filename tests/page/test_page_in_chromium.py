@@ -42,7 +42,11 @@ def notebook(title: str, shown: list[tuple[str, Any]]) -> Any:
     """An executed notebook with these outputs."""
     cells = [new_markdown_cell(f"# {title}\n\n5 minutes · nothing")]
     for source, each in shown:
-        output = new_output("display_data", data=each._repr_mimebundle_())
+        if each is None:
+            cells.append(new_markdown_cell(source))
+            continue
+        data = {"text/plain": each} if isinstance(each, str) else each._repr_mimebundle_()
+        output = new_output("display_data", data=data)
         cells.append(new_code_cell(source, outputs=[output], metadata={"tags": []}))
     return new_notebook(cells=cells)
 
@@ -53,9 +57,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "site"
     asked = [("show.predict(q)", show.predict(each)) for each in QUESTIONS]
     drawn = [("show.rows_chart(p)", each) for each in CHARTS]
+    rest: list[tuple[str, Any]] = [("rows", "16 is the result"), *asked[1:], ("A sentence.", None), *drawn]
     books = {
-        "77-made.ipynb": notebook("77 · Made for a test", asked + drawn),
-        "78-more.ipynb": notebook("78 · More", asked[:1] + drawn[:1]),
+        "77-made.ipynb": notebook("77 · Made for a test", [asked[0], *rest]),
+        "78-more.ipynb": notebook("78 · More", [asked[0], ("A sentence.", None), drawn[0]]),
     }
     publish.publish(books, folder)
     bare = folder / "notebooks" / "78-more.html"
@@ -97,6 +102,11 @@ def a_number_is_answered_wrong_and_right(seen: dict[str, Any]) -> None:
     assert told["again"][0] == "INPUT"
     right = "✓ Right. You said 16 rows.\nNine in the tables, five in MAX and two in the answer."
     assert told["right"] == [right, ["Check"], once]
+
+
+def a_result_waits_for_the_answer(seen: dict[str, Any]) -> None:
+    """The output after a question is hidden until the question is answered, or the reader wants to see it."""
+    assert seen["answers"]["held"] == [False, True, False, True]
 
 
 def choices_are_buttons_and_boxes(seen: dict[str, Any]) -> None:
@@ -152,8 +162,10 @@ def without_a_script_and_on_paper(seen: dict[str, Any]) -> None:
     """Each question with its answer folded, and each chart as its table with its title; without plotly.js the table."""
     told, many, charts = seen["still"], len(QUESTIONS), len(CHARTS)
     page = {"questions": many, "answers": 0, "forms": 0, "counts": 0, "plots": 0, "tables": charts, "captions": charts}
+    page["results"] = 1
     assert told["without a script"] == told["on paper"] == page
     live = {"questions": 0, "answers": 0, "forms": many, "counts": 1, "plots": charts, "tables": 0, "captions": 0}
+    live["results"] = 0
     assert told["with a script"] == live
     assert told["without plotly.js"] == live | {"forms": 1, "plots": 0, "tables": 1, "captions": 1}
 
@@ -174,6 +186,7 @@ def test_a_page_in_chromium(site: Path, seen: dict[str, Any], subtests: pytest.S
     for check in (
         nothing_fails_and_nothing_is_asked_of_a_network,
         a_number_is_answered_wrong_and_right,
+        a_result_waits_for_the_answer,
         choices_are_buttons_and_boxes,
         what_was_answered_is_remembered,
         every_width_and_theme,

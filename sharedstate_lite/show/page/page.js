@@ -517,13 +517,35 @@
     URL.revokeObjectURL(link.href);
   }
 
+  /** The outputs that follow a question before the next sentence: they show its answer. @param {Element} place */
+  function results(place) {
+    const found = [];
+    for (let next = place.closest(".nb-output")?.nextElementSibling; next?.matches("div, details, pre"); next = next.nextElementSibling) {
+      if (next.querySelector(".ssl-predict")) break;
+      if (next.matches(".nb-output")) found.push(next);
+    }
+    return found;
+  }
+  /** Hide the results of a question. Return the function that shows them. @param {Element} place */
+  function held(place) {
+    const found = results(place), row = found.length ? make("p", place, "", { class: "ssl-holds" }) : null;
+    const show = () => { row?.remove(); found.forEach((each) => each.classList.remove("ssl-held")); };
+    if (row) found[0].before(row);
+    if (row) button(row, "Show the result without an answer", show);
+    found.forEach((each) => each.classList.add("ssl-held"));
+    return show;
+  }
   /** @param {HTMLElement} place @param {any} data */
   function mounted(place, data) {
     place.classList.add("ssl-mounted");
-    const question = data.question;
+    const question = data.question, read = () => store.read(page)[question], open = (/** @type {Answers | undefined} */ answers) => answers?.right || answers?.shown;
+    const show = data.kind === "prediction" && !open(read()) ? held(place) : () => {};
     here.sharedstate[data.kind].mount(place, data, {
-      read: () => store.read(page)[question],
-      write: (/** @type {Answers} */ answers) => store.write(page, { ...store.read(page), [question]: answers }),
+      read,
+      write: (/** @type {Answers} */ answers) => {
+        store.write(page, { ...store.read(page), [question]: answers });
+        if (open(answers)) show();
+      },
     });
   }
   /** A recording that is too large for the page is a script of its own, which is loaded when its place is near. */
