@@ -39,8 +39,11 @@ from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {"05": "small", "07": "small", "08": "full", "09": "full", "10": "full", "12": "full", "13": "full"}
 """Each page, and the SCALE of its record: small where its text names the sizes of that scale."""
-BENCHES = {"19": "bench/without.py", "views": "bench/views.py"}
-"""Records that a benchmark makes, and its file."""
+BENCHES = {
+    "19": ["bench/without.py"],
+    "views": "bench/views.py --rust --only rate-100 --only rate-1000 --only rate-10000".split(),
+}
+"""Records that a benchmark makes, and its command."""
 NAMES = [*PAGES, *BENCHES]
 FOR, AT_MOST = 5.0, 180.0
 """For how many seconds others are watched; how many seconds are waited for them."""
@@ -84,7 +87,8 @@ def bench(name: str, quick: bool) -> dict[str, Any]:
     """Run a benchmark, and return its document. Raises CalledProcessError if it fails."""
     with tempfile.TemporaryDirectory(prefix="record-") as folder:
         found = Path(folder, "rows.json")
-        command = [sys.executable, str(ROOT / BENCHES[name]), "--json", str(found), *["--quick"] * quick]
+        file, *wanted = BENCHES[name]
+        command = [sys.executable, str(ROOT / file), *wanted, "--json", str(found), *["--quick"] * quick]
         subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
         return dict(json.loads(found.read_text("utf-8")))
 

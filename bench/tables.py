@@ -38,14 +38,22 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return list(PageRecord(name).about["rows"])
 
 
+_RATE = re.compile(r"(\w+): ([\d,]+)-row epochs, ([\d,]+) visits held")
+
+
 def views() -> str:
-    """Updates a second while the shop fills, beside the peer that counts."""
-    rows = [row for row in rows_of("views") if row["unit"] == "updates/s" and "on the way" in row["what"]]
-    lines = ["| updates/s | the kit | the peer | ratio |\n|---|---|---|---|"]
-    for row in rows:
-        peer, value = next(iter(row["peers"].items()))
-        cells = [row["what"], measure.number(row["value"]), f"{peer}: {measure.number(value)}"]
-        lines.append(f"| {' | '.join([*cells, measure.number(row['ratio'])])} |")
+    """Updates a second at each size of an epoch and of the shop: the strategies, and the fastest of all peers."""
+    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows_of("views"):
+        if found := _RATE.fullmatch(row["what"]):
+            cells.setdefault((found[2], found[3]), {})[found[1]] = row
+    sides = ("full", "shared", "partial")
+    lines = [f"| rows an epoch | visits held | {' | '.join(sides)} | the fastest peer | shared / it |\n|{'---|' * 7}"]
+    for (size, held), rows in cells.items():
+        value, peer = max((value, peer) for peer, value in rows["shared"]["peers"].items() if value is not None)
+        ours = [measure.number(rows[side]["value"]) for side in sides]
+        ratio = measure.number(rows["shared"]["value"] / value)
+        lines.append(f"| {' | '.join([size, held, *ours, f'{peer}: {measure.number(value)}', ratio])} |")
     return "\n".join(lines)
 
 

@@ -48,12 +48,17 @@ def test_a_record_follows_the_schema(path: Path) -> None:
     assert path.stem not in records.PAGES or all("of" in row for row in told["rows"])
 
 
-def test_the_table_of_views_has_the_way_and_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """README's table has the rates of a shop that fills, each with the first peer; an absent peer has no figure."""
-    told = {"unit": "updates/s", "value": 90_000.0, "peers": {"Pathway (absent: why)": None, "DuckDB": 1.0}}
-    rows = [told | {"what": f"100-row epochs, {where}", "ratio": None} for where in ("on the way to 5", "5 held")]
-    monkeypatch.setattr(tables, "rows_of", lambda name: [*rows, {"unit": "B", "what": "on the way"}])
-    last = "| 100-row epochs, on the way to 5 | 90,000 | Pathway (absent: why): - | - |"
+def test_the_table_of_views_has_the_fastest_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """README's table has each size once, with the fastest peer that ran; an absent one has no figure."""
+    peers = {"Pathway (absent: why)": None, "DuckDB": 1.0, "DBSP": 60_000.0}
+    sides = {"full": 80_000.0, "shared": 90_000.0, "partial": 70_000.0}
+    rows = [
+        {"what": f"{side}: 100-row epochs, 5,000 visits {where}", "value": value, "peers": peers}
+        for where in ("held", "held, a hundred categories")
+        for side, value in sides.items()
+    ]
+    monkeypatch.setattr(tables, "rows_of", lambda name: rows)
+    last = "| 100 | 5,000 | 80,000 | 90,000 | 70,000 | DBSP: 60,000 | 1.5 |"
     assert tables.views().splitlines()[2:] == [last]
 
 
