@@ -102,7 +102,9 @@ def row_words(view: View, row: Any, strings: Dictionary) -> Words:
         many = f"has {len(row)} of them" if isinstance(row, tuple | list) else "is no tuple"
         raise ViewError(f"view {view.name}: a row has a value for each column ({names}), but {shorten(row)} {many}")
     name = f"row of {view.name}"
-    words = [convert.from_values([None if v is ... else v], c, name, strings) for v, c in zip(row, view.schema, strict=True)]
+    words = [
+        convert.from_values([None if v is ... else v], c, name, strings) for v, c in zip(row, view.schema, strict=True)
+    ]
     return np.concatenate(words)
 
 

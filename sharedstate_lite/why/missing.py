@@ -17,25 +17,25 @@ from typing import Any
 
 from ..kernels import evaluate
 from ..plan.explain import aggregate, expression
-from ..plan.nodes import Call, Col, Filter, Join, Map, Node, Reduce, Scan, Union
+from ..plan.nodes import Call, Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Dictionary, Words
 from . import tables as computed
-from .reasons import Reasons
+from .reasons import BaseRow, Reasons
 from .tables import Wanted, below
 from .words import names, row_shown, shown, value, values, wanted_shown
 
-MOST = 3
-"""How many rows are named where many ended in the same way."""
+MOST, SORTED = 3, 1_000
+"""How many rows are named where many ended in the same way, and among how many they are the first ones."""
 
 
 @dataclass(frozen=True)
 class Ended:
     """Where candidates ended: the operator, and a sentence.
 
-    ``asks_for`` is a row that would be a candidate: a table, and pairs of a column and its value. It is None if no table
-    lacks a row.
+    ``asks_for`` is a row that would be a candidate: a table, and pairs of a column and its value. It is None if no
+    table lacks a row.
     """
 
     operator: str
@@ -58,7 +58,14 @@ class WhyNot:
 
     def as_json(self) -> dict[str, Any]:
         """Return the row, the epoch, whether it is there, and where it ended as a list of objects."""
-        ended = [{"operator": e.operator, "sentence": e.sentence, "asks_for": e.asks_for and [e.asks_for[0], dict(e.asks_for[1])]} for e in self.ended]
+        ended = [
+            {
+                "operator": e.operator,
+                "sentence": e.sentence,
+                "asks_for": e.asks_for and [e.asks_for[0], dict(e.asks_for[1])],
+            }
+            for e in self.ended
+        ]
         return {"row": list(self.row), "epoch": self.epoch, "there": self.there, "ended": ended}
 
     def __str__(self) -> str:
@@ -107,7 +114,7 @@ class _Search:
         if found or isinstance(node, Union):
             return found
         (source,), (need,) = node.inputs, needs
-        candidates = self.made.table(source, need).rows.T[:MOST]
+        candidates = self._first(source, need)
         if isinstance(node, Filter):
             said = [self._filtered(node, row) for row in candidates]
             return [Ended(f"WHERE {expression(node.predicate, names(source))}", each) for each in said]
@@ -118,15 +125,26 @@ class _Search:
     def _empty(self, node: Node, wanted: Wanted) -> list[Ended]:
         return [] if self.made.table(node, wanted).below else self.ended(node, wanted)
 
+    def _first(self, node: Node, wanted: Wanted) -> list[Any]:
+        """A few rows of an operator's output, in the order of their values unless there are many."""
+        rows = list(self.made.table(node, wanted).rows.T)
+        if len(rows) <= SORTED:
+            rows.sort(key=lambda row: [(each is None, each) for each in values(row, node.schema, self.strings)])
+        return rows[:MOST]
+
     def _row(self, node: Node, row: Any) -> str:
         return row_shown(values(row, node.schema, self.strings))
 
     def _from(self, table: computed.Table) -> str:
-        """The base rows from which an operator's first row is computed."""
-        found = Reasons(self.made.bases, self.strings).of(table, [0])[0].rows
+        """The base rows from which a row of an operator is computed."""
+        bags = Reasons(self.made.bases, self.strings).of(table, range(min(len(table.below), SORTED)))
         schemas = {node.relation: node.schema for node in table.node.walk() if isinstance(node, Scan)}
-        rows = ((name, values(self.made.bases[name].rows[:, at], schemas[name], self.strings)) for name, at in found)
-        return ", ".join(sorted(f"{name} {row_shown(row)}" for name, row in rows))
+
+        def said(row: BaseRow) -> str:
+            name, at = row
+            return f"{name} {row_shown(values(self.made.bases[name].rows[:, at], schemas[name], self.strings))}"
+
+        return min((len(bag.rows), ", ".join(sorted(map(said, bag.rows)))) for bag in bags)[1]
 
     def _scan(self, node: Scan, wanted: Wanted) -> Ended:
         columns = ((node.schema[i], word) for i, word in sorted(wanted.items()))
@@ -173,7 +191,7 @@ class _Search:
         self, node: Node, wanted: Wanted, keys: Any, other: Node, need: Wanted, other_keys: Any
     ) -> Iterable[tuple[str, Any]]:
         """Say of some candidates of one side why they have no partner on the other."""
-        for row in self.made.table(node, wanted).rows.T[:MOST]:
+        for row in self._first(node, wanted):
             key = {b: int(row[a]) for a, b in zip(keys, other_keys, strict=True)}
             if NULL in key.values():
                 empty = next(names(node)[a] for a in keys if row[a] == NULL)
@@ -187,8 +205,7 @@ class _Search:
         if node.keys and not self.made.table(node.input, need).below:
             return self.ended(node.input, nearer)
         keys = {column: word for column, word in wanted.items() if column < len(node.keys)}
-        groups = self.made.table(node, keys)
-        said = [self._value(node, wanted, row) for row in groups.rows.T[:MOST]]
+        said = [self._value(node, wanted, row) for row in self._first(node, keys)]
         if nearer != need and not self.made.table(node.input, nearer).below:
             said = [*said, *self.ended(node.input, nearer)]
         return said

@@ -1,10 +1,10 @@
 """The reasons of a row: the smallest bags of base rows from which the operators compute it.
 
-A *derivation* of a row says which input rows it was computed from, down to the base tables. A filter, a projection and a
-union have one input row, and a join has one of each side. A row of a LEFT JOIN without a partner has only its left row.
-A DISTINCT has any one row of its group, and MAX and MIN any one row with the value. COUNT(*), and COUNT, SUM and AVG of
-a column, have all rows of the group, or all that are not NULL in the column. If an aggregate has none of these, as for
-NULL and 0, any one row of the group is enough; a global aggregate over nothing needs no row.
+A *derivation* of a row says which input rows it was computed from, down to the base tables. A filter, a projection and
+a union have one input row, and a join has one of each side. A row of a LEFT JOIN without a partner has only its left
+row. A DISTINCT has any one row of its group, and MAX and MIN any one row with the value. COUNT(*), and COUNT, SUM and
+AVG of a column, have all rows of the group, or all that are not NULL in the column. If an aggregate has none of these,
+as for NULL and 0, any one row of the group is enough; a global aggregate over nothing needs no row.
 
 A *reason* is the bag of base rows of a derivation: all copies of a row that COUNT, SUM or AVG counts, else one copy. A
 reason that contains another one is left out.
@@ -14,10 +14,8 @@ Source: Cheney, Chiticariu and Tan, Provenance in databases: why, how, and where
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from ..plan.nodes import Join, Reduce, Scan, Union
 from ..storage.batch import Delta
@@ -25,10 +23,10 @@ from ..storage.encoding import NULL, Dictionary
 from .tables import Table
 from .words import no_partner
 
-MOST, SECONDS = 10, 2.0
-"""How many reasons are returned, and how long they are looked for."""
-KEPT = 1_000
-"""The most reasons of one row of an operator, so that looking for them ends."""
+MOST = 10
+"""How many reasons are returned."""
+KEPT, TRIED = 300, 20_000
+"""The most reasons of one row of an operator, and the most bags that are compared, so that looking for them ends."""
 
 BaseRow = tuple[str, int]
 """A relation, and the position of a row in it."""
@@ -51,7 +49,7 @@ class Bag:
     def union(bags: Sequence[Bag]) -> Bag:
         """All rows and notes of some bags."""
         parts = zip(*((bag.rows, bag.whole, bag.counted, bag.notes) for bag in bags), strict=True)
-        return Bag(*(frozenset().union(*sets) for sets in parts))  # type: ignore[arg-type]
+        return Bag(*(frozenset().union(*sets) for sets in parts))
 
     def __le__(self, other: Bag) -> bool:
         return self.rows <= other.rows and self.whole <= other.whole
@@ -60,9 +58,8 @@ class Bag:
 class Reasons:
     """Finds the reasons of the rows of one plan's tables. ``complete`` is false if there may be others."""
 
-    def __init__(self, bases: Mapping[str, Delta], strings: Dictionary, seconds: float = SECONDS) -> None:
-        self._bases, self._strings, self._end = bases, strings, time.monotonic() + seconds
-        self.complete = True
+    def __init__(self, bases: Mapping[str, Delta], strings: Dictionary) -> None:
+        self._bases, self._strings, self._left, self.complete = bases, strings, TRIED, True
         self._found: dict[tuple[int, int, bool], list[Bag]] = {}
 
     def of(self, table: Table, positions: Iterable[int]) -> list[Bag]:
@@ -128,18 +125,20 @@ class Reasons:
     def _smallest(self, bags: Iterable[Bag]) -> list[Bag]:
         """The bags that contain no other one, the smallest first, at most `KEPT` of them."""
         seen: dict[Bag, None] = {}
-        for number, bag in zip(count(1), bags, strict=False):
-            seen[bag] = None
-            if number >= 5 * KEPT or (number % 100 == 0 and time.monotonic() > self._end):
+        most = min(5 * KEPT, max(self._left, KEPT))
+        for number, bag in enumerate(bags):
+            if number == most:
                 self.complete = False
                 break
+            seen[bag] = None
+        self._left -= len(seen)
         kept: list[Bag] = []
         for bag in sorted(seen, key=lambda each: (self.size(each), sorted(each.rows))):
             if not any(other <= bag for other in kept):
+                if len(kept) == KEPT:
+                    self.complete = False
+                    break
                 kept.append(bag)
-            if len(kept) == KEPT or (len(kept) % 100 == 99 and time.monotonic() > self._end):
-                self.complete = False
-                break
         return kept
 
 

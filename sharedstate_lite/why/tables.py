@@ -1,8 +1,8 @@
 """Computes the output of every operator of a plan from the base tables, with the input rows of each output row.
 
-A row is a position in a :class:`Table`. Equal rows are not merged, except in the groups of a reduce, so a position knows
-exactly which positions of the operator's inputs it was computed from. Only rows that can contribute are computed: a
-value that is wanted of an output column is also wanted of the input columns that it copies, and of the columns that a
+A row is a position in a :class:`Table`. Equal rows are not merged, except in the groups of a reduce, so a position
+knows exactly which positions of the operator's inputs it was computed from. Only rows that can contribute are computed:
+a value that is wanted of an output column is also wanted of the input columns that it copies, and of the columns that a
 join compares with these.
 
 Source: Cui, Widom and Wiener, Tracing the lineage of view data in a warehousing environment, TODS 2000.

@@ -131,12 +131,13 @@ def test_reasons_of_drawn_from_clauses(draw: random.Random) -> None:
 @pytest.mark.parametrize("name", ["wide", "self", "both_plain"])
 def test_reasons_are_the_minimal_subsets(name: str) -> None:
     """Without groups and LEFT JOIN: the subsets of the rows that give a row, and no part of which does."""
-    draw, catalog = random.Random(name), CATALOG
+    catalog = CATALOG
     if name == "both_plain":
-        catalog = Catalog(**{each: "k INT" for each in "ab"})
+        catalog = Catalog(a="k INT", b="k INT")
         catalog.view("CREATE VIEW both_plain AS SELECT k FROM a UNION ALL SELECT b.k FROM b JOIN a ON a.k = b.k")
     view = catalog.views[name]
-    tables = drawn(draw, view, 7)
+    draws = (drawn(random.Random(seed), view, 7) for seed in range(100))
+    tables = next(tables for tables in draws if answers(view, tables))
     copies = [(table, row) for table, rows in tables.items() for row in dict.fromkeys(rows)]
     giving: dict[tuple[Any, ...], list[frozenset[Any]]] = {}
     for size in range(len(copies) + 1):
@@ -210,7 +211,9 @@ def test_rows_that_keep_others_away() -> None:
     """A reason that cuts a group is replayed with the rest of that group."""
     catalog = Catalog(a="k INT, x INT", b="k INT")
     catalog.view("CREATE VIEW n AS SELECT k, COUNT(*) AS n FROM a GROUP BY k")
-    view = catalog.view("CREATE VIEW v AS SELECT a.x FROM a JOIN n ON a.k = n.k LEFT JOIN b ON b.k = n.n WHERE b.k IS NULL")
+    view = catalog.view(
+        "CREATE VIEW v AS SELECT a.x FROM a JOIN n ON a.k = n.k LEFT JOIN b ON b.k = n.n WHERE b.k IS NULL"
+    )
     engine = ss.engine("full", [view])
     engine.step({"a": [((1, 5), 1), ((1, 6), 1)], "b": [((1,), 1)]})
     (reason,) = engine.why(view, (5,)).reasons
@@ -218,7 +221,9 @@ def test_rows_that_keep_others_away() -> None:
     cut = catalog.view("CREATE VIEW c AS SELECT MAX(n) AS most FROM n")
     engine.install(cut)
     assert [len(each.rows) for each in engine.why(cut, (2,)).reasons] == [2]
-    few = catalog.view("CREATE VIEW few AS SELECT a.x FROM a LEFT JOIN b ON b.k = a.k WHERE b.k IS NULL UNION ALL SELECT k FROM b")
+    few = catalog.view(
+        "CREATE VIEW few AS SELECT a.x FROM a LEFT JOIN b ON b.k = a.k WHERE b.k IS NULL UNION ALL SELECT k FROM b"
+    )
     engine.install(few)
     assert [each.rows[0].table for each in engine.why(few, (1,)).reasons] == ["b"]
 
@@ -240,10 +245,10 @@ def test_many_reasons_and_long_ones() -> None:
 
 def test_what_is_refused() -> None:
     """Each error says what was wrong and what to do; a view too large asks to be forced."""
-    catalog = Catalog(v="k INT")
-    view = catalog.view("CREATE VIEW pairs AS SELECT a.k + b.k AS s FROM v a JOIN v b ON a.k - a.k = b.k - b.k")
+    catalog = Catalog(v="k INT, g INT")
+    view = catalog.view("CREATE VIEW pairs AS SELECT a.k + b.k AS s FROM v a JOIN v b USING (g)")
     engine = ss.engine("shared", [view])
-    engine.step({"v": [((k,), 1) for k in range(3)]})
+    engine.step({"v": [((k, 0), 1) for k in range(3)]})
     with pytest.raises(ss.ViewError, match="there is no view named none; installed views: pairs"):
         engine.why("none", (1,))
     with pytest.raises(ss.ViewError, match=r"a value for each column \(s INT\), but \(1, 2\) has 2 of them"):
@@ -252,7 +257,7 @@ def test_what_is_refused() -> None:
         engine.why_not("pairs", ("one",))
     with pytest.raises(ss.ViewError, match=r"has no row \(9,\); why_not\(\) says where it ended"):
         engine.why("pairs", (9,))
-    engine.step({"v": [((k,), 1) for k in range(3, 1_100)]})
+    engine.step({"v": [((k, 0), 1) for k in range(3, 1_100)]})
     with pytest.raises(ss.Error, match="more than a million rows"):
         engine.why("pairs", (0,))
     assert Counter(each.copies for each in engine.why("pairs", (0,), force=True).reasons[0].rows) == {1: 1}

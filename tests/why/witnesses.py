@@ -1,7 +1,7 @@
 """The reasons of rows, from the SQL text alone: DuckDB computes a view together with a hidden column of alternatives.
 
-Each copy of a base row has a number. The hidden column ``_w`` of a row has its alternatives as JSON: lists of the copies
-from which the row can be computed. A join has every union of an alternative of each side; a group has what its
+Each copy of a base row has a number. The hidden column ``_w`` of a row has its alternatives as JSON: lists of the
+copies from which the row can be computed. A join has every union of an alternative of each side; a group has what its
 aggregates need. The plan, the operators and the kernels of the kit are not used.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import duckdb
@@ -83,7 +82,8 @@ def rewritten(query: exp.Expr) -> str:
     if select.args.get("distinct"):
         select.set("distinct", None)
         inner = rewritten(select)
-        return f"SELECT * EXCLUDE (_w), grouped(CAST(to_json(list({{'w': _w}})) AS VARCHAR), '[]') AS _w FROM ({inner}) GROUP BY ALL"
+        rows = "CAST(to_json(list({'w': _w})) AS VARCHAR)"
+        return f"SELECT * EXCLUDE (_w), grouped({rows}, '[]') AS _w FROM ({inner}) GROUP BY ALL"
     for star in select.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count):
             star.set("except_", [exp.to_identifier("_w")])
@@ -102,8 +102,12 @@ class Witnesses:
 
     def __init__(self, relations: Mapping[str, Sequence[Column]], tables: Mapping[str, list[tuple[Any, ...]]]) -> None:
         self._db = duckdb.connect(config={"threads": 1})
-        self._db.create_function("crossed", _cross, ["VARCHAR[]"], "VARCHAR", type=PythonUDFType.NATIVE, null_handling="special")
-        self._db.create_function("grouped", _grouped, ["VARCHAR", "VARCHAR"], "VARCHAR", type=PythonUDFType.NATIVE, null_handling="special")
+        self._db.create_function(
+            "crossed", _cross, ["VARCHAR[]"], "VARCHAR", type=PythonUDFType.NATIVE, null_handling="special"
+        )
+        self._db.create_function(
+            "grouped", _grouped, ["VARCHAR", "VARCHAR"], "VARCHAR", type=PythonUDFType.NATIVE, null_handling="special"
+        )
         self._rows: list[tuple[str, tuple[Any, ...]]] = []
         self._made: set[str] = set()
         for name, schema in relations.items():
@@ -158,4 +162,4 @@ def near(row: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(round(each, 6) if isinstance(each, float) else each for each in row)
 
 
-__all__ = ["Bag", "TooManyError", "Witnesses", "near", "product", "smallest"]
+__all__ = ["Bag", "TooManyError", "Witnesses", "near", "smallest"]
