@@ -28,21 +28,25 @@ def tables(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
     return found
 
 
-def catalog(sql: str | Path, given: dict[str, pd.DataFrame]) -> Catalog:
-    """Return a catalog with these tables and the views of a file of SQL, in its order.
-
-    Raises SqlError if the file has no CREATE VIEW, or if the kit does not support one.
-    """
+def script(path: str | Path) -> str:
+    """Return the text of a file of SQL. Raises Error if it cannot be read."""
     try:
-        text = Path(sql).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise Error(f"{sql}: cannot read this file ({reason}); pass a file with CREATE VIEW statements") from error
+        raise Error(f"{path}: cannot read this file ({reason}); pass a file with CREATE VIEW statements") from error
+
+
+def catalog(sql: str, given: dict[str, pd.DataFrame]) -> Catalog:
+    """Return a catalog with these tables and the views of a text of SQL, in its order.
+
+    Raises SqlError if the text has no CREATE VIEW, or if the kit does not support one.
+    """
     made = Catalog(**{name: declaration(table.drop(columns=EPOCH, errors="ignore")) for name, table in given.items()})
-    for statement in _statements(text):
+    for statement in _statements(sql):
         made.view(statement)
     if not made.views:
-        raise SqlError(f"{sql} has no view; write CREATE VIEW name AS SELECT ...")
+        raise SqlError("the SQL has no view; write CREATE VIEW name AS SELECT ...")
     return made
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import Error, RowError, ViewError
 from ..plan.nodes import Column, Type
 from ..plan.view import View
-from .files import catalog, engine, tables
+from .files import catalog, engine, script, tables
 
 ANY = "..."
 _READ: dict[Type, Any] = {Type.INT: int, Type.BIGINT: int, Type.DOUBLE: float}
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     try:
         given = tables(chosen.files)
-        made = catalog(chosen.sql, given)
+        made = catalog(script(chosen.sql), given)
         with engine(made, given, chosen.at) as run:
             view = run._view(chosen.view or list(made.views)[-1])
             row = row_of(view, chosen.row)
