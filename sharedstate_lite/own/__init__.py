@@ -2,7 +2,7 @@
 
 >>> import pandas as pd
 >>> from sharedstate_lite.own import files, why
->>> given = {"visit": pd.DataFrame({"product": ["Nut", "Nut"], "length": [50, 60], "epoch": [1, 2]})}
+>>> given = {"visit": pd.DataFrame({"product": ["Nut", "Nut"], "length": [50, 60], "epoch": [1, 2], "diff": 1})}
 >>> made = files.catalog("CREATE VIEW top AS SELECT product, MAX(length) AS top FROM visit GROUP BY product", given)
 >>> engine = files.engine(made, given, until=1)
 >>> engine.why("top", why.row_of(made.views["top"], "Nut,50"))
