@@ -14,10 +14,11 @@ and deleted. All engines return the same answers, but they store different state
 
 The package consists of rooms. Each room imports only from rooms before it in this list (see docs/architecture.md):
 
-    errors, system, plan, loops, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper
+    errors, system, plan, loops, storage, kernels, sql, changelog, why, engine, dataflow, partial, oracle    the helper
                                     library
     replay, show                    recordings of runs; charts and the stepper
     postgres, spark                 a database server; engines on Spark
+    own                             commands over a user's own SQL and files
     managed                         state that operators declare: checkpointed, rescaled and queried
     entities                        Python classes as operators: their methods split, their state managed
     worker                          state shared by the tasks on one host

@@ -5,6 +5,7 @@
     sharedstate example                  the example of the assignment under the three strategies, in a terminal
     sharedstate stepper [FILE] [--open]  the stepper as a web page that needs no network
     sharedstate data make|check ...      generate a shop of any size with Spark, and check its files
+    sharedstate why VIEW.sql FILE...     which rows of your files give a row of your view, or where it ended
 
 A command's own options are shown by ``sharedstate COMMAND --help``.
 """
@@ -20,6 +21,7 @@ COMMANDS = {
     "example": "sharedstate_lite.lessons.demo",
     "stepper": "sharedstate_lite.show.stepper",
     "data": "sharedstate_lite.data",
+    "why": "sharedstate_lite.own.why",
 }
 
 

@@ -27,6 +27,9 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, DictionaryRef, Words
 from ..storage.string_gc import sweep, truncate
+from ..why import Why, WhyNot
+from ..why import why as explain_row
+from ..why import why_not as explain_missing
 from . import checkpoint, view_rules
 from .events import EventLog
 from .state_tables import Handles, StatePart, bill_table, check_names, state_html, state_rows, state_table
@@ -100,6 +103,42 @@ class Engine(ABC):
         finally:
             # Remove the strings of the key from the dictionary if they are new.
             self.dictionary.strings.truncate(mark)
+
+    def why(self, view: str | View, row: Sequence[Any], at: int | None = None, force: bool = False) -> Why:
+        """Return the reasons of a row of a view: the smallest bags of base rows that give it; see :mod:`..why`.
+
+        ``row`` has a value for each column of the view. It is explained from the base tables, under every strategy, as
+        of epoch ``at`` (default: the last one). Raises ViewError if the view does not have the row, and Error if more
+        than a million rows would have to be computed, unless ``force`` is true.
+        """
+        explained: Why | None = self._explain(explain_row, view, row, at, force)
+        if explained is None:
+            raise ViewError(
+                f"view {self._view(view).name} has no row {shorten(tuple(row))}; why_not() says where it ended"
+            )
+        return explained
+
+    def why_not(self, view: str | View, row: Sequence[Any], at: int | None = None, force: bool = False) -> WhyNot:
+        """Return where the candidates of a row ended that a view does not have; see :mod:`..why`.
+
+        In ``row``, None and ``...`` stand for any value. ``at`` and ``force`` are as for :meth:`why`.
+        """
+        missing: WhyNot = self._explain(explain_missing, view, row, at, force)
+        return missing
+
+    def _explain(
+        self, how: Callable[..., Any], view: str | View, row: Sequence[Any], at: int | None, force: bool
+    ) -> Any:
+        self._check_open()
+        shown, strings = self._view(view), self.dictionary.strings
+        self._check_time(shown.name, at)
+        mark = len(strings)
+        try:
+            words = view_rules.row_words(shown, row, strings)
+            bases = view_rules.base_rows(shown, self.bases, at, strings)
+            return how(shown, words, bases, self.epoch if at is None else at, strings, force)
+        finally:
+            strings.truncate(mark)  # removes the strings of the row, and of the plan's constants, if they are new
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the stored state as a data frame with columns operator, relation, key, rows, bytes, kind and bill.

@@ -9,9 +9,12 @@ import numpy as np
 
 from ..changelog import convert
 from ..errors import RowError, ViewError, shorten
+from ..plan.nodes import Scan
 from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..sql.scope import find_name
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta
 from ..storage.encoding import Dictionary, Words
 
 
@@ -90,6 +93,29 @@ def key_words(view: View, key: Any, strings: Dictionary) -> Words:
     name = f"key of {view.name}"
     words = [convert.from_values([v], c, name, strings) for v, c in zip(values, columns, strict=True)]
     return np.stack(words) if words else np.empty((0, 1), dtype=np.int64)
+
+
+def row_words(view: View, row: Any, strings: Dictionary) -> Words:
+    """Return a row of a view as words int64[k]. Raises ViewError or RowError if it does not fit the view's columns."""
+    names = ", ".join(f"{c.name} {c.type.value}" for c in view.schema)
+    if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(view.schema):
+        many = f"has {len(row)} of them" if isinstance(row, tuple | list) else "is no tuple"
+        raise ViewError(f"view {view.name}: a row has a value for each column ({names}), but {shorten(row)} {many}")
+    name = f"row of {view.name}"
+    words = [
+        convert.from_values([None if v is ... else v], c, name, strings) for v, c in zip(row, view.schema, strict=True)
+    ]
+    return np.concatenate(words)
+
+
+def base_rows(view: View, bases: Mapping[str, Arrangement], at: int | None, strings: Dictionary) -> dict[str, Delta]:
+    """Return the rows of each base table that a view reads, as of epoch ``at``, each once with its copies."""
+    found = {}
+    for node in view.plan.walk():
+        if isinstance(node, Scan):
+            base = bases.get(node.relation)
+            found[node.relation] = Delta.empty(len(node.schema)) if base is None else base.contents(at, strings)
+    return found
 
 
 def unreadable(view: View, keys: Words, strings: Dictionary, why: object) -> str:

@@ -1,0 +1,88 @@
+"""Views from a file of SQL, and an engine with the rows of a user's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import sqlglot
+
+from ..data import declaration, load
+from ..dataflow.shared import Shared
+from ..errors import Error, RelationError, SqlError
+from ..sql.catalog import Catalog
+
+EPOCH, MOST_EPOCHS = "epoch", 10_000
+"""The column of a file that says in which epoch a row arrives, from 1 to this number. Without it, all do in epoch 1."""
+
+
+def tables(paths: Sequence[str | Path]) -> dict[str, pd.DataFrame]:
+    """Return the table of each file, named like the file. Raises Error if a file cannot be read, or a name is twice."""
+    found: dict[str, pd.DataFrame] = {}
+    for path in map(Path, paths):
+        name = path.name.partition(".")[0]
+        if name.lower() in map(str.lower, found):
+            raise RelationError(f"two files are named {name}, and a table has the name of its file; rename one of them")
+        found[name] = load(path)
+    return found
+
+
+def script(path: str | Path) -> str:
+    """Return the text of a file of SQL. Raises Error if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise Error(f"{path}: cannot read this file ({reason}); pass a file with CREATE VIEW statements") from error
+
+
+def catalog(sql: str, given: dict[str, pd.DataFrame]) -> Catalog:
+    """Return a catalog with these tables and the views of a text of SQL, in its order.
+
+    Raises SqlError if the text has no CREATE VIEW, or if the kit does not support one.
+    """
+    made = Catalog(**{name: declaration(table.drop(columns=EPOCH, errors="ignore")) for name, table in given.items()})
+    for statement in _statements(sql):
+        made.view(statement)
+    if not made.views:
+        raise SqlError("the SQL has no view; write CREATE VIEW name AS SELECT ...")
+    return made
+
+
+def _statements(text: str) -> list[str]:
+    """Split SQL at its semicolons, but not at those in texts and comments."""
+    try:
+        tokens = sqlglot.tokenize(text, dialect="spark")
+    except sqlglot.errors.TokenError:
+        return [text]  # the catalog says what is wrong with it
+    ends = [token.start for token in tokens if token.token_type.name == "SEMICOLON"]
+    parts = [text[start:end] for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)]
+    return [part for part in parts if sqlglot.tokenize(part, dialect="spark")]
+
+
+def engine(made: Catalog, given: dict[str, pd.DataFrame], until: int | None = None) -> Shared:
+    """Return an engine in shared state with all views, after the rows of each table up to epoch ``until``.
+
+    Raises RowError if a row does not fit, and Error if a column ``epoch`` has no numbers of epochs.
+    """
+    times = {name: _times(name, table) for name, table in given.items()}
+    last = max([1, *(int(each.max()) for each in times.values() if len(each))])
+    if until is not None and not 1 <= until <= last:
+        raise Error(f"--at {until}: the files have the epochs 1 to {last}; their column epoch says which row has which")
+    run = Shared([*made.views.values()])
+    for epoch in range(1, (until or last) + 1):
+        now = {name: table[times[name] == epoch] for name, table in given.items()}
+        run.step({name: table.drop(columns=EPOCH, errors="ignore") for name, table in now.items()})
+    return run
+
+
+def _times(name: str, table: pd.DataFrame) -> pd.Series[int]:
+    if EPOCH not in table:
+        return pd.Series(1, index=table.index)
+    column = pd.to_numeric(table[EPOCH], errors="coerce")
+    if not ((column >= 1) & (column <= MOST_EPOCHS) & (column % 1 == 0)).fillna(False).all():
+        raise Error(
+            f"{name}: column epoch must have numbers of epochs, from 1 to {MOST_EPOCHS:,}; rename it if it is data"
+        )
+    return column.astype(int)

@@ -1,0 +1,263 @@
+"""`why` and `why_not` against DuckDB, which computes the views' SQL with a hidden column of alternatives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+import pytest
+from froms import DOMAINS, query
+from froms import RELATIONS as FROMS
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from shop import CATALOG
+from witnesses import TooManyError, Witnesses, near
+
+import sharedstate_lite as ss
+from sharedstate_lite.oracle import recompute
+from sharedstate_lite.plan.nodes import Join, Reduce
+from sharedstate_lite.plan.view import View
+from sharedstate_lite.sql.catalog import Catalog
+from sharedstate_lite.why import Reason
+
+Tables = dict[str, list[tuple[Any, ...]]]
+VALUES: dict[str, list[Any]] = {
+    "STRING": ["a", "b", "c", None],
+    "INT": [0, 1, 2, None],
+    "BIGINT": [0, 1, 2, None],
+    "DOUBLE": [0.5, 1.5, None],
+}
+
+
+def drawn(draw: random.Random, view: View, most: int = 12) -> Tables:
+    """Up to ``most`` rows of the tables that a view reads, some of them twice."""
+    names = sorted({node.relation for node in view.plan.walk() if not node.inputs})  # type: ignore[attr-defined]
+    tables: Tables = {name: [] for name in names}
+    for _ in range(most):
+        name = draw.choice(names)
+        again = tables[name] and draw.random() < 0.2
+        row = draw.choice(tables[name]) if again else None
+        tables[name].append(row or tuple(draw.choice(VALUES[c.type.value]) for c in view.catalog.schema(name)))
+    return tables
+
+
+def frames(view: View, tables: Tables) -> dict[str, pd.DataFrame]:
+    """Tables as frames for the oracle."""
+    return {
+        name: pd.DataFrame(rows, columns=[c.name for c in view.catalog.schema(name)], dtype=object)
+        for name, rows in tables.items()
+    }
+
+
+def answers(view: View, tables: Tables) -> list[tuple[Any, ...]]:
+    """The rows of a view by DuckDB."""
+    out = recompute(view, frames(view, tables)).astype(object)
+    return [near(None if pd.isna(v) else v for v in row) for row in out.itertuples(index=False)]
+
+
+def engine_of(view: View, tables: Tables, kind: str = "shared") -> Any:
+    """An engine with this view and these rows."""
+    engine = ss.engine(kind, [view])
+    engine.step({name: [(row, +1) for row in rows] for name, rows in tables.items()})
+    return engine
+
+
+def rows_of(reason: Reason, others: bool = False) -> Tables:
+    """The rows of a reason as tables, with those that keep others away."""
+    found: Tables = {}
+    for each in (*reason.rows, *(reason.others if others else ())):
+        rows = [row for row in found.get(each.table, []) if row != each.values]
+        found[each.table] = rows + [each.values] * each.copies
+    return found
+
+
+def monotone(view: View) -> bool:
+    """Whether dropping a row of a reason loses the view's row: there is no COUNT, SUM, AVG and no LEFT JOIN."""
+    return not any(
+        (isinstance(node, Join) and node.outer)
+        or (isinstance(node, Reduce) and any(agg.fn not in ("max", "min") for agg in node.aggs))
+        for node in view.plan.walk()
+    )
+
+
+def every_row_is_explained(view: View, tables: Tables) -> None:
+    """P1: the reasons are those of the oracle. P2: each gives the row. P3: none of its rows can be spared."""
+    try:
+        with Witnesses(view.catalog.relations, tables) as witnesses:
+            expected = witnesses.of(view)
+    except TooManyError:
+        assume(False)
+    engine = engine_of(view, tables)
+    shown = engine.read(view).astype(object)
+    rows = {tuple(None if pd.isna(v) else v for v in row) for row in shown.itertuples(index=False)}
+    assert {near(row) for row in rows} == set(expected)
+    for row in sorted(rows, key=repr):
+        told = engine.why(view, row)
+        found = [frozenset(((e.table, e.values), e.copies) for e in reason.rows) for reason in told.reasons]
+        wanted = sorted(expected[near(row)], key=lambda bag: sum(n for _, n in bag))
+        assert set(found) <= set(wanted) and len(set(found)) == len(found)
+        assert [sum(n for _, n in bag) for bag in found] == [sum(n for _, n in bag) for bag in wanted[:10]]
+        assert told.complete == (len(wanted) <= 10)
+        for reason in told.reasons:
+            assert near(row) in answers(view, rows_of(reason, others=True))
+            if monotone(view) and not reason.others:
+                for gone in reason.rows:
+                    rest = rows_of(reason)
+                    rest[gone.table].remove(gone.values)
+                    assert near(row) not in answers(view, rest)
+
+
+@settings(max_examples=40)
+@given(draw=st.randoms(use_true_random=False), view=st.sampled_from([*CATALOG.views.values()]))
+def test_reasons_of_the_views_of_the_shop(draw: random.Random, view: View) -> None:
+    """Joins, LEFT JOINs, groups of groups, DISTINCT, UNION ALL, HAVING and views over views."""
+    every_row_is_explained(view, drawn(draw, view))
+
+
+@settings(max_examples=20)
+@given(draw=st.randoms(use_true_random=False))
+def test_reasons_of_drawn_from_clauses(draw: random.Random) -> None:
+    """Commas, JOIN and LEFT JOIN in any order."""
+    catalog = Catalog(**FROMS)
+    view = catalog.view(f"CREATE VIEW v AS {query(draw)}")
+    names = sorted({node.relation for node in view.plan.walk() if not node.inputs})  # type: ignore[attr-defined]
+    tables = {name: [tuple(map(draw.choice, DOMAINS.values())) for _ in range(12 // len(names))] for name in names}
+    every_row_is_explained(view, tables)
+
+
+@pytest.mark.parametrize("name", ["wide", "self", "both_plain"])
+def test_reasons_are_the_minimal_subsets(name: str) -> None:
+    """Without groups and LEFT JOIN: the subsets of the rows that give a row, and no part of which does."""
+    catalog = CATALOG
+    if name == "both_plain":
+        catalog = Catalog(a="k INT", b="k INT")
+        catalog.view("CREATE VIEW both_plain AS SELECT k FROM a UNION ALL SELECT b.k FROM b JOIN a ON a.k = b.k")
+    view = catalog.views[name]
+    draws = (drawn(random.Random(seed), view, 7) for seed in range(100))
+    tables = next(tables for tables in draws if answers(view, tables))
+    copies = [(table, row) for table, rows in tables.items() for row in dict.fromkeys(rows)]
+    giving: dict[tuple[Any, ...], list[frozenset[Any]]] = {}
+    for size in range(len(copies) + 1):
+        for some in combinations(copies, size):
+            part: Tables = {table: [row for t, row in some if t == table] for table in tables}
+            for row in set(answers(view, part)):
+                known = giving.setdefault(row, [])
+                if not any(each <= set(some) for each in known):
+                    known.append(frozenset(some))
+    engine = engine_of(view, tables)
+    assert giving
+    for row, expected in giving.items():
+        found = {frozenset((e.table, e.values) for e in reason.rows) for reason in engine.why(view, row).reasons}
+        assert found == set(expected)
+
+
+@settings(max_examples=40)
+@given(draw=st.randoms(use_true_random=False), view=st.sampled_from([*CATALOG.views.values()]))
+def test_a_missing_row_ended_somewhere(draw: random.Random, view: View) -> None:
+    """It is there exactly if DuckDB has it. A table that has the row asked for is no longer where it ended."""
+    tables = drawn(draw, view)
+    there = answers(view, tables)
+    engine = engine_of(view, tables)
+    for _ in range(4):
+        row = tuple(draw.choice([*VALUES[c.type.value], None]) for c in view.schema)
+        told = engine.why_not(view, row)
+        matching = [each for each in there if all(w is None or w == v for w, v in zip(row, each, strict=True))]
+        assert told.there == bool(matching) and told.there != bool(told.ended)
+        for each in told.ended:
+            assert str(each)
+            if each.asks_for is None:
+                continue
+            table, values = each.asks_for
+            schema, asked = view.catalog.schema(table), dict(values)
+            new = tuple(asked.get(c.name, draw.choice(VALUES[c.type.value])) for c in schema)
+            after = engine_of(view, tables | {table: [*tables[table], new]}).why_not(view, row)
+            assert each not in after.ended
+
+
+def test_the_same_under_every_strategy_and_as_of_an_epoch() -> None:
+    """Base tables explain a row, so the strategy does not matter; shared state also explains an earlier epoch."""
+    catalog = Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
+    view = catalog.view(
+        "CREATE VIEW result AS SELECT category, MAX(length) AS max_length FROM info JOIN visit USING (product) "
+        "GROUP BY category"
+    )
+    told = []
+    for kind in ("full", "shared", "partial"):
+        engine = ss.engine(kind, [view])
+        engine.step({"info": [(("Nut", "Snack"), 1)], "visit": [(("Nut", "Ann", 60), 2)]})
+        handle = engine.handle() if kind == "shared" else None
+        engine.step({"visit": [(("Nut", "Eve", 70), 1)]})
+        strings = len(engine.dictionary.strings)
+        told.append(engine.why("result", ("Snack", 70)).as_json())
+        assert not engine.why_not("result", ("Grain", None)).there
+        assert len(engine.dictionary.strings) == strings
+        if handle:
+            assert engine.why("result", ("Snack", 60), at=1).as_json() == {
+                "row": ["Snack", 60],
+                "epoch": 1,
+                "reasons": [[["info", ["Nut", "Snack"], 1], ["visit", ["Nut", "Ann", 60], 1]]],
+                "complete": True,
+            }
+        else:
+            with pytest.raises(ss.TimeError, match="last epoch, 2"):
+                engine.why("result", ("Snack", 60), at=1)
+    assert told[0] == told[1] == told[2]
+
+
+def test_rows_that_keep_others_away() -> None:
+    """A reason that cuts a group is replayed with the rest of that group."""
+    catalog = Catalog(a="k INT, x INT", b="k INT")
+    catalog.view("CREATE VIEW n AS SELECT k, COUNT(*) AS n FROM a GROUP BY k")
+    view = catalog.view(
+        "CREATE VIEW v AS SELECT a.x FROM a JOIN n ON a.k = n.k LEFT JOIN b ON b.k = n.n WHERE b.k IS NULL"
+    )
+    engine = ss.engine("full", [view])
+    engine.step({"a": [((1, 5), 1), ((1, 6), 1)], "b": [((1,), 1)]})
+    (reason,) = engine.why(view, (5,)).reasons
+    assert [each.values for each in reason.rows] == [(1, 5), (1, 6)] and not reason.others
+    cut = catalog.view("CREATE VIEW c AS SELECT MAX(n) AS most FROM n")
+    engine.install(cut)
+    assert [len(each.rows) for each in engine.why(cut, (2,)).reasons] == [2]
+    few = catalog.view(
+        "CREATE VIEW few AS SELECT a.x FROM a LEFT JOIN b ON b.k = a.k WHERE b.k IS NULL UNION ALL SELECT k FROM b"
+    )
+    engine.install(few)
+    assert [each.rows[0].table for each in engine.why(few, (1,)).reasons] == ["b"]
+
+
+def test_many_reasons_and_long_ones() -> None:
+    """Ten are shown, the smallest; of a long one its first 20 rows, and how many there are."""
+    catalog = Catalog(v="k INT, x INT")
+    top = catalog.view("CREATE VIEW top AS SELECT MAX(k) AS k FROM v")
+    n = catalog.view("CREATE VIEW n AS SELECT COUNT(*) AS n FROM v")
+    engine = ss.engine("shared", [top, n])
+    engine.step({"v": [((7, x), 1) for x in range(30)]})
+    told = engine.why(top, (7,))
+    assert (len(told.reasons), told.complete, told.at_least) == (10, False, 30)
+    assert "10 of at least 30 reasons" in str(told)
+    assert [reason.rows[0].values for reason in told.reasons] == [(7, x) for x in range(10)]
+    text = str(engine.why(n, (30,)))
+    assert "and 10 more: 30 rows in all" in text and text.count("all of the group") == 20
+
+
+def test_what_is_refused() -> None:
+    """Each error says what was wrong and what to do; a view too large asks to be forced."""
+    catalog = Catalog(v="k INT, g INT")
+    view = catalog.view("CREATE VIEW pairs AS SELECT a.k + b.k AS s FROM v a JOIN v b USING (g)")
+    engine = ss.engine("shared", [view])
+    engine.step({"v": [((k, 0), 1) for k in range(3)]})
+    with pytest.raises(ss.ViewError, match="there is no view named none; installed views: pairs"):
+        engine.why("none", (1,))
+    with pytest.raises(ss.ViewError, match=r"a value for each column \(s INT\), but \(1, 2\) has 2 of them"):
+        engine.why("pairs", (1, 2))
+    with pytest.raises(ss.RowError, match="row of pairs: column s INT"):
+        engine.why_not("pairs", ("one",))
+    with pytest.raises(ss.ViewError, match=r"has no row \(9,\); why_not\(\) says where it ended"):
+        engine.why("pairs", (9,))
+    engine.step({"v": [((k, 0), 1) for k in range(3, 1_100)]})
+    with pytest.raises(ss.Error, match="more than a million rows"):
+        engine.why("pairs", (0,))
+    assert Counter(each.copies for each in engine.why("pairs", (0,), force=True).reasons[0].rows) == {1: 1}
