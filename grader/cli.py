@@ -17,21 +17,23 @@ from .draft import draft
 from .errors import RecordError, SubmissionError, UsageError
 from .explain import explanation
 from .folders import temporary
+from .outcomes import Verdict
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
 from .record import recorded
 from .report import compare, write, write_void
-from .session import SHARES, Wish, run
+from .session import Wish, run
 from .statuses import FAILED, OK, VOID, Parser, status_of
 from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
 from .submission.reading import FILE
-from .terms import BUDGETS, PHASES, QUICK_STILL, WAITS, Limits
+from .table import PHASES, TABLE
+from .terms import BUDGETS, QUICK_STILL, WAITS, Limits
 
 _HERE = Path(__file__).resolve().parent.parent
-_EXITS = {"pass": OK, "fail": FAILED, "void": VOID}
+_EXITS = {Verdict.PASS: OK, Verdict.FAIL: FAILED, Verdict.VOID: VOID}
 
 
 def _positive(text: str) -> float:
@@ -164,7 +166,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError("the grader runs only on Linux, because it needs epoll and /proc; on Windows, use WSL")
     with temporary("checkout-unpacked-") as scratch:
         wish = _wish(given, words, scratch)
-        share = sum(SHARES[phase] for phase in wish.phases)
+        share = sum(TABLE[phase].share for phase in wish.phases)
         usual = (wish.limits.budget + WAITS) * share + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:

@@ -17,19 +17,19 @@ from typing import Any
 
 from .errors import SubmissionError, UsageError, VoidError, text_of
 from .folders import temporary
-from .phases import RUN, Live, duplicates, powercut
+from .phases import RUN, Live, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
-from .sandbox import adopt_orphans, choose, keep, make
-from .shop import Counter, Routes
+from .record.notes import Contract, Load
+from .sandbox import Sandbox, adopt_orphans, choose, keep, make
+from .shop import Clock, Counter, Routes
 from .submission import Submission
 from .submission.places import Places
-from .terms import GRADER, MACHINE, PHASES, POWER_CUT, SUBMISSION, Limits
+from .table import PHASES, POWER_CUT, TABLE
+from .terms import GRADER, MACHINE, SUBMISSION, Limits
 from .wire.client import Generator
 
-SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
-"""Each phase's share of the run's time."""
 BUILDING = "building"
 """The text of the step that builds the submission. The build is not part of the time of a run."""
 _LEAST_SPEED = 3.0
@@ -134,47 +134,81 @@ def failure_of(error: Exception) -> dict[str, str]:
     return {"kind": GRADER, "why": why, "trace": "".join(traceback.format_exception(error))}
 
 
+Note = Callable[[str, str, str], None]
+"""Records an event: of which process, what, and a detail."""
+
+
+@dataclass(frozen=True)
+class _System:
+    """The processes of a submission, which the grader has built and started."""
+
+    built: Built
+    sandbox: Sandbox
+    scout: Generator
+    """A generator that only probes ports."""
+    supervisor: Supervisor
+
+
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
+    """Start a system, run the phases, and cut its power. ``ends`` gets what must be called at the end."""
     adopt_orphans()
-    submission, limits = wish.submission, wish.limits
-    built: Built | None = None
-    if submission.folder is not None:
-        say(BUILDING if submission.build else "copying")
-        tier, sandbox = choose(scratch, None)
-        sandbox.close()
-        built = prepare(submission, cache_folder(), limits.build, tier.number)
-        record.about["submission"]["hash"] = built.hash
-    now: list[Callable[[], int]] = [lambda: 0]
+    clock = Clock()
 
     def note(process: str, what: str, detail: str) -> None:
-        record.events.append(at=now[0](), process=process, what=what, detail=detail)
+        record.events.append(at=clock.now(), process=process, what=what, detail=detail)
 
-    supervisor: Supervisor | None = None
-    urls = submission.urls
-    namespaces: tuple[str, ...] = ()
-    if built is not None:
-        sandbox = make(tier.number, scratch, built.folder, built.programs)
-        ends.callback(sandbox.close)
-        record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
-        namespaces = sandbox.namespaces
-        scout = Generator(namespaces)
-        ends.callback(scout.close)
-        supervisor = Supervisor(submission, built.folder, scratch, sandbox, scout, limits, note)
-        ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
-        ends.callback(supervisor.close)
-        say(f"starting {', '.join(supervisor.names)}")
-        supervisor.start_all()
+    system = _start(wish, record, scratch, say, ends, note) if wish.submission.folder is not None else None
+    live, generator = _reach(wish, record, clock, say, ends, note, system)
+    _run_phases(wish, live)
+    why = _power_cut(wish, live, generator, scratch, system)
+    record.about[POWER_CUT] = {"skipped": why} if why else {}
+
+
+def _start(
+    wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack, note: Note
+) -> _System:
+    """Build a submission and start its processes. Raises SubmissionError if they do not become ready."""
+    submission, limits = wish.submission, wish.limits
+    say(BUILDING if submission.build else "copying")
+    tier, trial = choose(scratch, None)
+    trial.close()
+    built = prepare(submission, cache_folder(), limits.build, tier.number)
+    record.about["submission"]["hash"] = built.hash
+    sandbox = make(tier.number, scratch, built.folder, built.programs)
+    ends.callback(sandbox.close)
+    record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
+    scout = ends.enter_context(contextlib.closing(Generator(sandbox.namespaces)))
+    supervisor = Supervisor(submission, built.folder, scratch, sandbox, scout, limits, note)
+    ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
+    ends.callback(supervisor.close)
+    say(f"starting {', '.join(supervisor.names)}")
+    supervisor.start_all()
+    return _System(built, sandbox, scout, supervisor)
+
+
+def _reach(
+    wish: Wish,
+    record: Record,
+    clock: Clock,
+    say: Callable[[str], None],
+    ends: contextlib.ExitStack,
+    note: Note,
+    system: _System | None,
+) -> tuple[Live, Generator]:
+    """Begin the run, and wait until the system accepts connections. Raises SubmissionError if it does not.
+
+    ``system``: None for one at --url.
+    """
+    limits, urls, supervisor = wish.limits, wish.submission.urls, system.supervisor if system else None
+    if supervisor:
         urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
-    generator = Generator(namespaces)
+    generator = ends.enter_context(contextlib.closing(Generator(system.sandbox.namespaces if system else ())))
     keep(generator.pid)
-    ends.callback(generator.close)
     routes = Routes(urls, wish.allow_remote)
-    counter = Counter(record, generator, routes, limits)
-    now[0] = counter.now
-    services: Supervisor | Elsewhere | None = supervisor
-    if built is None:
+    counter = Counter(record, generator, routes, limits, clock)
+    if not supervisor:
         record.about["untested"] = left_out(list(wish.ways))
-        say(f"waiting for {submission.name} to accept connections")
+        say(f"waiting for {wish.submission.name} to accept connections")
     if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
         mend = (
             "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs more "
@@ -184,54 +218,80 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         )
         printed = supervisor.ended() if supervisor else ""
         raise SubmissionError(f"{silent} does not accept connections; {mend}{printed}")
+    services: Supervisor | Elsewhere | None = supervisor
     if wish.ways:
-        scout = Generator()
-        ends.callback(scout.close)
+        scout = ends.enter_context(contextlib.closing(Generator()))
         services = Elsewhere(wish.ways, routes.targets, scout, limits, note)
     sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
-    counter.tend.append(sampler.tick)
-    if supervisor:
-        counter.tend.append(supervisor.tend)
-    seconds = {phase: limits.budget * share for phase, share in SHARES.items()}
-    live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, services)
-    for phase in PHASES:
-        if phase not in wish.phases:
+    counter.tend += [sampler.tick, supervisor.tend] if supervisor else [sampler.tick]
+    seconds = {phase: limits.budget * TABLE[phase].share for phase in PHASES}
+    return Live(record, counter, limits, wish.seed, wish.rate, seconds, say, services), generator
+
+
+def _run_phases(wish: Wish, live: Live) -> None:
+    """Run the requested phases and what follows the last one, and take the final snapshot."""
+    record = live.record
+    for phase in (phase for phase in PHASES if phase in wish.phases):
+        why = _no_phase(live, phase)
+        notes = live.about(phase)
+        if why:
+            notes.skipped = why
             continue
-        if record.phases.get("contract", {}).get("silent"):
-            why = "the system did not answer four requests in a row in the contract phase"
-            record.phases[phase] = {"skipped": why}
-            continue
-        if phase == "speed":
-            left = limits.budget - counter.now() / 1e9
-            if failed(live) and left < seconds[phase]:
-                record.phases[phase] = {"skipped": "no time was left, because a failed phase did not settle in time"}
-                continue
-            live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, left))
-        notes = live.notes(phase)
-        notes["begin_s"] = round(counter.now() / 1e9, 1)
+        notes.begin_s = round(live.counter.now() / 1e9, 1)
         RUN[phase](live)
-        notes["end_s"] = round(counter.now() / 1e9, 1)
-    if not any(notes.get("stopped") for notes in record.phases.values()):
-        duplicates.once_more(live)
-        for asked in live.at_the_end:
-            asked()
-    if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
+        notes.end_s = round(live.counter.now() / 1e9, 1)
+    finish(live)
+    if (rate := record.notes(Load).rate) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
-    say("taking the final snapshot")
+
+
+def finish(live: Live) -> None:
+    """Repeat what must still be right at the end of the run, unless a phase had to stop, and take the last snapshot."""
+    if not any(notes.stopped for notes in live.record.phases.values()):
+        for last in live.at_the_end:
+            last()
+    live.say("taking the final snapshot")
     settle_all(live)
-    left = limits.budget - counter.now() / 1e9
-    if built is None or supervisor is None:
-        why = "the grader does not control the disk of a system at --url"
-    elif record.phases.get("contract", {}).get("silent"):
-        why = "the system does not answer"
-    elif not (why := _no_cut(wish, left)):
-        supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
-        stage = powercut.Stage(submission, built.folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
-        try:
-            record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
-        except Exception as error:  # the power cuts affect neither the verdict nor the score
-            why = failure_of(error)["why"]
-    record.about[POWER_CUT] = {"skipped": why} if why else {}
+
+
+def _no_phase(live: Live, phase: str) -> str:
+    """Return the reason why a phase cannot be run, or "". The speed phase gets what is left of the run's time."""
+    if live.record.notes(Contract).silent:
+        return "the system did not answer four requests in a row in the contract phase"
+    if phase == "speed":
+        left = live.limits.budget - live.counter.now() / 1e9
+        if failed(live) and left < live.seconds[phase]:
+            return "no time was left, because a failed phase did not settle in time"
+        live.seconds[phase] = min(live.seconds[phase], max(_LEAST_SPEED, left))
+    return ""
+
+
+def _power_cut(wish: Wish, live: Live, generator: Generator, scratch: Path, system: _System | None) -> str:
+    """Cut the power of the system's disk in a run of its own. Returns why it was not tested, or ""."""
+    left = live.limits.budget - live.counter.now() / 1e9
+    if system is None:
+        return "the grader does not control the disk of a system at --url"
+    if live.record.notes(Contract).silent:
+        return "the system does not answer"
+    if why := _no_cut(wish, left):
+        return why
+    system.supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
+    stage = powercut.Stage(
+        wish.submission,
+        system.built.folder,
+        system.sandbox,
+        scratch,
+        system.scout,
+        generator,
+        wish.limits,
+        wish.seed,
+        live.say,
+    )
+    try:
+        live.record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
+    except Exception as error:  # the power cuts affect neither the verdict nor the score
+        return failure_of(error)["why"]
+    return ""
 
 
 def _no_cut(wish: Wish, left: float) -> str:

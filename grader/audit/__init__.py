@@ -6,7 +6,19 @@ and work on whole columns.
 """
 
 from .outcomes import FAIL, INDETERMINATE, NONE, OK, outcomes
-from .rules import Finding, audit, clean
+from .rules import COUNTED, Finding, audit, clean
 from .view import View, view_of
 
-__all__ = ["FAIL", "INDETERMINATE", "NONE", "OK", "Finding", "View", "audit", "clean", "outcomes", "view_of"]
+__all__ = [
+    "COUNTED",
+    "FAIL",
+    "INDETERMINATE",
+    "NONE",
+    "OK",
+    "Finding",
+    "View",
+    "audit",
+    "clean",
+    "outcomes",
+    "view_of",
+]

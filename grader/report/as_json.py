@@ -33,6 +33,9 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
                 "rule": v.rule,
                 "phase": v.phase,
                 "detail": v.detail,
+                "times": v.times,
+                "due": v.due,
+                "lost": v.lost,
             }
             for v in judgement.violations
         ],

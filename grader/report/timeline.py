@@ -16,7 +16,7 @@ from ..terms import Entity
 from ..verdict import Judgement
 from ..verdict.story import Moment, Story
 from .groups import times
-from .words import LINE, code, counted, row, safe, seconds, sign
+from .words import LINE, code, counted, row, safe, seconds, sign, table
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
@@ -49,7 +49,8 @@ class _Row:
     count: int = 1
     ends: dict[str, int] = field(default_factory=dict)
     moment: Moment | None = None
-    numbers: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    """The attempts that were sent."""
 
 
 def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tuple[str, str, str, bool]]:
@@ -84,7 +85,7 @@ def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
             else:
                 last = _Row(m.at, "sent", moment=m)
                 rows.append(last)
-            last.numbers.append(m.what.rsplit(" ", 1)[-1])
+            last.numbers.append(m.attempt)
         elif last and last.ends:
             last.ends[m.mark] = last.ends.get(m.mark, 0) + 1
             last.count += 1
@@ -134,7 +135,7 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
         before = waiting
         if r.mark == "sent":
             waiting += r.count
-            number = r.numbers[0] if r.count == 1 else f"{r.count:,}"
+            number = f"{r.numbers[0] if r.count == 1 else r.count:,}"
             parts.append(_cell(_open(before, waiting), f"<i class='disc'>{number}</i>", "sent"))
         elif r.ends:
             waiting = max(0, waiting - r.count)
@@ -196,7 +197,7 @@ def _sentence(r: _Row) -> str:
             return f"The grader sends the checkout {r.count:,} times at once (attempts {r.numbers[0]}-{r.numbers[-1]})."
         return (
             "The grader sends the checkout."
-            if r.numbers[0] == "1"
+            if r.numbers[0] == 1
             else f"The grader sends the same checkout again, attempt {r.numbers[0]}."
         )
     if r.count > 1:
@@ -244,7 +245,7 @@ def sums(told: Story, rule: str) -> str:
         if gap:
             word = "missing" if gap < 0 else "too much"
             rows.append(row(f"<b>{word}</b>", f"<b>{abs(gap):,}</b>", classes=("bad", "num bad")))
-        parts.append(f"<table class='sum'>{''.join(rows)}</table>")
+        parts.append(table("sum", *rows))
     return "".join(parts)
 
 

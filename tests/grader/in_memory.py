@@ -14,10 +14,10 @@ import numpy as np
 from records import right
 from test_contract_phase import Shop
 
-from grader.phases import RUN, Live, duplicates
-from grader.phases.settle import settle_all
+from grader.phases import RUN, Live
 from grader.record import Record
-from grader.shop import Counter, Routes
+from grader.session import finish
+from grader.shop import Clock, Counter, Routes
 from grader.shop.routes import ROUTES
 from grader.terms import Kind, Limits, Status
 from grader.wire.client import Generator
@@ -78,7 +78,7 @@ class System:
 def about(asked: tuple[str, ...], limits: Limits) -> Record:
     """An empty record of a run."""
     record = Record()
-    record.about.update({**right(()).about, "asked": list(asked), "waves": [], "snapshots": [], "phases": {}})
+    record.about.update({**right(()).about, "asked": list(asked), "snapshots": []})
     record.about["limits"].update(vars(limits))
     return record
 
@@ -124,10 +124,22 @@ class _Memory:
         return True
 
 
-class _Counter(Counter):
-    def now(self) -> int:
-        return int(self._generator.now)  # type: ignore[attr-defined]
+class _Clock(Clock):
+    """The time of a generator without a network."""
 
+    def __init__(self, memory: _Memory) -> None:
+        super().__init__()
+        self._memory = memory
+
+    def begin(self) -> None:
+        """It has begun."""
+
+    def now(self) -> int:
+        """The time at which the last request has ended."""
+        return self._memory.now
+
+
+class _Counter(Counter):
     def wait(self, seconds: float) -> None:
         self._generator.now += max(0, int(seconds * 1e9))  # type: ignore[attr-defined]
 
@@ -137,8 +149,7 @@ def in_memory(system: System, phases: tuple[str, ...]) -> Record:
     limits = Limits(convergence=5.0, still=2.0, timeout=1.0, budget=30.0, top_rate=100)
     record, memory = about(phases, limits), _Memory(system.answer)
     generator: Any = memory
-    counter = _Counter(record, generator, routes(), limits)
-    counter.origin = 0
+    counter = _Counter(record, generator, routes(), limits, _Clock(memory))
     names = ("aim", "freeze", "pause", "resume", "kill", "restart", "wait_ready")
     does = {**dict.fromkeys(names, lambda *of: None), "cpu": lambda: 0.0}
     services: Any = SimpleNamespace(names=["order", "stock"], can_pause=True, **does)
@@ -160,10 +171,7 @@ def over_sockets(generator: Generator, port: int, timeout: float = 20.0) -> Reco
 def run(live: Live, phases: tuple[str, ...]) -> None:
     """Run phases, and what follows the last one."""
     for phase in phases:
-        live.notes(phase)["begin_s"] = round(live.counter.now() / 1e9, 1)
+        live.about(phase).begin_s = round(live.counter.now() / 1e9, 1)
         RUN[phase](live)
-        live.notes(phase)["end_s"] = round(live.counter.now() / 1e9, 1)
-    duplicates.once_more(live)
-    for asked in live.at_the_end:
-        asked()
-    settle_all(live)
+        live.about(phase).end_s = round(live.counter.now() / 1e9, 1)
+    finish(live)

@@ -21,7 +21,7 @@ MACHINE = {"kind": "void", "why": "the generator's process has exited with 1"}
 def loses() -> Record:
     """A run in which the second user of duplicates was charged too much, and which the machine ended later."""
     record = right()
-    user = int(np.flatnonzero(record.users["phase"] == 1)[1])
+    user = int(np.flatnonzero(record.users["phase"] == "duplicates")[1])
     value(record, shots(record, "duplicates"), Entity.USER, user, lambda credit: credit - 10**6)
     record.about["failure"] = MACHINE
     return record

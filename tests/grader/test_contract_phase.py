@@ -13,7 +13,7 @@ import pytest
 
 from grader.phases import contract
 from grader.phases.live import Live
-from grader.record import Record
+from grader.record import Exchange, Record
 from grader.report.groups import exchange
 from grader.shop import Wave
 from grader.terms import Kind, Limits, Status
@@ -188,7 +188,7 @@ def asked(counter: Any, limits: Limits = Limits()) -> Live:  # noqa: B008
     return live
 
 
-def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]:  # noqa: B008
+def exchanges(counter: Any, limits: Limits = Limits()) -> list[Exchange]:  # noqa: B008
     return asked(counter, limits).record.exchanges
 
 
@@ -203,8 +203,8 @@ def test_right_reads_are_repeated_at_the_end_of_the_run(lost: str) -> None:
     for once_more in live.at_the_end:
         once_more()
     found = live.record.exchanges[before:]
-    assert len(found) >= 12 and all(one["title"].endswith("at the end of the run") for one in found)
-    wrong = [one["request"] for one in found if not one["agreed"]]
+    assert len(found) >= 12 and all(one.title.endswith("at the end of the run") for one in found)
+    wrong = [one.request for one in found if not one.agreed]
     assert len(wrong) == bool(lost) and all(lost[1:] in one for one in wrong), wrong
 
 
@@ -288,9 +288,9 @@ def often(*answers: tuple[int, int]) -> str:
 def test_different_answers_to_one_read_are_counted(added: Iterable[int], differs: str) -> None:
     """If a read stays wrong, the record and the reports say how often each answer came. Other fields do not count."""
     live = asked(Twisted(credits(added)), Limits(convergence=10.0))
-    (wrong,) = [one for one in live.record.exchanges if not one["agreed"]]
+    (wrong,) = [one for one in live.record.exchanges if not one.agreed]
     (found,) = special(live.record, "contract", set())
-    assert wrong["differs"] == differs and found.detail.endswith(differs)
+    assert wrong.differs == differs and found.detail.endswith(differs)
     assert ("; its answers differ: " in found.detail) == ("All answers" in exchange(live.record)) == bool(differs)
 
 
@@ -308,13 +308,13 @@ def test_a_read_that_is_wrong_again_at_the_end_says_so(added: list[int], agreed:
     live = asked(Twisted(credits(added)), Limits(convergence=5.0))
     (once_more,) = live.at_the_end
     once_more()
-    *_, again = (one for one in live.record.exchanges if one["request"].endswith("/find_user/29"))
-    assert (again["agreed"], again["differs"]) == (agreed, differs)
+    *_, again = (one for one in live.record.exchanges if one.request.endswith("/find_user/29"))
+    assert (again.agreed, again.differs) == (agreed, differs)
 
 
 def test_an_order_of_many_can_be_checked_out_and_is_charged() -> None:
     found = exchanges(FreeOnes(0), Limits(convergence=0.0))
-    assert [one["title"] for one in found if not one["agreed"]] == ["the user of that order was charged"]
+    assert [one.title for one in found if not one.agreed] == ["the user of that order was charged"]
 
 
 @pytest.mark.parametrize("behind", [0.0, 1.0, 3.0, 15.0, 19.0])
@@ -322,8 +322,8 @@ def test_reads_may_come_from_a_model_that_follows(behind: float) -> None:
     """Reads may lag. Those without time to wait are repeated at the end, or dropped if their thing has changed."""
     counter = ReadModel(behind)
     found = exchanges(counter, Limits(convergence=20.0))
-    assert not [one for one in found if not one["agreed"] and one.get("asked", True)]
-    judged = sum(one["agreed"] for one in found)
+    assert not [one for one in found if not one.agreed and one.asked]
+    judged = sum(one.agreed for one in found)
     assert judged >= 50 and counter.now < 45, (judged, counter.now)
 
 
@@ -331,7 +331,7 @@ def test_reads_may_come_from_a_model_that_follows(behind: float) -> None:
 def test_reads_that_follow_hide_nothing(behind: float) -> None:
     """A value that stays wrong is found, with or without time to wait for each read."""
     found = exchanges(ReadModel(behind, Kind.ADD_FUNDS), Limits(convergence=20.0))
-    wrong = [one["title"] for one in found if not one["agreed"] and one.get("asked", True)]
+    wrong = [one.title for one in found if not one.agreed and one.asked]
     assert any(title.startswith("credit after") for title in wrong), wrong
 
 
@@ -339,18 +339,18 @@ def test_reads_that_follow_hide_nothing(behind: float) -> None:
 def test_answers_may_lag_behind_but_not_for_ever(lag: int, seconds: float, right: bool) -> None:
     """A wrong read is repeated until the convergence limit. If it stays wrong, it is reported."""
     found = exchanges(Shop(lag), Limits(convergence=seconds))
-    assert all(one["agreed"] for one in found) == right, [one for one in found if not one["agreed"]]
-    assert all(one["request"].startswith("GET") for one in found if not one["agreed"])
+    assert all(one.agreed for one in found) == right, [one for one in found if not one.agreed]
+    assert all(one.request.startswith("GET") for one in found if not one.agreed)
 
 
 def test_a_system_that_hangs_is_not_asked_everything() -> None:
     """After four timeouts in a row nothing more is asked, and the record says so. An answer resets the count."""
     silent = Counter()
     found = exchanges(silent)
-    sent = [one for one in found if one.get("asked", True)]
-    assert len(silent.asked) == len(sent) == 4 and len(found) > 60 and not any(one["agreed"] for one in found)
+    sent = [one for one in found if one.asked]
+    assert len(silent.asked) == len(sent) == 4 and len(found) > 60 and not any(one.agreed for one in found)
     asked_last = found.index(sent[-1])
-    assert {one["got"] for one in found[asked_last + 1 :]} == {"not sent: the system does not answer"}
+    assert {one.got for one in found[asked_last + 1 :]} == {"not sent: the system does not answer"}
     seldom = Counter(("create orders with batch_init",))
     exchanges(seldom, Limits(convergence=0.0))
     assert len(seldom.asked) == 7

@@ -14,6 +14,7 @@ from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.goods import among
 from grader.phases.live import Live
+from grader.record.notes import Faults
 from grader.terms import Entity, Limits
 from grader.verdict.violations import violations
 from grader.wire.jobs import Result, Word
@@ -53,8 +54,8 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
         (PAUSE, "b"),
         (faults.ANSWERED, "a"),
     ]
-    assert [fault["under_way"] for fault in live.notes("faults")["faults"]][:5] == [0, 12, 0, 0, 36]
-    assert len(live.notes("faults")["left_out"]) == len(faults.plan(["a", "b"], True)) - 6
+    assert [fault.under_way for fault in live.notes(Faults).faults][:5] == [0, 12, 0, 0, 36]
+    assert len(live.notes(Faults).left_out) == len(faults.plan(["a", "b"], True)) - 6
 
 
 def test_every_burst_has_orders_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +97,7 @@ def test_the_phase_settles_before_and_after_the_last_retries(
 
     def settle(live: Live, *of: Any) -> bool:
         heard.append("settle")
-        live.notes("faults")["settled_s"] = 5.0 / heard.count("settle")
+        live.notes(Faults).settled_s = 5.0 / heard.count("settle")
         return clean
 
     monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
@@ -112,7 +113,7 @@ def test_the_phase_settles_before_and_after_the_last_retries(
     counter: Any = None
     faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 5.0}, lambda said: None, services))
     assert heard == ["strike", "again 27", *said]
-    assert record.phases["faults"]["settled_s"] == 5.0, "the longer one is how long it took to converge"
+    assert record.phases["faults"].settled_s == 5.0, "the longer one is how long it took to converge"
 
 
 def test_top_ups_come_right_before_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:

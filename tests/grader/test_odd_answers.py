@@ -187,7 +187,7 @@ def test_an_odd_answer_has_a_status(name: str, generator: Generator) -> None:
     finally:
         server.sock.close()
     assert result.status.tolist() == [status] * 2
-    assert record.exchanges[0]["got"].startswith(status_word(status))
+    assert record.exchanges[0].got.startswith(status_word(status))
     assert judge(record).verdict == "fail"
 
 
@@ -329,7 +329,7 @@ def test_odd_json_is_right_or_wrong(name: str, generator: Generator, tmp_path: P
         record = over_sockets(generator, server.target.port)
     finally:
         server.sock.close()
-    wrong = [one for one in record.exchanges if not one["agreed"]]
+    wrong = [one for one in record.exchanges if not one.agreed]
     assert judged(record, tmp_path) == ("pass" if fits else "fail"), wrong[:1]
 
 

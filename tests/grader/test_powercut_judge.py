@@ -10,10 +10,12 @@ from records import right, shots, value
 
 from grader.errors import RecordError
 from grader.record import Record, load, save
+from grader.record.notes import Cut, PowerCuts
 from grader.report import summary, write
 from grader.report.as_html import as_html
 from grader.report.powercut import sentence
-from grader.terms import POWER_CUT, Entity
+from grader.table import POWER_CUT
+from grader.terms import Entity
 from grader.verdict import judge
 from grader.verdict.powercut import Example
 
@@ -25,10 +27,7 @@ LOST = 20
 def with_cuts() -> Record:
     """A right run, with a right power-cut run of 36 orders and two cuts."""
     record, cut = right(), right((POWER_CUT,))
-    cut.phases[POWER_CUT]["cuts"] = [
-        {"cut": 1, "first": 0, "last": 17, "blocks": 5, "files": 2},
-        {"cut": 2, "first": 18, "last": 35, "blocks": 3, "files": 1},
-    ]
+    cut.phases[POWER_CUT] = PowerCuts(cuts=[Cut(1, 0, 17, blocks=5, files=2), Cut(2, 18, 35, blocks=3, files=1)])
     record.about[POWER_CUT], record.powercut = {}, cut
     return record
 
@@ -85,7 +84,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
     """The output of the system is escaped text on the page and in the terminal."""
     record = with_cuts()
     assert record.powercut is not None
-    record.powercut.phases[POWER_CUT]["not_back"] = NASTY
+    record.powercut.phases[POWER_CUT] = PowerCuts(cuts=record.powercut.notes(PowerCuts).cuts, not_back=NASTY)
     judgement = judge(record)
     assert judgement.verdict == "pass" and not judgement.powercut.came_back
     page, words = as_html(record, judgement), summary(record, judgement)

@@ -17,7 +17,7 @@ import zoo
 
 from grader import cli
 from grader.report import write
-from grader.terms import PHASES
+from grader.table import PHASES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS = ("report.json", "report.html")
