@@ -149,23 +149,23 @@ def _reported(record: Record) -> list[str]:
 def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> Verdict:
     """Return the verdict of a phase by the first table above. ``kind``: what ended the run, or ""."""
     no_answers = all(v.rule == "unavailable" and v.order < 0 for v in broken) and not record.phases[phase].stopped
-    measured = not TABLE[phase].judged and not (phase == "speed" and record.about.get("require"))
-    rows = (
-        (broken and not (no_answers and _busy(record, phase, numbers)), FAIL),
-        (broken, VOID),
-        (kind and not ended(record, phase), _CUT_OFF.get(kind, VOID)),
-        (measured, Verdict.MEASURED),
-    )
-    return next((verdict for applies, verdict in rows if applies), Verdict.PASS)
+    if broken and not (no_answers and _busy(record, phase, numbers)):
+        return FAIL
+    if broken:
+        return VOID
+    if kind and not ended(record, phase):
+        return _CUT_OFF[kind]
+    only_measured = not TABLE[phase].judged and not (phase == "speed" and record.about.get("require"))
+    return Verdict.MEASURED if only_measured else Verdict.PASS
 
 
 def _of_run(verdicts: dict[str, Verdict], kind: str) -> Verdict:
     """Return the verdict of a run by the second table above. ``verdicts``: those of its phases."""
-    rows = (
-        (kind == SUBMISSION or FAIL in verdicts.values(), FAIL),
-        (kind or VOID in verdicts.values() or not {Verdict.PASS, Verdict.MEASURED} & {*verdicts.values()}, VOID),
-    )
-    return next((verdict for applies, verdict in rows if applies), Verdict.PASS)
+    if kind == SUBMISSION or FAIL in verdicts.values():
+        return FAIL
+    if kind or VOID in verdicts.values() or not {Verdict.PASS, Verdict.MEASURED} & {*verdicts.values()}:
+        return VOID
+    return Verdict.PASS
 
 
 def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:

@@ -582,7 +582,7 @@ def test_the_tasks_have_the_points_of_the_rubric() -> None:
     page = (ROOT / "labs" / "checkout" / "lab.md").read_text()
     told = {int(task): int(number) for task, number in re.findall(r"^## Task (\d): .*\((\d+) points\)$", page, re.M)}
     given = teams.checkout(1).points
-    assert told == {task: sum(given[name] for name, (one, _) in ASKED.items() if one == task) for task in (1, 2, 3)}
+    assert told == {task: sum(given[name] for name, asked in ASKED.items() if asked.task == task) for task in (1, 2, 3)}
     assert sum(told.values()) == 85 and f"The lab has {sum(told.values())} points." in page
     assert {*given} == {*ASKED} and given["speed"] == 0
 

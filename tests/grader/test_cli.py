@@ -153,9 +153,9 @@ def test_an_incomplete_record_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("run.json", b'{"record": 1}', "the record is inconsistent (KeyError: 'asked')"),
-        ("run.json", b'{"record": 1, "asked": ["load"], "phases": []}', "the record is inconsistent (AttributeError: "),
-        ("run.json", b'{"record": 1, "asked": ["lo', "does not contain a record"),
+        ("run.json", b'{"record": 2}', "the record is inconsistent (KeyError: 'asked')"),
+        ("run.json", b'{"record": 2, "asked": ["load"], "phases": []}', "the record is inconsistent (AttributeError: "),
+        ("run.json", b'{"record": 2, "asked": ["lo', "does not contain a record"),
         ("history.parquet", b"PAR1", "history.parquet cannot be read"),
         ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is missing)"),
         ("exchanges.json", None, "does not contain a record"),
