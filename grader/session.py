@@ -134,106 +134,119 @@ def failure_of(error: Exception) -> dict[str, str]:
     return {"kind": GRADER, "why": why, "trace": "".join(traceback.format_exception(error))}
 
 
-Note = Callable[[str, str, str], None]
-"""Records an event: of which process, what, and a detail."""
-
-
-@dataclass(frozen=True)
-class _System:
-    """The processes of a submission, which the grader has built and started."""
-
-    built: Built
-    sandbox: Sandbox
-    scout: Generator
-    """A generator that only probes ports."""
-    supervisor: Supervisor
-
-
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
     """Start a system, run the phases, and cut its power. ``ends`` gets what must be called at the end."""
     adopt_orphans()
-    clock = Clock()
-
-    def note(process: str, what: str, detail: str) -> None:
-        record.events.append(at=clock.now(), process=process, what=what, detail=detail)
-
-    system = _start(wish, record, scratch, say, ends, note) if wish.submission.folder is not None else None
-    live, generator = _reach(wish, record, clock, say, ends, note, system)
+    session = _Session(wish, record, scratch, say, ends)
+    if wish.submission.folder is not None:
+        session.start()
+    live = session.reach()
     _run_phases(wish, live)
-    why = _power_cut(wish, live, generator, scratch, system)
+    why = session.power_cut(live)
     record.about[POWER_CUT] = {"skipped": why} if why else {}
 
 
-def _start(
-    wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack, note: Note
-) -> _System:
-    """Build a submission and start its processes. Raises SubmissionError if they do not become ready."""
-    submission, limits = wish.submission, wish.limits
-    say(BUILDING if submission.build else "copying")
-    tier, trial = choose(scratch, None)
-    trial.close()
-    built = prepare(submission, cache_folder(), limits.build, tier.number)
-    record.about["submission"]["hash"] = built.hash
-    sandbox = make(tier.number, scratch, built.folder, built.programs)
-    ends.callback(sandbox.close)
-    record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
-    scout = ends.enter_context(contextlib.closing(Generator(sandbox.namespaces)))
-    supervisor = Supervisor(submission, built.folder, scratch, sandbox, scout, limits, note)
-    ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
-    ends.callback(supervisor.close)
-    say(f"starting {', '.join(supervisor.names)}")
-    supervisor.start_all()
-    return _System(built, sandbox, scout, supervisor)
+@dataclass
+class _Session:
+    """One run. What is None does not exist for a system at --url."""
 
+    wish: Wish
+    record: Record
+    scratch: Path
+    say: Callable[[str], None]
+    ends: contextlib.ExitStack
+    clock: Clock = field(default_factory=Clock)
+    built: Built | None = None
+    sandbox: Sandbox | None = None
+    supervisor: Supervisor | None = None
+    scout: Generator | None = None
+    """A generator that only probes ports."""
+    load: Generator | None = None
+    """The generator that sends the requests."""
 
-def _reach(
-    wish: Wish,
-    record: Record,
-    clock: Clock,
-    say: Callable[[str], None],
-    ends: contextlib.ExitStack,
-    note: Note,
-    system: _System | None,
-) -> tuple[Live, Generator]:
-    """Begin the run, and wait until the system accepts connections. Raises SubmissionError if it does not.
+    def note(self, process: str, what: str, detail: str) -> None:
+        """Record an event."""
+        self.record.events.append(at=self.clock.now(), process=process, what=what, detail=detail)
 
-    ``system``: None for one at --url.
-    """
-    limits, urls, supervisor = wish.limits, wish.submission.urls, system.supervisor if system else None
-    if supervisor:
-        urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
-    generator = ends.enter_context(contextlib.closing(Generator(system.sandbox.namespaces if system else ())))
-    keep(generator.pid)
-    routes = Routes(urls, wish.allow_remote)
-    counter = Counter(record, generator, routes, limits, clock)
-    if not supervisor:
-        record.about["untested"] = left_out(list(wish.ways))
-        say(f"waiting for {wish.submission.name} to accept connections")
-    if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
-        mend = (
-            "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs more "
-            f"than {limits.ready:.0f} s to start"
-            if supervisor
-            else "start the system first, and check the address"
+    def generator(self, namespaces: tuple[str, ...]) -> Generator:
+        """Start a generator, which ends with the run."""
+        return self.ends.enter_context(contextlib.closing(Generator(namespaces)))
+
+    def start(self) -> None:
+        """Build the submission and start its processes. Raises SubmissionError if they do not become ready."""
+        submission, limits, about = self.wish.submission, self.wish.limits, self.record.about
+        self.say(BUILDING if submission.build else "copying")
+        tier, trial = choose(self.scratch, None)
+        trial.close()
+        self.built = prepare(submission, cache_folder(), limits.build, tier.number)
+        about["submission"]["hash"] = self.built.hash
+        self.sandbox = make(tier.number, self.scratch, self.built.folder, self.built.programs)
+        self.ends.callback(self.sandbox.close)
+        about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
+        self.scout = self.generator(self.sandbox.namespaces)
+        supervisor = Supervisor(
+            submission, self.built.folder, self.scratch, self.sandbox, self.scout, limits, self.note
         )
-        printed = supervisor.ended() if supervisor else ""
-        raise SubmissionError(f"{silent} does not accept connections; {mend}{printed}")
-    services: Supervisor | Elsewhere | None = supervisor
-    if wish.ways:
-        scout = ends.enter_context(contextlib.closing(Generator()))
-        services = Elsewhere(wish.ways, routes.targets, scout, limits, note)
-    sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
-    counter.tend += [sampler.tick, supervisor.tend] if supervisor else [sampler.tick]
-    seconds = {phase: limits.budget * TABLE[phase].share for phase in PHASES}
-    return Live(record, counter, limits, wish.seed, wish.rate, seconds, say, services), generator
+        self.ends.callback(lambda: self.record.logs.update(supervisor.logs.texts()))
+        self.ends.callback(supervisor.close)
+        self.supervisor = supervisor
+        self.say(f"starting {', '.join(supervisor.names)}")
+        supervisor.start_all()
+
+    def reach(self) -> Live:
+        """Begin the run, and wait until the system accepts connections. Raises SubmissionError if it does not."""
+        wish, limits, supervisor, urls = self.wish, self.wish.limits, self.supervisor, self.wish.submission.urls
+        if supervisor:
+            urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
+        generator = self.load = self.generator(self.sandbox.namespaces if self.sandbox else ())
+        keep(generator.pid)
+        routes = Routes(urls, wish.allow_remote)
+        counter = Counter(self.record, generator, routes, limits, self.clock)
+        if not supervisor:
+            self.record.about["untested"] = left_out(list(wish.ways))
+            self.say(f"waiting for {wish.submission.name} to accept connections")
+        if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
+            mend = (
+                "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs "
+                f"more than {limits.ready:.0f} s to start{supervisor.ended()}"
+                if supervisor
+                else "start the system first, and check the address"
+            )
+            raise SubmissionError(f"{silent} does not accept connections; {mend}")
+        services: Supervisor | Elsewhere | None = supervisor
+        if wish.ways:
+            services = Elsewhere(wish.ways, routes.targets, self.generator(()), limits, self.note)
+        sampler = Sampler(self.record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
+        counter.tend += [sampler.tick, supervisor.tend] if supervisor else [sampler.tick]
+        seconds = {phase: limits.budget * TABLE[phase].share for phase in PHASES}
+        return Live(self.record, counter, limits, wish.seed, wish.rate, seconds, self.say, services)
+
+    def power_cut(self, live: Live) -> str:
+        """Cut the power of the system's disk in a run of its own. Returns why it was not tested, or ""."""
+        wish, left = self.wish, live.limits.budget - live.counter.now() / 1e9
+        if not (self.built and self.sandbox and self.supervisor and self.scout and self.load):
+            return "the grader does not control the disk of a system at --url"
+        if live.record.notes(Contract).silent:
+            return "the system does not answer"
+        if why := _no_cut(wish, left):
+            return why
+        self.supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
+        folder, generators = self.built.folder, (self.scout, self.load)
+        stage = powercut.Stage(
+            wish.submission, folder, self.sandbox, self.scratch, *generators, wish.limits, wish.seed, self.say
+        )
+        try:
+            live.record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
+        except Exception as error:  # the power cuts affect neither the verdict nor the score
+            return failure_of(error)["why"]
+        return ""
 
 
 def _run_phases(wish: Wish, live: Live) -> None:
     """Run the requested phases and what follows the last one, and take the final snapshot."""
     record = live.record
     for phase in (phase for phase in PHASES if phase in wish.phases):
-        why = _no_phase(live, phase)
-        notes = live.about(phase)
+        why, notes = _no_phase(live, phase), live.about(phase)
         if why:
             notes.skipped = why
             continue
@@ -263,34 +276,6 @@ def _no_phase(live: Live, phase: str) -> str:
         if failed(live) and left < live.seconds[phase]:
             return "no time was left, because a failed phase did not settle in time"
         live.seconds[phase] = min(live.seconds[phase], max(_LEAST_SPEED, left))
-    return ""
-
-
-def _power_cut(wish: Wish, live: Live, generator: Generator, scratch: Path, system: _System | None) -> str:
-    """Cut the power of the system's disk in a run of its own. Returns why it was not tested, or ""."""
-    left = live.limits.budget - live.counter.now() / 1e9
-    if system is None:
-        return "the grader does not control the disk of a system at --url"
-    if live.record.notes(Contract).silent:
-        return "the system does not answer"
-    if why := _no_cut(wish, left):
-        return why
-    system.supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
-    stage = powercut.Stage(
-        wish.submission,
-        system.built.folder,
-        system.sandbox,
-        scratch,
-        system.scout,
-        generator,
-        wish.limits,
-        wish.seed,
-        live.say,
-    )
-    try:
-        live.record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
-    except Exception as error:  # the power cuts affect neither the verdict nor the score
-        return failure_of(error)["why"]
     return ""
 
 

@@ -16,6 +16,7 @@ from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, paths
 from ..lab.judge import PASS
 from ..report import write
+from ..report.as_json import violation_of
 from ..report.causes import cause_of
 from ..session import Wish, run
 from ..submission import Submission, read_submission
@@ -121,20 +122,7 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
         return fresh(lab, key, tier, VOID, f"{report['why']}; run the same command again, on an idle machine")
     ended = bool(report["why"]) and not rest
     parts = {part["name"]: part for part in report["score_parts"]}
-    found = [
-        Violation(
-            v["label"] or "",
-            v["order_id"] or "",
-            tuple(v["candidates"]),
-            v["rule"],
-            v["phase"],
-            v["detail"],
-            times=v.get("times"),
-            due=v.get("due"),
-            lost=v.get("lost", False),
-        )
-        for v in report["violations"]
-    ]
+    found = [violation_of(told) for told in report["violations"]]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
     why = f"The system did not run to the end: {report['why']}" if ended else ""
     why = f"{report['why']}; run the same command again for the rest" if rest else why
