@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory import Change, System, http, in_memory, over_sockets
+from fake_system import Change, FakeSystem, http, in_memory, over_sockets
 from test_grader_wire import OK, Server, job
 
 from grader.record import Record, save
@@ -312,11 +312,14 @@ def bodied(form: Callable[[bytes], bytes]) -> Change:
     return change
 
 
-SYSTEMS: dict[str, tuple[Callable[[], System], bool]] = {
-    "right": (System, True),
-    **{f"value: {name}": (lambda f=f, t=t: System(valued(f, t)), fits) for name, (f, t, fits) in VALUES.items()},  # type: ignore[misc]
-    **{f"id: {name}": (lambda of=of: System(name=of), fits) for name, (of, fits) in IDS.items()},  # type: ignore[misc]
-    **{f"body: {name}": (lambda of=of: System(bodied(of)), fits) for name, (of, fits) in BODIES.items()},  # type: ignore[misc]
+SYSTEMS: dict[str, tuple[Callable[[], FakeSystem], bool]] = {
+    "right": (FakeSystem, True),
+    **{
+        f"value: {name}": (lambda f=f, t=t: FakeSystem(change=valued(f, t)), fits)
+        for name, (f, t, fits) in VALUES.items()
+    },  # type: ignore[misc]
+    **{f"id: {name}": (lambda of=of: FakeSystem(name=of), fits) for name, (of, fits) in IDS.items()},  # type: ignore[misc]
+    **{f"body: {name}": (lambda of=of: FakeSystem(change=bodied(of)), fits) for name, (of, fits) in BODIES.items()},  # type: ignore[misc]
 }
 
 
@@ -347,20 +350,20 @@ def amounts(text: str) -> Change:
     return bodied(lambda body: re.sub(rb'("credit"|"stock"): \d+', rb"\1: " + text.encode(), body))
 
 
-KINDS: dict[str, tuple[Callable[[], System], str]] = {
-    "right": (System, "pass"),
-    "ids of 200 odd characters": (lambda: System(name=lambda real: f"/<b>'%2F?#é{real}".ljust(200, "x")), "pass"),
-    "half a surrogate pair in every id": (lambda: System(name=lambda real: f"\ud800{real}"), "fail"),
-    "half a surrogate pair in some ids": (lambda: System(name=lambda real: real.replace("99", "\ud800")), "pass"),
-    "one id for everything": (lambda: System(name=lambda real: "n1"), "fail"),
-    "amounts of 2**62 - 1": (lambda: System(amounts(str((1 << 62) - 1))), "fail"),
-    "amounts of 4,300 digits": (lambda: System(amounts(LARGE)), "fail"),
-    "reads of other statuses": (lambda: System(sometimes(http(999, b"{}"), READ, 3)), "fail"),
+KINDS: dict[str, tuple[Callable[[], FakeSystem], str]] = {
+    "right": (FakeSystem, "pass"),
+    "ids of 200 odd characters": (lambda: FakeSystem(name=lambda real: f"/<b>'%2F?#é{real}".ljust(200, "x")), "pass"),
+    "half a surrogate pair in every id": (lambda: FakeSystem(name=lambda real: f"\ud800{real}"), "fail"),
+    "half a surrogate pair in some ids": (lambda: FakeSystem(name=lambda real: real.replace("99", "\ud800")), "pass"),
+    "one id for everything": (lambda: FakeSystem(name=lambda real: "n1"), "fail"),
+    "amounts of 2**62 - 1": (lambda: FakeSystem(change=amounts(str((1 << 62) - 1))), "fail"),
+    "amounts of 4,300 digits": (lambda: FakeSystem(change=amounts(LARGE)), "fail"),
+    "reads of other statuses": (lambda: FakeSystem(change=sometimes(http(999, b"{}"), READ, 3)), "fail"),
     "checkouts with a length of 5,000 digits": (
-        lambda: System(sometimes(http(200, b"").replace(b": 0", b": " + b"1" * 5_000), (Kind.CHECKOUT,))),
+        lambda: FakeSystem(change=sometimes(http(200, b"").replace(b": 0", b": " + b"1" * 5_000), (Kind.CHECKOUT,))),
         "fail",
     ),
-    "some checkouts without an answer": (lambda: System(sometimes(b"", (Kind.CHECKOUT,), 5)), "fail"),
+    "some checkouts without an answer": (lambda: FakeSystem(change=sometimes(b"", (Kind.CHECKOUT,), 5)), "fail"),
 }  # fmt: skip
 
 
