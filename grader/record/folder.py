@@ -20,7 +20,7 @@ from ..folders import paths
 from ..table import POWER_CUT
 from . import version_1
 from .notes import Exchange, SentWave, content, notes_from
-from .tables import SCHEMA, TEXT, Record, Table
+from .tables import SCHEMA, TEXT, Column, Record, Table
 
 VERSION = 2
 LONGEST_LOG = 1_000_000
@@ -42,9 +42,8 @@ def save(record: Record, folder: Path) -> None:
     (folder / "run.json").unlink(missing_ok=True)
     for name, table in record.tables.items():
         types = _types(name)
-        arrow = pa.Table.from_arrays(
-            [pa.array(table[c], t) for c, t in zip(types.names, types.types, strict=True)], schema=types
-        )
+        columns = [_arrow(table[c], t) for c, t in zip(types.names, types.types, strict=True)]
+        arrow = pa.Table.from_arrays(columns, schema=types)
         pq.write_table(arrow, folder / f"{name}.parquet", compression="zstd")
     _write(folder / "exchanges.json", [content(each) for each in record.exchanges])
     logs = folder / "logs"
@@ -59,6 +58,25 @@ def save(record: Record, folder: Path) -> None:
     run = {**record.about, "record": VERSION, "waves": [content(wave) for wave in record.waves], "phases": notes}
     _write(folder / "run.json.new", run)
     (folder / "run.json.new").replace(folder / "run.json")
+
+
+def _arrow(column: Column, kind: pa.DataType) -> pa.Array[Any]:
+    """Return a column for Arrow, made of buffers: `pa.array` would import pandas, which takes a second."""
+    if column.dtype != TEXT:
+        return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column.tobytes())])
+    texts = [text.encode() for text in column]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(texts)))
+
+
+def _numpy(column: pa.Array[Any], dtype: np.dtype[Any]) -> Column:
+    """Return a column of numbers; the other direction of `_arrow`. Raises ValueError if a number is missing."""
+    if column.null_count:
+        raise ValueError("a number is missing")
+    if not len(column):
+        return np.zeros(0, dtype=dtype)
+    buffer: Any = column.buffers()[1]
+    return np.frombuffer(buffer, dtype, len(column), column.offset * dtype.itemsize).copy()
 
 
 def _write(path: Path, content: Any) -> None:
@@ -96,7 +114,8 @@ def recorded(top: Path) -> list[Path]:
 
 def _read(folder: Path, name: str, types: pa.Schema) -> Table:
     try:
-        arrow = pq.read_table(folder / f"{name}.parquet")
+        with pq.ParquetFile(folder / f"{name}.parquet") as file:  # pq.read_table would import pandas
+            arrow = file.read()
     except (OSError, pa.ArrowException) as error:
         said = "it is missing" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
         raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); use a complete record") from error
@@ -110,5 +129,5 @@ def _read(folder: Path, name: str, types: pa.Schema) -> Table:
             texts = texts if values.type == pa.string() else version_1.names(texts)
             columns[column] = np.array(texts, dtype=dtype)
         else:
-            columns[column] = np.array(values.to_numpy(), dtype=dtype)
+            columns[column] = _numpy(values.combine_chunks(), dtype)
     return Table(name, columns)

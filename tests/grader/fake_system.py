@@ -47,8 +47,8 @@ class FakeSystem:
     """A right system in a few lines, with a clock of its own.
 
     A phase can use it as its counter (`send`, `insist`, `wait`), and a socket or a generator in memory asks it for
-    bytes (`answer`). ``twist`` is its one mistake; ``behind``: the seconds by which its reads lag; ``change`` may change
-    the bytes of its answers, and ``name`` the ids that it gives.
+    bytes (`answer`). ``twist`` is its one mistake; ``behind``: the seconds by which its reads lag; ``change`` may
+    change the bytes of its answers, and ``name`` the ids that it gives.
     """
 
     def __init__(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -125,3 +127,15 @@ def test_a_record_of_version_1_becomes_one_of_now(first: Path, tmp_path: Path, n
         assert told["probe"] == (False, False, False) and told["load"] == (True, False, False)
         assert told["what was shed"] == (False, False, True)
     assert all(wave.may_refuse == wave.name.startswith("short") for wave in record.waves)
+
+
+def test_a_record_is_written_and_read_without_pandas(tmp_path: Path) -> None:
+    """Importing pandas takes a second of each run, and nothing here needs it."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from records import right\n"
+        "from grader.record import load, save; from grader.report import write; from pathlib import Path\n"
+        "place = Path(sys.argv[1]); save(right(), place); load(place); write(place, place)\n"
+        "raise SystemExit('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
