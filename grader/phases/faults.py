@@ -327,10 +327,10 @@ def _word(live: Live, least: int, answered: bool) -> Result | None:
     Returns the result if the burst is over, and otherwise None.
     """
     while True:
-        said = live.counter.poll(live.limits.timeout, tend=False)
-        if isinstance(said, Result):
-            return said
-        if said is not None and (said.ended if answered else said.sent >= least):
+        message = live.counter.poll(live.limits.timeout, tend=False)
+        if isinstance(message, Result):
+            return message
+        if message is not None and (message.ended if answered else message.sent >= least):
             return None
 
 
@@ -338,9 +338,9 @@ def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
     """Wait at most ``seconds`` for the end of the burst. Returns its result, or None if it is not over."""
     until = live.clock() + seconds
     while (left := until - live.clock()) > 0:
-        said = live.counter.poll(min(left, 0.1), tend)
-        if isinstance(said, Result):
-            return said
+        message = live.counter.poll(min(left, 0.1), tend)
+        if isinstance(message, Result):
+            return message
     return None
 
 

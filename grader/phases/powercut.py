@@ -142,11 +142,11 @@ def _burst(live: Live, supervisor: Supervisor, orders: Longs, answers: int) -> N
     result: Result | None = None
     until, ended = live.clock() + _SLOW, 0
     while result is None and ended < answers and live.clock() < until:
-        said = counter.poll(0.1, tend=False)
-        if isinstance(said, Result):
-            result = said
-        elif said is not None:
-            ended = said.ended
+        message = counter.poll(0.1, tend=False)
+        if isinstance(message, Result):
+            result = message
+        elif message is not None:
+            ended = message.ended
     supervisor.freeze(supervisor.names)
     for name in supervisor.names:
         supervisor.kill(name)

@@ -94,9 +94,9 @@ class Counter:
         """Send a wave and wait for its result."""
         self.begin(wave)
         while True:
-            said = self.poll(0.1)
-            if isinstance(said, Result):
-                return said
+            message = self.poll(0.1)
+            if isinstance(message, Result):
+                return message
 
     def insist(self, wave: Wave, seconds: float = float("inf")) -> Result:
         """Send a closed loop and repeat its shed requests, each time over fewer connections, until all are accepted.
@@ -168,28 +168,28 @@ class Counter:
         """
         if tend:
             self._tend()
-        said = self._generator.poll(seconds)
-        if not isinstance(said, Result) or self._wave is None:
-            return said
+        message = self._generator.poll(seconds)
+        if not isinstance(message, Result) or self._wave is None:
+            return message
         number, wave, due = self._wave
         self._wave = None
         about = self.record.waves[number]
-        about.end, about.cpu, about.opened = self.now(), round(said.cpu, 4), said.opened
-        for column in (said.sent, said.done):
+        about.end, about.cpu, about.opened = self.now(), round(message.cpu, 4), message.opened
+        for column in (message.sent, message.done):
             column[column != 0] -= self._clock.origin
-        said.due = due
+        message.due = due
         self.record.history.append(
             wave=number,
             kind=int(wave.kind) if wave.kinds is None else wave.kinds,
             subject=wave.subject,
             attempt=wave.attempt,
             due=due,
-            sent=said.sent,
-            done=said.done,
-            status=said.status,
-            waited=said.waited,
+            sent=message.sent,
+            done=message.done,
+            status=message.status,
+            waited=message.waited,
         )
-        return said
+        return message
 
     def finish(self) -> None:
         """Drop the unsent requests of the running wave, and wait for its end."""

@@ -91,17 +91,17 @@ def faults(record: Record) -> list[tuple[float, str]]:
     Times are in seconds since the start of the run. Faults less than TOGETHER apart are merged into one.
     """
     events = record.events
-    found: list[tuple[int, list[str]]] = []
+    merged: list[tuple[int, list[str]]] = []
     for row in np.argsort(events["at"], kind="stable"):
         what = str(events["what"][row])
         if what not in FAULTS:
             continue
-        at, said = int(events["at"][row]), f"{what} {events['process'][row]}"
-        if found and at - found[-1][0] < TOGETHER:
-            found[-1][1].append(said)
+        at, fault = int(events["at"][row]), f"{what} {events['process'][row]}"
+        if merged and at - merged[-1][0] < TOGETHER:
+            merged[-1][1].append(fault)
         else:
-            found.append((at, [said]))
-    return [(at / 1e9, said[0] if len(said) == 1 else f"{said[0]} and {len(said) - 1} more") for at, said in found]
+            merged.append((at, [fault]))
+    return [(at / 1e9, some[0] if len(some) == 1 else f"{some[0]} and {len(some) - 1} more") for at, some in merged]
 
 
 def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
@@ -112,15 +112,15 @@ def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
     return sorted((due, sent, done, status) for due, sent, done, status in rows)
 
 
-def fault_of(found: list[tuple[float, str]], first: int, last: int) -> int:
+def fault_of(known: list[tuple[float, str]], first: int, last: int) -> int:
     """Return the index of the fault that is nearest to the attempts between two times (in ns), or -1 if there is none.
 
     This is the first fault after ``first`` or, if there is none, the last one before it. Only faults within AROUND
     seconds of the attempts are considered.
     """
     begin, end = first / 1e9, last / 1e9
-    near = [n for n, (at, _) in enumerate(found) if begin - AROUND <= at <= end + AROUND]
-    return next((n for n in near if found[n][0] >= begin), near[-1] if near else -1)
+    near = [n for n, (at, _) in enumerate(known) if begin - AROUND <= at <= end + AROUND]
+    return next((n for n in near if known[n][0] >= begin), near[-1] if near else -1)
 
 
 def longest(record: Record) -> int:
