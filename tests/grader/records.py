@@ -104,3 +104,20 @@ def answered(record: Record, request: str = "POST stock /add/1/5", got: str = "a
 def orders_of(record: Record, phase: str) -> Any:
     """The rows of a phase's orders, int64[n]."""
     return np.flatnonzero(record.orders["phase"] == phase)
+
+
+def charged(record: Record, phase: str, row: int, times: int = 2) -> int:
+    """Let all snapshots say that a user paid for an order of a phase so often. Returns the order's row."""
+    order = int(orders_of(record, phase)[row])
+    more = (times - 1) * int(record.orders["cost"][order])
+    value(record, shots(record, phase), Entity.USER, int(record.orders["user"][order]), lambda old: old - more)
+    return order
+
+
+def unpaid(record: Record, snapshots: list[int], order: int) -> None:
+    """Let some snapshots say that an order is unpaid, and that its user and its items have everything back."""
+    value(record, snapshots, Entity.ORDER, order, lambda old: 0)
+    cost, lines = int(record.orders["cost"][order]), np.flatnonzero(record.lines["order"] == order)
+    value(record, snapshots, Entity.USER, int(record.orders["user"][order]), lambda old: old + cost)
+    for item, many in zip(record.lines["item"][lines], record.lines["quantity"][lines], strict=True):
+        value(record, snapshots, Entity.ITEM, int(item), lambda old, many=int(many): old + many)

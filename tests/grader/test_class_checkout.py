@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import zoo
 from classes import Teacher, contents, handed_in
-from records import right, shots, value
+from records import charged, right
 
 from grader.__main__ import main
 from grader.classroom import checkout, command, run, teams
@@ -31,7 +31,7 @@ from grader.report.as_json import content
 from grader.sandbox import Tier
 from grader.submission import read_submission
 from grader.table import ASKED, JUDGED
-from grader.terms import SAFETY, Entity
+from grader.terms import SAFETY
 from grader.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,16 +60,8 @@ def wrong(phase: str, failure: dict[str, str] | None = None) -> Report:
         record.about["failure"] = failure
         for later in JUDGED[JUDGED.index(phase) + 1 :]:
             del record.phases[later]
-    user = int(record.orders["user"][np_row(record, phase)])
-    cost = int(record.orders["cost"][np_row(record, phase)])
-    value(record, shots(record, phase), Entity.USER, user, lambda credit: credit - cost)
+    charged(record, phase, 1)
     return reported(record)
-
-
-def np_row(record: Record, phase: str) -> int:
-    """The row of the second order of a phase."""
-    ids = list(record.orders["id"])
-    return ids.index(f"{phase}-o1")
 
 
 def outcomes(found: Report) -> dict[str, str]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from records import SECOND, answered, orders_of, right, shots, value
+from records import SECOND, answered, charged, orders_of, right, shots, value
 
 from grader.classroom.checkout import result
 from grader.orders.blocks import CREDIT
@@ -81,8 +81,8 @@ def charged_twice() -> tuple[Record, int]:
     record.history.append(**again, **times, attempt=2, status=200)
     for after, what in ((2_000_000, "kill"), (SECOND // 2, "started"), (SECOND // 2 + 9, "ready")):
         record.events.append(at=at + after, process="payment", what=what, detail="")
+    charged(record, "faults", 7)
     cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
-    value(record, shots(record, "faults"), Entity.USER, user, lambda old: old - cost)
     record.logs["payment"] = f"POST /pay/{record.users['id'][user]}/{cost}\nnothing of it\n"
     return record, order
 
@@ -195,25 +195,14 @@ def lead(record: Record) -> str:
 def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
     """An order charged 40 times is named before many that cannot be read, and before a later phase."""
     record = right()
-    orders, users = record.orders, record.orders["user"]
-    late, early = (
-        int(np.flatnonzero(orders["phase"] == "faults")[3]),
-        int(np.flatnonzero(orders["phase"] == "duplicates")[30]),
-    )
     unread = np.isin(record.snapshots["subject"], np.flatnonzero(orders["phase"] == "load")) & (
         record.snapshots["kind"] == Entity.ORDER
     )
     record.snapshots["state"][unread & np.isin(record.snapshots["snapshot"], shots(record, "load"))] = State.LOST
     assert lead(record) == "Order load-000000: Unavailable."
-    value(record, shots(record, "faults"), Entity.USER, int(users[late]), lambda old: old - int(orders["cost"][late]))
+    charged(record, "faults", 3)
     assert lead(record) == "Order faults-000003 was charged twice."
-    value(
-        record,
-        shots(record, "duplicates"),
-        Entity.USER,
-        int(users[early]),
-        lambda old: old - 4 * int(orders["cost"][early]),
-    )
+    charged(record, "duplicates", 30, 5)
     assert lead(record) == "Order duplicates-000030 was charged 5 times."
 
 
@@ -293,8 +282,7 @@ def test_every_report_begins_with_the_order_that_is_named() -> None:
     order, users = int(orders[30]), record.orders["user"][orders]
     user = int(record.orders["user"][order])
     other = int(users[users != user][0])
-    cost = int(record.orders["cost"][order])
-    value(record, shots(record, "duplicates"), Entity.USER, user, lambda old: old - cost)
+    charged(record, "duplicates", 30)
     value(record, shots(record, "duplicates"), Entity.USER, other, lambda old: old + CREDIT)
     answered(record)
     judgement = judge(record)

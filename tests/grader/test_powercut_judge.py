@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from records import right, shots, value
+from records import right, shots, unpaid, value
 
 from grader.errors import RecordError
 from grader.record import Record, load, save
@@ -35,13 +35,10 @@ def with_cuts() -> Record:
 def lose(cut: Record, *, half: bool) -> None:
     """Make one order unpaid. Its user and items get everything back unless it is ``half`` lost."""
     taken = shots(cut, POWER_CUT)
-    value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
-    if not half:
-        cost = int(cut.orders["cost"][LOST])
-        value(cut, taken, Entity.USER, int(cut.orders["user"][LOST]), lambda credit: credit + cost)
-        for row in (cut.lines["order"] == LOST).nonzero()[0]:
-            units = int(cut.lines["quantity"][row])
-            value(cut, taken, Entity.ITEM, int(cut.lines["item"][row]), lambda stock, units=units: stock + units)
+    if half:
+        value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
+    else:
+        unpaid(cut, taken, LOST)
 
 
 def test_nothing_lost_is_said_apart_from_the_verdict() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from boxes import sandbox
-from records import SECOND, answered, orders_of, right, shots, snapshot, value
+from records import SECOND, answered, charged, orders_of, right, shots, snapshot, unpaid
 
 from grader import session
 from grader.classroom.checkout import result
@@ -36,11 +36,9 @@ KEY = {"submission": "s" * 64, "bundle": "b" * 64, "grader": "g" * 64}
 Failure = dict[str, str]
 
 
-def wrong(record: Record, phase: str, row: int = 3) -> Record:
+def wrong(record: Record, phase: str) -> Record:
     """Charge one order of a phase twice in every snapshot that has it."""
-    order = int(orders_of(record, phase)[row])
-    user, cost = int(record.orders["user"][order]), int(record.orders["cost"][order])
-    value(record, shots(record, phase), Entity.USER, user, lambda old: old - cost)
+    charged(record, phase, 3)
     return record
 
 
@@ -109,21 +107,11 @@ def test_a_fail_whose_rest_was_not_judged_says_what_it_can_have(failure: Failure
     refused = right()
     mine = refused.history["subject"] == orders_of(refused, "load")[0]
     refused.history["status"][mine] = 404
-    for shot in shots(refused, "load"):
-        _unpaid(refused, shot, int(orders_of(refused, "load")[0]))
+    unpaid(refused, shots(refused, "load"), int(orders_of(refused, "load")[0]))
     judgement = judge(cut(refused, "faults", failure))
     assert [v.rule for v in judgement.violations] == ["false_refusal"] and judgement.verdict == "fail"
     # 15 points of load, and 2 for false refusals. No safety rule is broken, so the cap does not apply.
     assert (judgement.at_most and judgement.at_most.points) == (68.0 if failure is MACHINE else None)
-
-
-def _unpaid(record: Record, shot: int, order: int) -> None:
-    value(record, [shot], Entity.ORDER, order, lambda paid: 0)
-    cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
-    value(record, [shot], Entity.USER, user, lambda credit: credit + cost)
-    lines = np.flatnonzero(record.lines["order"] == order)
-    for item, many in zip(record.lines["item"][lines], record.lines["quantity"][lines], strict=True):
-        value(record, [shot], Entity.ITEM, int(item), lambda stock, many=int(many): stock + many)
 
 
 def test_a_phase_that_was_cut_off_is_judged_on_its_last_settled_snapshot() -> None:
@@ -133,13 +121,12 @@ def test_a_phase_that_was_cut_off_is_judged_on_its_last_settled_snapshot() -> No
     after = max(shot["end"] for shot in record.snapshots_taken) + SECOND
     later = {"due": after, "sent": after, "done": after + 1000}
     for status in (409, 200):
-        unpaid = orders_of(record, "scarcity")[1 if status == 409 else 2]
-        record.history["status"][record.history["subject"] == unpaid] = 409 if status == 200 else -4
+        refused = int(orders_of(record, "scarcity")[1 if status == 409 else 2])
+        record.history["status"][record.history["subject"] == refused] = 409 if status == 200 else -4
         record.history.append(
-            wave=3, kind=int(Kind.CHECKOUT), subject=[int(unpaid)], attempt=2, status=status, waited=0, **later
+            wave=3, kind=int(Kind.CHECKOUT), subject=[refused], attempt=2, status=status, waited=0, **later
         )
-        for shot in shots(record, "scarcity"):
-            _unpaid(record, shot, int(unpaid))
+        unpaid(record, shots(record, "scarcity"), refused)
     assert judge(record).verdict == "void" and judge(record).violations == ()
     assert order >= 0
 
@@ -210,7 +197,7 @@ def test_a_row_that_is_gone_from_the_last_snapshot_is_left_out() -> None:
     table["subject"][away], table["snapshot"][away] = 0, len(record.snapshots_taken) + 1
     record.users["ready"][gone] = 0
     record.history["status"][record.history["subject"] == order] = -2
-    _unpaid(record, first, order)
+    unpaid(record, [first], order)
     assert completed(record, first, last)
     user = int(record.orders["user"][order])
     state = (table["snapshot"] == last) & (table["kind"] == Entity.USER) & (table["subject"] == user)
