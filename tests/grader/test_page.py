@@ -195,7 +195,7 @@ def lead(record: Record) -> str:
 def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
     """An order charged 40 times is named before many that cannot be read, and before a later phase."""
     record = right()
-    unread = np.isin(record.snapshots["subject"], np.flatnonzero(orders["phase"] == "load")) & (
+    unread = np.isin(record.snapshots["subject"], orders_of(record, "load")) & (
         record.snapshots["kind"] == Entity.ORDER
     )
     record.snapshots["state"][unread & np.isin(record.snapshots["snapshot"], shots(record, "load"))] = State.LOST
