@@ -54,86 +54,54 @@ POWER_CUT = "powercut"
 
 _ROWS = (
     Phase(
-        "contract",
-        "calls every route with valid and invalid arguments",
+        "contract", "calls every route with valid and invalid arguments",
         "calls every route with valid and invalid arguments, some of them concurrently, and lists all wrong answers",
-        share=0.05,
-        judged=True,
-        rule="contract",
-        result="answers",
+        share=0.05, judged=True, rule="contract", result="answers",
         asks=(Asked("contract", 1, "Each route answers as the assignment says."),),
     ),
     Phase(
-        "duplicates",
-        "repeats the same checkout many times",
+        "duplicates", "repeats the same checkout many times",
         "repeats checkouts concurrently, later and at the end of the run; also sends orders that must be refused, adds "
         "the missing stock or credit, and sends them again",
-        share=0.15,
-        judged=True,
-        rule="refusals",
-        asks=(
-            Asked(
-                "duplicates", 1, "An order takes effect once, however often it is sent. A refused order keeps nothing."
-            ),
-        ),
+        share=0.15, judged=True, rule="refusals",
+        asks=(Asked("duplicates", 1, "An order takes effect once, however often it is sent. A refused order keeps "
+                    "nothing."),),
     ),
     Phase(
-        "load",
-        "sends many different orders",
+        "load", "sends many different orders",
         "sends checkouts of different orders at a steady rate, without waiting for answers, and then reads every "
         "order, user and item",
-        share=0.12,
-        judged=True,
-        rule="refusals",
+        share=0.12, judged=True, rule="refusals",
         asks=(Asked("load", 2, "At least 90% of different orders are done at once, and none is refused."),),
     ),
     Phase(
-        "scarcity",
-        "supplies too little stock, then too little credit",
+        "scarcity", "supplies too little stock, then too little credit",
         "supplies stock, and later credit, for exactly K orders, and checks that exactly K are sold",
-        share=0.15,
-        judged=True,
-        rule="scarcity",
-        asks=(
-            Asked("scarcity", 2, "Stock or credit for K orders sells exactly K."),
-            Asked("false_refusals", 2, "An order is not refused while there is enough stock and credit."),
-        ),
+        share=0.15, judged=True, rule="scarcity",
+        asks=(Asked("scarcity", 2, "Stock or credit for K orders sells exactly K."),
+              Asked("false_refusals", 2, "An order is not refused while there is enough stock and credit.")),
     ),
     Phase(
-        "faults",
-        "kills and pauses each process during checkouts",
+        "faults", "kills and pauses each process during checkouts",
         "kills and pauses every process and database during checkouts, and repeats unanswered checkouts; the shop must "
         "still sell afterwards",
-        share=0.38,
-        judged=True,
-        rule="lost_ids",
-        result="faults",
-        asks=(
-            Asked("faults", 3, "After kills and pauses, each order is paid or unpaid, as its answers promised."),
-            Asked("availability", 3, "Checkouts are answered while processes are killed and paused.", measured=True),
-            Asked("convergence", 3, "All effects complete soon after the last fault.", measured=True),
-        ),
+        share=0.38, judged=True, rule="lost_ids", result="faults",
+        asks=(Asked("faults", 3, "After kills and pauses, each order is paid or unpaid, as its answers promised."),
+              Asked("availability", 3, "Checkouts are answered while processes are killed and paused.", True),
+              Asked("convergence", 3, "All effects complete soon after the last fault.", True)),
     ),
     Phase(
-        "speed",
-        "raises the rate until the system cannot keep up",
-        "raises the rate until the system cannot keep up",
-        share=0.15,
-        result="rate",
-        asks=(
-            Asked(
-                "speed", 3, "The highest rate at which 99% of the checkouts are done within a second.", measured=True
-            ),
-        ),
+        "speed", "raises the rate until the system cannot keep up", "raises the rate until the system cannot keep up",
+        share=0.15, result="rate",
+        asks=(Asked("speed", 3, "The highest rate at which 99% of the checkouts are done within a second.", True),),
     ),
     Phase(
-        POWER_CUT,
-        "cuts the power of the system's disk three times during checkouts",
+        POWER_CUT, "cuts the power of the system's disk three times during checkouts",
         "cuts the power of the system's disk three times during checkouts. Data that was never synced is lost. The "
         "result affects neither the verdict nor the score. --full includes this test if there is time left; "
         "--power-cut always includes it",
     ),
-)
+)  # fmt: skip
 
 TABLE = {row.name: row for row in _ROWS}
 """All phases by name, in the order in which they run."""

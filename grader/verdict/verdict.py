@@ -39,18 +39,7 @@ from .score import Score, at_most, nothing, score
 from .special import special
 from .speed import best, steps
 from .story import gravity
-from .violations import (
-    Violation,
-    completed,
-    ended,
-    killed,
-    lost_in_kill,
-    moved,
-    of_run,
-    unstable,
-    vanished,
-    violations,
-)
+from .violations import Violation, ended, late_changes, of_run, violations
 
 FAIL, VOID = Verdict.FAIL, Verdict.VOID
 LATE_MS = 5.0
@@ -122,7 +111,7 @@ def _phases(record: Record, kind: str) -> tuple[dict[str, PhaseVerdict], list[Vi
     broken: list[Violation] = []
     phases: dict[str, PhaseVerdict] = {}
     speed: dict[str, Any] | None = None
-    late = _late_changes(record)
+    late = late_changes(record)
     for phase in _reported(record):
         if phase not in record.phases or record.phases[phase].skipped:
             phases[phase] = PhaseVerdict(Verdict.NOT_TESTED, {}, _why_not(record, phase))
@@ -224,28 +213,3 @@ def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
     begin, end = (notes.begin_s or 0.0) * 1e9, np.inf if notes.end_s is None else notes.end_s * 1e9
     during = (samples["at"] >= begin) & (samples["at"] <= end)
     return bool(during.any() and samples["foreign"][during].mean() > FOREIGN)
-
-
-def _late_changes(record: Record) -> list[Violation]:
-    """Return the violations of values that changed after the last snapshot of their phase was accepted.
-
-    The final snapshot of the run must have the same values, except for orders that were completed since. If ids became
-    unknown after a kill, the faults phase broke the rules, not the phase that created them.
-    """
-    taken = record.snapshots_taken
-    last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
-    if not last:
-        return []
-    final, changed = record.shot(last[-1]), []
-    for phase in TABLE:
-        # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
-        kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
-        for number in kept if kept and taken[kept[0]]["accepted"] else ():
-            if moved(record.shot(number), final) and not completed(record, number, last[-1]):
-                changed.append((phase, number))
-    gone = any(killed(record, record.shot(n).end) and vanished(record.shot(n), final) for _, n in changed)
-    late = []
-    for phase, number in changed:
-        lost = lost_in_kill(record, number, last[-1]) if gone and killed(record, record.shot(number).end) else []
-        late += lost or [unstable(record, phase, number, last[-1])]
-    return late

@@ -9,6 +9,7 @@ import numpy as np
 from ..audit import COUNTED, INDETERMINATE, Finding, audit, clean, view_of
 from ..record import Record, Shot
 from ..record.tables import Column
+from ..table import TABLE
 from ..terms import Entity, Kind, State
 
 LOST = "lost: rows that stood before the kill are gone"
@@ -229,3 +230,28 @@ def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
                 return of_order(record, int(row), "unstable", phase, detail)
             return of_run("unstable", phase, detail)
     return of_run("unstable", phase, "two snapshots contain different ids")
+
+
+def late_changes(record: Record) -> list[Violation]:
+    """Return the violations of values that changed after the last snapshot of their phase was accepted.
+
+    The final snapshot of the run must have the same values, except for orders that were completed since. If ids became
+    unknown after a kill, the faults phase broke the rules, not the phase that created them.
+    """
+    taken = record.snapshots_taken
+    last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
+    if not last:
+        return []
+    final, changed = record.shot(last[-1]), []
+    for phase in TABLE:
+        # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
+        kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
+        for number in kept if kept and taken[kept[0]]["accepted"] else ():
+            if moved(record.shot(number), final) and not completed(record, number, last[-1]):
+                changed.append((phase, number))
+    gone = any(killed(record, record.shot(n).end) and vanished(record.shot(n), final) for _, n in changed)
+    late = []
+    for phase, number in changed:
+        lost = lost_in_kill(record, number, last[-1]) if gone and killed(record, record.shot(number).end) else []
+        late += lost or [unstable(record, phase, number, last[-1])]
+    return late
