@@ -141,7 +141,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     if wish.submission.folder is not None:
         session.start()
     live = session.reach()
-    _run_phases(wish, live)
+    run_phases(wish, live)
     why = session.power_cut(live)
     record.about[POWER_CUT] = {"skipped": why} if why else {}
 
@@ -242,7 +242,7 @@ class _Session:
         return ""
 
 
-def _run_phases(wish: Wish, live: Live) -> None:
+def run_phases(wish: Wish, live: Live) -> None:
     """Run the requested phases and what follows the last one, and take the final snapshot."""
     record = live.record
     for phase in (phase for phase in PHASES if phase in wish.phases):
@@ -253,16 +253,11 @@ def _run_phases(wish: Wish, live: Live) -> None:
         notes.begin_s = round(live.counter.now() / 1e9, 1)
         RUN[phase](live)
         notes.end_s = round(live.counter.now() / 1e9, 1)
-    finish(live)
+    if not any(notes.stopped for notes in record.phases.values()):
+        for once_more in live.at_the_end:
+            once_more()
     if (rate := record.notes(Load).rate) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
-
-
-def finish(live: Live) -> None:
-    """Repeat what must still be right at the end of the run, unless a phase had to stop, and take the last snapshot."""
-    if not any(notes.stopped for notes in live.record.phases.values()):
-        for last in live.at_the_end:
-            last()
     live.say("taking the final snapshot")
     settle_all(live)
 

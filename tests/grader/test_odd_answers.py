@@ -16,6 +16,7 @@ from test_grader_wire import OK, Server, job
 
 from grader.record import Record, save
 from grader.report import write
+from grader.table import PHASES
 from grader.terms import Kind, Status, status_word
 from grader.verdict import judge
 from grader.wire.client import Generator
@@ -373,3 +374,13 @@ def test_odd_answers_in_the_other_phases(name: str, tmp_path: Path) -> None:
     make, verdict = KINDS[name]
     record = in_memory(make(), ("duplicates", "load", "scarcity", "faults", "speed"))
     assert judged(record, tmp_path) == verdict
+
+
+def test_of_a_system_that_hangs_no_other_phase_asks_anything() -> None:
+    """A system that never answers fails the contract after a few requests. No other phase runs, and it has 0 points."""
+    record = in_memory(FakeSystem(change=lambda kind, raw: b""), PHASES)
+    judgement = judge(record)
+    verdicts = {name: phase.verdict for name, phase in judgement.phases.items()}
+    assert verdicts == {**dict.fromkeys(PHASES, "not_tested"), "contract": "fail"}
+    assert "did not answer" in judgement.why and judgement.score is not None and judgement.score.points == 0
+    assert sum(wave.phase != "" and wave.requests for wave in record.waves) < 20
