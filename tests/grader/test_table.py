@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -76,6 +77,25 @@ def test_the_lists_follow_the_table() -> None:
     assert {row.result for row in TABLE.values()} == set(model.RESULTS)
     assert {name for name, points in teams.checkout(1).points.items() if not points} == {"speed"}
     assert all(row.name == name for name, row in table.TABLE.items())
+
+
+def listed(tree: ast.AST) -> list[int]:
+    """The lines of the tuples, lists, sets and dicts that name three phases or more."""
+    found = []
+    for node in ast.walk(tree):
+        values = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        names = {value.value for value in values if isinstance(value, ast.Constant)}
+        if len(names & set(PHASES)) >= 3:
+            found.append(node.lineno)
+    return found
+
+
+def test_only_the_table_lists_the_phases() -> None:
+    """A phase is a row and a module: no other place has to be changed for it."""
+    files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "grader").rglob("*.py")}
+    copies = {name for name, path in files.items() if listed(ast.parse(path.read_text()))}
+    assert copies == {"grader/record/version_1.py"}, "what records of version 1 meant by a number"
+    assert listed(ast.parse("A = {'load': 1, 'speed': 2, 'faults': 3}")) == [1]
 
 
 def test_no_verdict_depends_on_a_text() -> None:
