@@ -268,3 +268,19 @@ def test_text_of_a_submission_cannot_fake_a_line() -> None:
     record.about["failure"] = {"kind": "submission", "why": f"shop is not ready; it printed:{forged}"}
     for text in (said, summary(record, judge(record))):
         assert [line for line in text.splitlines() if line.startswith("  score 100.0")] == []
+
+
+def test_an_order_whose_digits_its_hot_item_contradicts_has_candidates() -> None:
+    """Nine effects of slot 0 look like two of slot 1. The hot item of slot 0 shows it, so its order is a candidate."""
+    record = right(("load",))
+    lines, slots = record.lines, record.orders["slot"]
+    item = int(lines["item"][lines["order"] == 0][0])
+    of_item = lines["order"][lines["item"] == item]
+    low, high = (int(of_item[slots[of_item] == slot][0]) for slot in (0, 1))
+    hot = int(lines["item"][lines["order"] == low][1])
+    units = int(lines["quantity"][(lines["order"] == low) & (lines["item"] == hot)][0])
+    value(record, shots(record, "load"), Entity.ITEM, item, lambda old: old - 8)
+    value(record, shots(record, "load"), Entity.ITEM, hot, lambda old: old - 8 * units)
+    found = {v.label: v for v in judge(record).violations if v.label}
+    assert found[f"load-{high:06d}"].candidates == (f"load-{low:06d}",)
+    assert found[f"load-{high:06d}"].rows == (low,) and found[f"load-{high:06d}"].times == 2
