@@ -32,14 +32,10 @@ from ..errors import Error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSIONS = (1, 2)
-"""The versions of the record that this module reads."""
 TABLES = ("history", "orders", "lines", "users", "items", "funds", "snapshots", "events")
-_PHASE = {
-    1: "element_at(array('contract', 'duplicates', 'load', 'scarcity', 'faults', 'speed', 'powercut'), phase + 1)",
-    2: "phase",
-}
-"""The name of a phase, by the version of the record. Version 1 has its number in this list."""
+_NUMBERED = "element_at(array('contract', 'duplicates', 'load', 'scarcity', 'faults', 'speed', 'powercut'), phase + 1)"
+PHASE = {1: _NUMBERED, 2: "phase"}
+"""The name of a phase, by the version of the record; no others are read. Version 1 has its number in a list."""
 _KIND = "element_at(array('order', 'user', 'item'), kind + 1)"
 VIEWS = {
     "checkouts": """
@@ -72,7 +68,7 @@ def views(session: SparkSession, folder: str | os.PathLike[str]) -> dict[str, An
     except (OSError, ValueError) as error:
         raise Error(f"{folder} has no record ({error}). Give the report folder of a run of the grader.") from error
     version = run.get("record") if isinstance(run, dict) else None
-    if version not in VERSIONS:
+    if version not in list(PHASE):
         raise Error(
             f"{folder}: the record has version {version}, and this kit reads versions 1 and 2. Grade the system again."
         )
@@ -89,5 +85,5 @@ def views(session: SparkSession, folder: str | os.PathLike[str]) -> dict[str, An
         values = [(number, *(row[field] for field in fields)) for number, row in enumerate(rows)]
         session.createDataFrame(values, columns).createOrReplaceTempView(f"record_{name}")
     for name, query in VIEWS.items():
-        session.sql(query.replace("PHASE", _PHASE[version])).createOrReplaceTempView(name)
+        session.sql(query.replace("PHASE", PHASE[version])).createOrReplaceTempView(name)
     return dict(run)

@@ -52,7 +52,7 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         history.views(NONE, folder)
 
 
-@pytest.mark.parametrize("version", history.VERSIONS)
+@pytest.mark.parametrize("version", history.PHASE)
 def test_the_views_have_what_the_tables_have(spark: SparkSession, tmp_path: Path, version: int) -> None:
     """Rows of a view are counted and added up by Arrow from the files; a label names the row of its order."""
     folder = PASSES if version == 1 else tmp_path
