@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_system import FakeSystem, http, in_memory
 from hypothesis import given
 from hypothesis import strategies as st
 from records import SECOND, orders_of, right
 
 from grader.phases import duplicates, goods, load, scarcity, speed
 from grader.phases.live import Live
-from grader.record.notes import Scarcity, Speed
+from grader.record.notes import Load, Scarcity, Speed
 from grader.shop import Wave
 from grader.shop.counter import Counter
 from grader.terms import Entity, Kind, Limits, Status
+from grader.verdict.figures import figures
 from grader.wire.jobs import Result
 
 
@@ -282,3 +285,13 @@ def test_a_system_with_one_thread_gets_fewer_orders(
     live.clock = lambda: now[0]  # type: ignore[method-assign]
     duplicates.run(live)
     assert sent[0] == duplicates.AT_ONCE and least <= sum(sent) <= most
+
+
+def test_the_figures_of_the_load_count_its_orders_once() -> None:
+    """Neither the probe nor the checkouts that are sent again are offered, and the latter count as done again."""
+    every = itertools.count(1)
+    shed = lambda kind, raw: http(429, b"{}") if kind == Kind.CHECKOUT and next(every) % 5 == 0 else raw  # noqa: E731
+    record = in_memory(FakeSystem(change=shed), ("load",))
+    numbers = figures(record, "load")
+    assert numbers["offered"] == record.notes(Load).orders and numbers["offered"] > numbers["done"]
+    assert 0 < numbers["done_again"] <= numbers["shed"]
