@@ -295,3 +295,13 @@ def test_the_figures_of_the_load_count_its_orders_once() -> None:
     numbers = figures(record, "load")
     assert numbers["offered"] == record.notes(Load).orders and numbers["offered"] > numbers["done"]
     assert 0 < numbers["done_again"] <= numbers["shed"]
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_must_still_be_right_is_asked_at_the_end_of_a_run(stops: bool) -> None:
+    """Paid orders are checked out once more, and then the contract's reads are repeated, unless a phase had to stop."""
+    dead = lambda kind, raw: http(500, b"{}") if stops and kind == Kind.CREATE_ORDER else raw  # noqa: E731
+    record = in_memory(FakeSystem(change=dead), ("contract", "duplicates"))
+    asked = [wave.name for wave in record.waves if wave.name == "at the end" or wave.name.endswith("end of the run")]
+    assert asked[:1] == ["at the end"] * (not stops) and (len(asked) > 10) is not stops
+    assert any(exchange.again for exchange in record.exchanges) is not stops
