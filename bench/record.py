@@ -39,7 +39,7 @@ from numpy.typing import NDArray  # noqa: E402
 
 from bench import measure, traced  # noqa: E402
 from bench.checkouts import System, running  # noqa: E402
-from grader.record import Record, load, save  # noqa: E402
+from grader.record import Record, SentWave, load, save  # noqa: E402
 from grader.report.as_json import as_json  # noqa: E402
 from grader.terms import Kind  # noqa: E402
 from grader.verdict import judge  # noqa: E402
@@ -99,7 +99,7 @@ def kept(record: Record, result: Result, orders: range, name: str, began: int) -
         wave=len(record.waves), kind=int(Kind.CHECKOUT), subject=np.arange(orders.start, orders.stop), attempt=1,
         due=result.due - began, sent=sent, done=answered, status=result.status, waited=result.waited,
     )  # fmt: skip
-    record.waves.append({"phase": "speed", "name": name, "requests": len(orders), "start": int(result.due[0] - began)})
+    record.waves.append(SentWave("speed", name, int(result.due[0] - began), len(orders)))
 
 
 def packed(folder: Path) -> None:
@@ -145,7 +145,7 @@ def graded(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
 
 def tidied(folder: Path) -> None:
     """Keep the record and report.json of a report folder, in little space and with this command in place of paths."""
-    for each in ("logs", "report.html", "results.json", "gradebook.csv"):
+    for each in ("logs", "report.html", "results.json"):
         shutil.rmtree(folder / each) if (folder / each).is_dir() else (folder / each).unlink(missing_ok=True)
     run = json.loads((folder / "run.json").read_text())
     run["machine"] |= about("graded")["machine"]

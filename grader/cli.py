@@ -17,21 +17,23 @@ from .draft import draft
 from .errors import RecordError, SubmissionError, UsageError
 from .explain import explanation
 from .folders import temporary
+from .outcomes import Verdict
 from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
 from .record import recorded
 from .report import compare, write, write_void
-from .session import SHARES, Wish, run
+from .session import Wish, run
 from .statuses import FAILED, OK, VOID, Parser, status_of
 from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
 from .submission.reading import FILE
-from .terms import BUDGETS, PHASES, QUICK_STILL, WAITS, Limits
+from .table import PHASES, TABLE
+from .terms import BUDGETS, QUICK_STILL, WAITS, Limits
 
 _HERE = Path(__file__).resolve().parent.parent
-_EXITS = {"pass": OK, "fail": FAILED, "void": VOID}
+_EXITS = {Verdict.PASS: OK, Verdict.FAIL: FAILED, Verdict.VOID: VOID}
 
 
 def _positive(text: str) -> float:
@@ -100,37 +102,37 @@ def _parser() -> Parser:
     return parser
 
 
-def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
-    if (given.submission is None) == (given.url is None):
+def _wish(options: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
+    if (options.submission is None) == (options.url is None):
         raise UsageError("give either a submission or --url")
-    if given.url is None and (given.kill or given.restart):
+    if options.url is None and (options.kill or options.restart):
         raise UsageError(
             "--kill and --restart need --url; the grader itself kills and restarts the processes of a submission folder"
         )
-    if given.url is not None and given.power_cut:
+    if options.url is not None and options.power_cut:
         raise UsageError(
             "--power-cut needs a submission folder; the grader does not control the disk of a system at --url"
         )
-    ways = commands(given.kill, given.restart)
-    phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
+    ways = commands(options.kill, options.restart)
+    phases = PHASES if options.phases is None else tuple(dict.fromkeys(options.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
         raise UsageError(f"--phases: no such phase: {', '.join(map(repr, unknown))}; choose from {','.join(PHASES)}")
-    mode = "quick" if given.quick else "full"
+    mode = "quick" if options.quick else "full"
     limits = Limits(
-        timeout=given.timeout or Limits.timeout,
-        ready=given.ready or Limits.ready,
-        convergence=given.convergence or Limits.convergence,
-        still=given.convergence or (QUICK_STILL if given.quick else Limits.still),
+        timeout=options.timeout or Limits.timeout,
+        ready=options.ready or Limits.ready,
+        convergence=options.convergence or Limits.convergence,
+        still=options.convergence or (QUICK_STILL if options.quick else Limits.still),
         budget=BUDGETS[mode],
     )
-    seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
+    seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
     if seed < 0:
         raise UsageError("--seed must be 0 or more")
     broken = ""
-    if given.url is not None:
-        submission = Submission(given.url, None, service_urls(given.url))
+    if options.url is not None:
+        submission = Submission(options.url, None, service_urls(options.url))
     else:
-        path = Path(given.submission)
+        path = Path(options.submission)
         if not path.is_dir() and not path.is_file():
             raise UsageError(f"{path} is neither a folder nor an archive; check the path")
         if path.name == FILE:
@@ -145,28 +147,28 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         phases,
         limits,
         seed,
-        given.rate,
+        options.rate,
         command,
         mode,
-        given.allow_remote,
-        given.require or 0,
+        options.allow_remote,
+        options.require or 0,
         broken,
         ways,
-        given.power_cut,
+        options.power_cut,
     )
 
 
-def _checkout(given: argparse.Namespace, words: list[str]) -> int:
-    if given.explain:
+def _checkout(options: argparse.Namespace, words: list[str]) -> int:
+    if options.explain:
         print(explanation())
         return OK
     if sys.platform != "linux":
         raise UsageError("the grader runs only on Linux, because it needs epoll and /proc; on Windows, use WSL")
     with temporary("checkout-unpacked-") as scratch:
-        wish = _wish(given, words, scratch)
-        share = sum(SHARES[phase] for phase in wish.phases)
+        wish = _wish(options, words, scratch)
+        share = sum(TABLE[phase].share for phase in wish.phases)
         usual = (wish.limits.budget + WAITS) * share + MOST * wish.powercut
-        out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+        out = (options.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
         with _room(out), _told(out):
@@ -178,16 +180,16 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
     return _EXITS[judgement.verdict]
 
 
-def _replay(given: argparse.Namespace) -> int:
-    for folder in given.folder:
+def _replay(options: argparse.Namespace) -> int:
+    for folder in options.folder:
         if not folder.is_dir():
             raise RecordError(f"{folder} is not a folder; give the report folder of a run")
-    if given.compare:
-        return _compare(given.folder)
-    if len(given.folder) > 1:
-        raise UsageError(f"replay takes one folder, not {len(given.folder)}; with --compare it takes several")
-    (folder,) = given.folder
-    out = given.report or folder
+    if options.compare:
+        return _compare(options.folder)
+    if len(options.folder) > 1:
+        raise UsageError(f"replay takes one folder, not {len(options.folder)}; with --compare it takes several")
+    (folder,) = options.folder
+    out = options.report or folder
     with _room(out), _consistent(folder):
         judgement, text = write(folder, out)
     print(text)
@@ -220,11 +222,11 @@ def _consistent(folder: Path) -> Iterator[None]:
         raise RecordError(f"{folder}: the record is inconsistent ({said}); replay an unmodified record") from error
 
 
-def _draft(given: argparse.Namespace) -> int:
-    path = given.folder / FILE
+def _draft(options: argparse.Namespace) -> int:
+    path = options.folder / FILE
     if path.exists():
         raise UsageError(f"{path} exists already; rename it, and draft again")
-    drafted = draft(given.folder)
+    drafted = draft(options.folder)
     try:
         path.write_text(drafted.text, encoding="utf-8")
     except OSError as error:
@@ -232,12 +234,12 @@ def _draft(given: argparse.Namespace) -> int:
     print(f"{path} starts {', '.join(drafted.processes)}.")
     notes = list(drafted.notes)
     try:
-        read_submission(given.folder)
+        read_submission(options.folder)
     except SubmissionError as error:
         notes.append(f"the draft is not complete: {error}")
     if notes:
         print("\n  - ".join(("Check:", *notes)))
-    print(f"Next: python -m grader checkout {given.folder} --quick --phases contract")
+    print(f"Next: python -m grader checkout {options.folder} --quick --phases contract")
     return OK
 
 
@@ -281,7 +283,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    given = _parser().parse_args(words)
-    if given.what == "checkout":
-        return _checkout(given, words)
-    return _replay(given) if given.what == "replay" else _draft(given)
+    options = _parser().parse_args(words)
+    if options.what == "checkout":
+        return _checkout(options, words)
+    return _replay(options) if options.what == "replay" else _draft(options)

@@ -17,19 +17,19 @@ from typing import Any
 
 from .errors import SubmissionError, UsageError, VoidError, text_of
 from .folders import temporary
-from .phases import RUN, Live, duplicates, powercut
+from .phases import RUN, Live, powercut
 from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
-from .sandbox import adopt_orphans, choose, keep, make
-from .shop import Counter, Routes
+from .record.notes import Contract, Load
+from .sandbox import Sandbox, adopt_orphans, choose, keep, make
+from .shop import Clock, Counter, Routes
 from .submission import Submission
 from .submission.places import Places
-from .terms import GRADER, MACHINE, PHASES, POWER_CUT, SUBMISSION, Limits
+from .table import PHASES, POWER_CUT, TABLE
+from .terms import GRADER, MACHINE, SUBMISSION, Limits
 from .wire.client import Generator
 
-SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
-"""Each phase's share of the run's time."""
 BUILDING = "building"
 """The text of the step that builds the submission. The build is not part of the time of a run."""
 _LEAST_SPEED = 3.0
@@ -135,103 +135,143 @@ def failure_of(error: Exception) -> dict[str, str]:
 
 
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
+    """Start a system, run the phases, and cut its power. ``ends`` gets what must be called at the end."""
     adopt_orphans()
-    submission, limits = wish.submission, wish.limits
-    built: Built | None = None
-    if submission.folder is not None:
-        say(BUILDING if submission.build else "copying")
-        tier, sandbox = choose(scratch, None)
-        sandbox.close()
-        built = prepare(submission, cache_folder(), limits.build, tier.number)
-        record.about["submission"]["hash"] = built.hash
-    now: list[Callable[[], int]] = [lambda: 0]
-
-    def note(process: str, what: str, detail: str) -> None:
-        record.events.append(at=now[0](), process=process, what=what, detail=detail)
-
-    supervisor: Supervisor | None = None
-    urls = submission.urls
-    namespaces: tuple[str, ...] = ()
-    if built is not None:
-        sandbox = make(tier.number, scratch, built.folder, built.programs)
-        ends.callback(sandbox.close)
-        record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
-        namespaces = sandbox.namespaces
-        scout = Generator(namespaces)
-        ends.callback(scout.close)
-        supervisor = Supervisor(submission, built.folder, scratch, sandbox, scout, limits, note)
-        ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
-        ends.callback(supervisor.close)
-        say(f"starting {', '.join(supervisor.names)}")
-        supervisor.start_all()
-        urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
-    generator = Generator(namespaces)
-    keep(generator.pid)
-    ends.callback(generator.close)
-    routes = Routes(urls, wish.allow_remote)
-    counter = Counter(record, generator, routes, limits)
-    now[0] = counter.now
-    services: Supervisor | Elsewhere | None = supervisor
-    if built is None:
-        record.about["untested"] = left_out(list(wish.ways))
-        say(f"waiting for {submission.name} to accept connections")
-    if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
-        mend = (
-            "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs more "
-            f"than {limits.ready:.0f} s to start"
-            if supervisor
-            else "start the system first, and check the address"
-        )
-        printed = supervisor.ended() if supervisor else ""
-        raise SubmissionError(f"{silent} does not accept connections; {mend}{printed}")
-    if wish.ways:
-        scout = Generator()
-        ends.callback(scout.close)
-        services = Elsewhere(wish.ways, routes.targets, scout, limits, note)
-    sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
-    counter.tend.append(sampler.tick)
-    if supervisor:
-        counter.tend.append(supervisor.tend)
-    seconds = {phase: limits.budget * share for phase, share in SHARES.items()}
-    live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, services)
-    for phase in PHASES:
-        if phase not in wish.phases:
-            continue
-        if record.phases.get("contract", {}).get("silent"):
-            why = "the system did not answer four requests in a row in the contract phase"
-            record.phases[phase] = {"skipped": why}
-            continue
-        if phase == "speed":
-            left = limits.budget - counter.now() / 1e9
-            if failed(live) and left < seconds[phase]:
-                record.phases[phase] = {"skipped": "no time was left, because a failed phase did not settle in time"}
-                continue
-            live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, left))
-        notes = live.notes(phase)
-        notes["begin_s"] = round(counter.now() / 1e9, 1)
-        RUN[phase](live)
-        notes["end_s"] = round(counter.now() / 1e9, 1)
-    if not any(notes.get("stopped") for notes in record.phases.values()):
-        duplicates.once_more(live)
-        for asked in live.at_the_end:
-            asked()
-    if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
-        record.about["repeat"] += f" --rate {rate:.0f}"
-    say("taking the final snapshot")
-    settle_all(live)
-    left = limits.budget - counter.now() / 1e9
-    if built is None or supervisor is None:
-        why = "the grader does not control the disk of a system at --url"
-    elif record.phases.get("contract", {}).get("silent"):
-        why = "the system does not answer"
-    elif not (why := _no_cut(wish, left)):
-        supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
-        stage = powercut.Stage(submission, built.folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
-        try:
-            record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
-        except Exception as error:  # the power cuts affect neither the verdict nor the score
-            why = failure_of(error)["why"]
+    session = _Session(wish, record, scratch, say, ends)
+    if wish.submission.folder is not None:
+        session.start()
+    live = session.reach()
+    run_phases(wish, live)
+    why = session.power_cut(live)
     record.about[POWER_CUT] = {"skipped": why} if why else {}
+
+
+@dataclass
+class _Session:
+    """One run. What is None does not exist for a system at --url."""
+
+    wish: Wish
+    record: Record
+    scratch: Path
+    say: Callable[[str], None]
+    ends: contextlib.ExitStack
+    clock: Clock = field(default_factory=Clock)
+    built: Built | None = None
+    sandbox: Sandbox | None = None
+    supervisor: Supervisor | None = None
+    scout: Generator | None = None
+    """A generator that only probes ports."""
+    load: Generator | None = None
+    """The generator that sends the requests."""
+
+    def note(self, process: str, what: str, detail: str) -> None:
+        """Record an event."""
+        self.record.events.append(at=self.clock.now(), process=process, what=what, detail=detail)
+
+    def generator(self, namespaces: tuple[str, ...]) -> Generator:
+        """Start a generator, which ends with the run."""
+        return self.ends.enter_context(contextlib.closing(Generator(namespaces)))
+
+    def start(self) -> None:
+        """Build the submission and start its processes. Raises SubmissionError if they do not become ready."""
+        submission, limits, about = self.wish.submission, self.wish.limits, self.record.about
+        self.say(BUILDING if submission.build else "copying")
+        tier, trial = choose(self.scratch, None)
+        trial.close()
+        self.built = prepare(submission, cache_folder(), limits.build, tier.number)
+        about["submission"]["hash"] = self.built.hash
+        self.sandbox = make(tier.number, self.scratch, self.built.folder, self.built.programs)
+        self.ends.callback(self.sandbox.close)
+        about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
+        self.scout = self.generator(self.sandbox.namespaces)
+        supervisor = Supervisor(
+            submission, self.built.folder, self.scratch, self.sandbox, self.scout, limits, self.note
+        )
+        self.ends.callback(lambda: self.record.logs.update(supervisor.logs.texts()))
+        self.ends.callback(supervisor.close)
+        self.supervisor = supervisor
+        self.say(f"starting {', '.join(supervisor.names)}")
+        supervisor.start_all()
+
+    def reach(self) -> Live:
+        """Begin the run, and wait until the system accepts connections. Raises SubmissionError if it does not."""
+        wish, limits, supervisor, urls = self.wish, self.wish.limits, self.supervisor, self.wish.submission.urls
+        if supervisor:
+            urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
+        generator = self.load = self.generator(self.sandbox.namespaces if self.sandbox else ())
+        keep(generator.pid)
+        routes = Routes(urls, wish.allow_remote)
+        counter = Counter(self.record, generator, routes, limits, self.clock)
+        if not supervisor:
+            self.record.about["untested"] = left_out(list(wish.ways))
+            self.say(f"waiting for {wish.submission.name} to accept connections")
+        if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
+            mend = (
+                "check base_url or urls in checkout.toml, and set ready for each process, with timeout_s if it needs "
+                f"more than {limits.ready:.0f} s to start{supervisor.ended()}"
+                if supervisor
+                else "start the system first, and check the address"
+            )
+            raise SubmissionError(f"{silent} does not accept connections; {mend}")
+        services: Supervisor | Elsewhere | None = supervisor
+        if wish.ways:
+            services = Elsewhere(wish.ways, routes.targets, self.generator(()), limits, self.note)
+        sampler = Sampler(self.record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
+        counter.tend += [sampler.tick, supervisor.tend] if supervisor else [sampler.tick]
+        seconds = {phase: limits.budget * TABLE[phase].share for phase in PHASES}
+        return Live(self.record, counter, limits, wish.seed, wish.rate, seconds, self.say, services)
+
+    def power_cut(self, live: Live) -> str:
+        """Cut the power of the system's disk in a run of its own. Returns why it was not tested, or ""."""
+        wish, left = self.wish, live.limits.budget - live.counter.now() / 1e9
+        if not (self.built and self.sandbox and self.supervisor and self.scout and self.load):
+            return "the grader does not control the disk of a system at --url"
+        if live.record.notes(Contract).silent:
+            return "the system does not answer"
+        if why := _no_cut(wish, left):
+            return why
+        self.supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
+        folder, generators = self.built.folder, (self.scout, self.load)
+        stage = powercut.Stage(
+            wish.submission, folder, self.sandbox, self.scratch, *generators, wish.limits, wish.seed, self.say
+        )
+        try:
+            live.record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
+        except Exception as error:  # the power cuts affect neither the verdict nor the score
+            return failure_of(error)["why"]
+        return ""
+
+
+def run_phases(wish: Wish, live: Live) -> None:
+    """Run the requested phases and what follows the last one, and take the final snapshot."""
+    record = live.record
+    for phase in (phase for phase in PHASES if phase in wish.phases):
+        why, notes = _no_phase(live, phase), live.about(phase)
+        if why:
+            notes.skipped = why
+            continue
+        notes.begin_s = round(live.counter.now() / 1e9, 1)
+        RUN[phase](live)
+        notes.end_s = round(live.counter.now() / 1e9, 1)
+    if not any(notes.stopped for notes in record.phases.values()):
+        for once_more in live.at_the_end:
+            once_more()
+    if (rate := record.notes(Load).rate) and not wish.rate:
+        record.about["repeat"] += f" --rate {rate:.0f}"
+    live.say("taking the final snapshot")
+    settle_all(live)
+
+
+def _no_phase(live: Live, phase: str) -> str:
+    """Return the reason why a phase cannot be run, or "". The speed phase gets what is left of the run's time."""
+    if live.record.notes(Contract).silent:
+        return "the system did not answer four requests in a row in the contract phase"
+    if phase == "speed":
+        left = live.limits.budget - live.counter.now() / 1e9
+        if failed(live) and left < live.seconds[phase]:
+            return "no time was left, because a failed phase did not settle in time"
+        live.seconds[phase] = min(live.seconds[phase], max(_LEAST_SPEED, left))
+    return ""
 
 
 def _no_cut(wish: Wish, left: float) -> str:

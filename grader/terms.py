@@ -1,4 +1,4 @@
-"""Names and numbers that the assignment defines: phases, request kinds, statuses, rules and limits.
+"""Names and numbers that the assignment defines: request kinds, statuses, rules and limits.
 
 The columns of a record contain the numeric codes. Reports and messages use the names.
 """
@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
-PHASES = ("contract", "duplicates", "load", "scarcity", "faults", "speed")
-"""All phases, in the order in which they run."""
-
-POWER_CUT = "powercut"
-"""The name of the separate run after the phases, which affects neither the verdict nor the score."""
-
-RUNS = (*PHASES, POWER_CUT)
-"""The column ``phase`` of orders, users and items is an index into this tuple."""
-
-JUDGED = PHASES[:5]
-"""The phases that determine the verdict."""
-
+import numpy as np
+from numpy.typing import NDArray
 
 SUBMISSION, MACHINE, GRADER = "submission", "void", "grader"
 """What ended a run early: the kind of the failure in its record."""
@@ -61,8 +52,25 @@ NEVER_WRITTEN = (Status.REFUSED, Status.DROPPED, Status.UNCONNECTED)
 
 SHED = (429, Status.REFUSED)
 """If a request has one of these statuses, the system shed it. It had no effect, and does not count as refused."""
-SHED_AGAIN = "what was shed"
-"""The name of the wave that sends the shed requests of a phase's main wave again."""
+
+
+def done(status: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which statuses are 2xx.
+
+    >>> done(np.array([200, 204, 404, -1])).tolist()
+    [True, True, False, False]
+    """
+    return np.asarray((status >= 200) & (status < 300))
+
+
+def denied(status: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which statuses say that the request had no effect: every 4xx, and what was never written."""
+    return np.asarray((status >= 400) & (status < 500) | np.isin(status, NEVER_WRITTEN))
+
+
+def refused(status: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which statuses refuse a request for what it asks: every 4xx except 429."""
+    return np.asarray((status >= 400) & (status < 500) & (status != 429))
 
 
 def status_word(status: int) -> str:
@@ -101,9 +109,6 @@ class State(IntEnum):
 GOODPUT, SLOWEST_MS = 0.99, 1000.0
 """A rate is sustained if at least this share of the checkouts is done, and the p99 of their latencies is at most this
 many milliseconds, measured from the time when each was due."""
-
-SPEED_ENDED = "a rate that is not held was found"
-"""The reason for the end of the speed phase, unless it ran out of time. Records contain this text: do not change it."""
 
 RULES = (
     "contract",

@@ -5,8 +5,8 @@ orders and balances that break a rule, and `digits` decodes how often each order
 and work on whole columns.
 """
 
-from .outcomes import FAIL, INDETERMINATE, NONE, OK, outcomes
-from .rules import Finding, audit, clean
+from .outcomes import FAIL, INDETERMINATE, OK, outcomes
+from .rules import COUNTED, Finding, audit, clean
 from .view import View, view_of
 
-__all__ = ["FAIL", "INDETERMINATE", "NONE", "OK", "Finding", "View", "audit", "clean", "outcomes", "view_of"]
+__all__ = ["COUNTED", "FAIL", "INDETERMINATE", "OK", "Finding", "View", "audit", "clean", "outcomes", "view_of"]

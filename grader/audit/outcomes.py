@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..terms import NEVER_WRITTEN
+from ..terms import denied, done
 
 NONE, FAIL, INDETERMINATE, OK = 0, 1, 2, 3
 
@@ -23,9 +23,8 @@ def outcomes(orders: int, subject: NDArray[Any], status: NDArray[Any]) -> NDArra
     """
     subject, status = subject[subject >= 0], status[subject >= 0]
     kind = np.full(len(status), INDETERMINATE, dtype=np.int8)
-    kind[(status >= 200) & (status < 300)] = OK
-    kind[(status >= 400) & (status < 500)] = FAIL
-    kind[np.isin(status, NEVER_WRITTEN)] = FAIL
+    kind[done(status)] = OK
+    kind[denied(status)] = FAIL
     result = np.full(orders, NONE, dtype=np.int8)
     np.maximum.at(result, subject, kind)
     return result

@@ -14,7 +14,7 @@ The rules are checked with sums over whole columns. Only the balances that break
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ from .view import View
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+COUNTED = ("charged_times", "taken_times")
+"""The rules about how often an order took effect: on its user's credit, and on its items' stock."""
+_RULE = {Entity.USER: "charged_times", Entity.ITEM: "taken_times"}
+_VERB = {Entity.USER: "charged", Entity.ITEM: "taken"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class Finding:
     """The Entity whose value breaks the rule."""
     subject: int
     detail: str
+    times: int | None = None
+    """How often the order took effect; None if that is not known."""
+    due: int | None = None
+    """How often it should have: 1 if it is paid, otherwise 0; None if that is not known."""
 
 
 def clean(view: View) -> bool:
@@ -72,9 +80,7 @@ def audit(view: View) -> list[Finding]:
         for subject in np.flatnonzero(balances.negative):
             detail = f"the {word} is {balances.value[subject]:,}"
             findings.append(_of_all(view, "negative", entity, int(subject), detail))
-    findings += _charges(view, users)
-    findings += _takings(view, items)
-    return findings
+    return findings + _charges(view, users) + _takings(view, items)
 
 
 @dataclass(frozen=True)
@@ -139,16 +145,16 @@ def _balances(view: View) -> tuple[_Balances, _Balances]:
 def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
     if entity == Entity.USER:
         return tuple(np.flatnonzero(view.order_in & (view.user == subject)).tolist())
-    found = view.line_order[view.line_item == subject]
-    return tuple(np.unique(found[view.order_in[found]]).tolist())
+    orders = view.line_order[view.line_item == subject]
+    return tuple(np.unique(orders[view.order_in[orders]]).tolist())
 
 
-def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) -> Finding:
+def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str, due: int | None = None) -> Finding:
     """Return a finding about an entire balance. It names the only order, or lists several as candidates."""
     orders = _orders_of(view, entity, subject)
     if len(orders) == 1:
-        return Finding(rule, orders[0], (), entity, subject, detail)
-    return Finding(rule, -1, orders, entity, subject, detail)
+        return Finding(rule, orders[0], (), entity, subject, detail, due=due)
+    return Finding(rule, -1, orders, entity, subject, detail, due=due)
 
 
 def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray[np.integer]) -> tuple[Longs, Longs]:
@@ -162,63 +168,72 @@ def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray
     return subjects, orders
 
 
-def _say(times: int, verb: str, paid: int) -> str:
-    return f"{verb} {times} times, should be {'once' if paid else 'never'}" if times != 1 else f"{verb}, and not paid"
+def _times(entity: Entity, subject: int, order: int, times: int, paid: int) -> Finding:
+    """Return the finding that an order took effect on a balance ``times`` times, in place of once or never."""
+    verb = _VERB[entity]
+    detail = f"{verb} {times} times, should be {'once' if paid else 'never'}" if times != 1 else f"{verb}, and not paid"
+    return Finding(_RULE[entity], order, (), entity, subject, detail, times, paid)
 
 
-def _total(verb: str, balances: _Balances, subject: int) -> str:
-    return f"{verb} {balances.effect[subject]:,} in total, should be {balances.expected[subject]:,}"
+def _total(entity: Entity, balances: _Balances, subject: int) -> str:
+    return f"{_VERB[entity]} {balances.effect[subject]:,} in total, should be {balances.expected[subject]:,}"
 
 
 def _charges(view: View, users: _Balances) -> list[Finding]:
-    findings: list[Finding] = []
-    squared = view.order_in & (view.slot >= 0)
-    rows = np.flatnonzero(squared)
+    """Return the findings about credit: by digits for the users of blocks, otherwise by the cost of the orders."""
+    rows = np.flatnonzero(view.order_in & (view.slot >= 0))
     subjects, orders = _squares(len(users.value), users.broken, view.user[rows], rows, view.slot[rows])
     hot = np.where(orders >= 0, view.cost[orders] % COLD_PRICE, 0)
     digits = read_money(users.effect[subjects], hot)
-    findings += _named(view, Entity.USER, "charged_times", subjects, orders, digits, users)
-    for subject in np.setdiff1d(np.flatnonzero(users.broken), subjects):
-        findings.append(_plain(view, Entity.USER, "charged_times", int(subject), users, view.cost))
-    return findings
+    plain = np.setdiff1d(np.flatnonzero(users.broken), subjects)
+    return [
+        *_named(view, Entity.USER, subjects, orders, digits, users),
+        *(_plain(view, Entity.USER, int(subject), users, view.cost) for subject in plain),
+    ]
 
 
 def _named(
-    view: View, entity: Entity, rule: str, subjects: Longs, orders: Longs, digits: Digits, balances: _Balances
+    view: View, entity: Entity, subjects: Longs, orders: Longs, digits: Digits, balances: _Balances
 ) -> list[Finding]:
-    """Return one finding for each order with a wrong digit, and one for each balance with unreliable digits."""
-    verb = "charged" if entity == Entity.USER else "taken"
-    findings = []
+    """Return one finding for each order with a wrong digit, and one for each balance with unreliable digits.
+
+    For example, the orders in slots 0 and 1 of an item are paid, so 1 + 8 units should be taken. If 2 + 8 are, the
+    digit of slot 0 is 2: its order was taken twice. If 64 more are, but no order has slot 2, no digit can be trusted.
+    """
     known = orders >= 0
     paid = np.where(known, view.paid[orders], 0)
-    stray = (~known & (digits.times != 0)).any(axis=1)
-    for row in np.flatnonzero(digits.doubtful | stray):
+    doubtful = digits.doubtful | (~known & (digits.times != 0)).any(axis=1)
+    findings = []
+    for row in np.flatnonzero(doubtful):
         subject = int(subjects[row])
         addition = _addition(view, entity, subject, balances)
-        detail = f"{_total(verb, balances, subject)}; {addition or 'the wrong orders cannot be identified'}"
+        detail = f"{_total(entity, balances, subject)}; {addition or 'the wrong orders cannot be identified'}"
         # A balance that is too small can also be due to an order that took effect 9 times. Only an addition can make it
         # so large.
         more = balances.effect[subject] < balances.expected[subject]
-        named = () if addition and more else tuple(orders[row][known[row]].tolist())
-        findings.append(Finding(rule, -1, named, entity, subject, detail))
-    wrong = known & (digits.times != paid) & ~(digits.doubtful | stray)[:, None]
+        candidates = () if addition and more else tuple(orders[row][known[row]].tolist())
+        findings.append(Finding(_RULE[entity], -1, candidates, entity, subject, detail))
+    wrong = known & (digits.times != paid) & ~doubtful[:, None]
     for row, slot in zip(*np.nonzero(wrong), strict=True):
         order, times = int(orders[row, slot]), int(digits.times[row, slot])
-        findings.append(Finding(rule, order, (), entity, int(subjects[row]), _say(times, verb, int(paid[row, slot]))))
+        findings.append(_times(entity, int(subjects[row]), order, times, int(paid[row, slot])))
     return findings
 
 
-def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balances, unit: Longs) -> Finding:
-    """Return a finding about a balance without digits. It names the only order, or lists several as candidates."""
-    verb = "charged" if entity == Entity.USER else "taken"
+def _plain(view: View, entity: Entity, subject: int, balances: _Balances, unit: Longs) -> Finding:
+    """Return a finding about a balance without digits. It names the only order, or lists several as candidates.
+
+    For example, a user has one order, of 30, and 60 are missing: it was charged twice. If 40 are missing, only the
+    total is known. ``unit``: what each order takes.
+    """
     orders = _orders_of(view, entity, subject)
-    effect, total = int(balances.effect[subject]), _total(verb, balances, subject)
+    effect, total = int(balances.effect[subject]), _total(entity, balances, subject)
     if len(orders) == 1 and unit[orders[0]] and effect % int(unit[orders[0]]) == 0:
-        detail = _say(effect // int(unit[orders[0]]), verb, int(view.paid[orders[0]]))
-        return Finding(rule, orders[0], (), entity, subject, detail)
+        return _times(entity, subject, orders[0], effect // int(unit[orders[0]]), int(view.paid[orders[0]]))
     if addition := _addition(view, entity, subject, balances):
-        return Finding(rule, -1, orders if len(orders) > 1 else (), entity, subject, f"{total}; {addition}")
-    return _of_all(view, rule, entity, subject, total)
+        candidates = orders if len(orders) > 1 else ()
+        return Finding(_RULE[entity], -1, candidates, entity, subject, f"{total}; {addition}")
+    return _of_all(view, _RULE[entity], entity, subject, total, None if balances.expected[subject] else 0)
 
 
 def _addition(view: View, entity: Entity, subject: int, balances: _Balances) -> str:
@@ -253,42 +268,54 @@ def _explained(view: View, entity: Entity, subject: int, less: int) -> bool:
 
 
 def _takings(view: View, items: _Balances) -> list[Finding]:
-    findings: list[Finding] = []
-    inside = view.order_in[view.line_order]
-    digit = inside & (view.slot[view.line_order] >= 0)
+    """Return the findings about stock: of items with digits, of hot items, and of all others.
+
+    An order of a block takes 8**slot units of a cold item, which has digits, and a few of a hot item, which many orders
+    share. So a wrong hot item blames no order by itself, but it shows if the digits are wrong.
+    """
+    digit = view.order_in[view.line_order] & (view.slot[view.line_order] >= 0)
     cold = digit & (view.item_price[view.line_item] == COLD_PRICE)
+    hot = digit & ~cold
     order, item = view.line_order[cold], view.line_item[cold]
     subjects, orders = _squares(len(items.value), items.broken, item, order, view.slot[order])
     digits = read_stock(items.effect[subjects])
+    implied = _implied(view, hot, orders, digits)
+    is_hot = np.isin(np.arange(len(items.value)), view.line_item[hot])
+    off = is_hot & view.item_in & (view.item_state == State.READ) & (items.effect != implied)
+    doubted = set(view.line_order[hot & off[view.line_item]].tolist())
+    findings = [
+        _with_lower(finding, orders) if finding.order in doubted else finding
+        for finding in _named(view, Entity.ITEM, subjects, orders, digits, items)
+    ]
+    for subject in np.flatnonzero(off):
+        detail = (
+            f"taken {items.effect[subject]:,} in total, but the other lines of its orders imply {implied[subject]:,}"
+        )
+        candidates = _orders_of(view, Entity.ITEM, int(subject))
+        findings.append(Finding("taken_times", -1, candidates, Entity.ITEM, int(subject), detail))
+    for subject in np.setdiff1d(np.flatnonzero(items.broken & ~is_hot), subjects):
+        lines = view.line_item == subject
+        unit = _sums(len(view.paid), view.line_order[lines], view.line_quantity[lines])
+        findings.append(_plain(view, Entity.ITEM, int(subject), items, unit))
+    return findings
+
+
+def _implied(view: View, hot: Bools, orders: Longs, digits: Digits) -> Longs:
+    """Return how many units of each item its hot lines took, if each order took effect as often as its digit says.
+
+    For example, two orders have lines of 3 and of 4 units of one item. By their digits they took effect once and twice,
+    so 3 + 2 * 4 = 11 units are gone.
+    """
     times = view.paid.copy()
     trusted = ~digits.doubtful[:, None] & (orders >= 0)
     times[orders[trusted]] = digits.times[trusted]
-    # Many orders share a hot item. Their decoded effects must add up to its change.
-    hot = digit & ~cold
-    size = len(items.value)
-    told = _sums(size, view.line_item[hot], times[view.line_order[hot]] * view.line_quantity[hot])
-    is_hot = np.zeros(size, dtype=np.bool_)
-    is_hot[view.line_item[hot]] = True
-    off = is_hot & view.item_in & (view.item_state == State.READ) & (items.effect != told)
-    doubted = np.zeros(len(view.paid), dtype=np.bool_)
-    doubted[view.line_order[hot & off[view.line_item]]] = True
-    place = {int(o): (row, slot) for row, line in enumerate(orders) for slot, o in enumerate(line)} if off.any() else {}
-    for found in _named(view, Entity.ITEM, "taken_times", subjects, orders, digits, items):
-        if found.order >= 0 and doubted[found.order]:
-            row, slot = place[found.order]
-            lower = tuple(int(o) for o in orders[row, :slot] if o >= 0)
-            found = Finding(found.rule, found.order, lower, found.entity, found.subject, found.detail)
-        findings.append(found)
-    for subject in np.flatnonzero(off):
-        detail = f"taken {items.effect[subject]:,} in total, but the other lines of its orders imply {told[subject]:,}"
-        named = _orders_of(view, Entity.ITEM, int(subject))
-        findings.append(Finding("taken_times", -1, named, Entity.ITEM, int(subject), detail))
-    quantity = np.zeros(len(view.paid), dtype=np.int64)
-    plain = np.setdiff1d(np.flatnonzero(items.broken & ~is_hot), subjects)
-    for subject in plain:
-        mine = view.line_item == subject
-        quantity[view.line_order[mine]] = _sums(len(quantity), view.line_order[mine], view.line_quantity[mine])[
-            view.line_order[mine]
-        ]
-        findings.append(_plain(view, Entity.ITEM, "taken_times", int(subject), items, quantity))
-    return findings
+    return _sums(len(view.stock), view.line_item[hot], times[view.line_order[hot]] * view.line_quantity[hot])
+
+
+def _with_lower(finding: Finding, orders: Longs) -> Finding:
+    """Return a finding with the orders in lower slots as candidates.
+
+    Their hot items disagree with the digits: 8 effects of slot 0, for example, look like one more effect of slot 1.
+    """
+    ((row, slot),) = np.argwhere(orders == finding.order)
+    return replace(finding, candidates=tuple(int(order) for order in orders[row, :slot] if order >= 0))

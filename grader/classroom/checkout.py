@@ -16,13 +16,15 @@ from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, paths
 from ..lab.judge import PASS
 from ..report import write
+from ..report.as_json import violation_of
 from ..report.causes import cause_of
 from ..session import Wish, run
 from ..submission import Submission, read_submission
 from ..submission.archive import unpack
 from ..submission.reading import FILE
 from ..submission.upload import AmbiguousError, Files, packed
-from ..terms import JUDGED, PHASES, SAFETY, Limits
+from ..table import ASKED, JUDGED, PHASES
+from ..terms import SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
@@ -30,20 +32,6 @@ from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADA
 
 FAIL = "fail"
 """The outcome of a phase with a violation."""
-ASKED = {
-    "contract": (1, "Each route answers as the assignment says."),
-    "duplicates": (1, "An order takes effect once, however often it is sent. A refused order keeps nothing."),
-    "load": (2, "At least 90% of different orders are done at once, and none is refused."),
-    "scarcity": (2, "Stock or credit for K orders sells exactly K."),
-    "false_refusals": (2, "An order is not refused while there is enough stock and credit."),
-    "faults": (3, "After kills and pauses, each order is paid or unpaid, as its answers promised."),
-    "availability": (3, "Checkouts are answered while processes are killed and paused."),
-    "convergence": (3, "All effects complete soon after the last fault."),
-    "speed": (3, "The highest rate at which 99% of the checkouts are done within a second."),
-}
-"""The task and the rule of each check, in the order of the page."""
-MEASURES = ("availability", "convergence", "speed")
-"""The parts of the score that earn a share of their points."""
 
 
 def system(files: Files, scratch: Path) -> Path:
@@ -134,10 +122,7 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
         return fresh(lab, key, tier, VOID, f"{report['why']}; run the same command again, on an idle machine")
     ended = bool(report["why"]) and not rest
     parts = {part["name"]: part for part in report["score_parts"]}
-    found = [
-        Violation(v["label"] or "", v["order_id"] or "", tuple(v["candidates"]), v["rule"], v["phase"], v["detail"])
-        for v in report["violations"]
-    ]
+    found = [violation_of(told) for told in report["violations"]]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
     why = f"The system did not run to the end: {report['why']}" if ended else ""
     why = f"{report['why']}; run the same command again for the rest" if rest else why
@@ -149,19 +134,27 @@ def _check(
     name: str, phases: Mapping[str, Any], parts: Mapping[str, Any], found: list[Violation], ended: bool
 ) -> dict[str, Any]:
     """Return one check. A system that did not run to the end earns nothing, as in its report."""
-    task, rule = ASKED[name]
-    check = {"check": name, "task": task, "rule": rule, "number": None, "hidden": False, "case": 0, "flags": []}
+    asked = ASKED[name]
+    check = {
+        "check": name,
+        "task": asked.task,
+        "rule": asked.promise,
+        "number": None,
+        "hidden": False,
+        "case": 0,
+        "flags": [],
+    }
     texts = {"trace": "", "right": "", "got": "", "says": ""}
     reached = not ended and parts.get(name, {"measured": UNJUDGED})["measured"] != UNJUDGED
     if name in JUDGED:
         reached = not ended and phases[name]["verdict"] not in ("void", "not_tested")
     mine = tuple(one for one in found if one.phase == name or name == "false_refusals" and one.rule == "false_refusal")
     first = named(mine)
-    if name in MEASURES and reached:
+    if asked.measured and reached:
         part = parts[name]
         share = round(part["points"] / part["most"], 6) if part["most"] else 0
         return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
-    if name in MEASURES or not reached and (first is None or phases[first.phase]["verdict"] == "void"):
+    if asked.measured or not reached and (first is None or phases[first.phase]["verdict"] == "void"):
         return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
     if first is None:
         return {**check, **texts, "outcome": PASS}

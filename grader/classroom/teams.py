@@ -20,7 +20,8 @@ from ..report.words import counted
 from ..sandbox import Tier, choose
 from ..sandbox.tiers import GRADE
 from ..submission.reading import FILE
-from ..terms import BUDGETS, JUDGED, QUICK_STILL, WAITS, Limits
+from ..table import ASKED, JUDGED, TABLE
+from ..terms import BUDGETS, QUICK_STILL, WAITS, Limits
 from .collect import Submission
 from .gradebook import CHECKOUT, RUN
 from .pool import Task, task
@@ -31,11 +32,19 @@ LAB, NUMBER = "6", 6
 """What --lab calls the checkout, which has no bundle."""
 QUICK, FULL = "quick", "full"
 _RUBRIC = Path(__file__).resolve().parents[1] / "rubric.toml"
-_BESIDES = ("false_refusals", "availability", "convergence")
-"""The parts of the score that count, besides the phases."""
 _SOURCES = (
     *("audit", "orders", "phases", "powercut", "processes", "record", "report", "sandbox", "shop", "submission"),
-    *("verdict", "wire", "errors.py", "folders.py", "session.py", "terms.py", "classroom/checkout.py"),
+    *(
+        "verdict",
+        "wire",
+        "errors.py",
+        "folders.py",
+        "outcomes.py",
+        "session.py",
+        "table.py",
+        "terms.py",
+        "classroom/checkout.py",
+    ),
 )
 
 
@@ -46,8 +55,11 @@ def checkout(seed: int) -> Bundle:
     85
     """
     rubric = tomllib.loads(_RUBRIC.read_text())
-    points = {name: rubric[name] for name in (*JUDGED, *_BESIDES)}
-    tasks = {"1": "duplicates", "2": "scarcity and load", "3": "faults"}
+    points = {asked.name: rubric[asked.name] for name in JUDGED for asked in TABLE[name].asks}
+    tasks: dict[str, str] = {}
+    for asked in ASKED.values():
+        if asked.name in TABLE:
+            tasks[str(asked.task)] = " and ".join(filter(None, [tasks.get(str(asked.task)), asked.name]))
     about = {"number": NUMBER, "title": "The checkout microservices", "hand_in": [FILE], "tasks": tasks}
     lab = {**about, "kind": CHECKOUT, "seed": seed, "cap": str(rubric["safety_cap"])}
     mark = hashlib.sha256(f"checkout {seed}".encode()).hexdigest()

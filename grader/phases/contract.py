@@ -13,16 +13,19 @@ still be right.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..record import Exchange
+from ..record.notes import Contract
 from ..shop import Wave
 from ..shop.answers import as_amount, as_id, fields, read_amount, read_id, read_paid
 from ..shop.routes import ROUTES, middle
-from ..terms import NEVER_WRITTEN, Kind, Status, status_word
+from ..terms import Kind, Status, denied, done, status_word
 from ..wire.jobs import Result
+from .goods import full
 from .live import Live
 
 PHASE = "contract"
@@ -54,32 +57,43 @@ class _Answer(NamedTuple):
 class _Question:
     """One request of the phase, its expected answer, and its entry in the record."""
 
-    title: str
     kind: Kind
     end: bytes
     expect: str
     wanted: dict[str, Any]
-    kept: dict[str, Any]
-    said: dict[str, int]
+    """The expected fields of the body."""
+    entry: Exchange
+    counts: dict[str, int] = field(default_factory=dict)
     """How often each answer came, from the first wrong one on."""
+
+    @property
+    def place(self) -> tuple[Kind, bytes]:
+        """The route and its arguments."""
+        return self.kind, self.end
 
 
 class _Questions:
     """Sends requests one at a time and records the answers."""
 
     def __init__(self, live: Live) -> None:
-        self._live, self._silent, self._limit = live, 0, min(live.limits.still, live.limits.convergence)
+        self._live, self._timeouts, self._limit = live, 0, min(live.limits.still, live.limits.convergence)
         self._left = {"value": self._limit, "form": self._limit}
+        """The seconds that are left for repeating reads with a wrong value, and with a field of a wrong form."""
         self._never = False
+        """Whether a value has stayed wrong for the entire limit, which is enough to fail."""
         self._malformed: set[tuple[Kind, str]] = set()
+        """The fields that an answer of the route had in a wrong form. They are not judged again."""
         self._broken: set[Kind] = set()
+        """The routes whose last valid request failed."""
         self._later: dict[tuple[Kind, bytes], _Question] = {}
+        """The reads that are still wrong, and are repeated at the end of the phase."""
         self._known: dict[tuple[Kind, bytes], _Question] = {}
+        """The reads that were right, and are repeated at the end of the run."""
 
     @property
     def silent(self) -> bool:
         """Whether the system has stopped answering. If so, no more requests are sent."""
-        return self._silent == _SILENT
+        return self._timeouts == _SILENT
 
     def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, after: bool = True, **wanted: Any) -> _Answer:
         """Send a request, record its answer, and return it; an empty, wrong answer if the request was not sent.
@@ -91,116 +105,123 @@ class _Questions:
         service, method, path = ROUTES[kind]
         end = middle(*parts)
         wanted = {name: value for name, value in wanted.items() if (kind, name) not in self._malformed}
-        kept: dict[str, Any] = {
-            "title": title,
-            "service": service,
-            "request": f"{method} {service} {path}{end.decode()}",
-        }
-        kept["expected"] = expect + "".join(f", {name} {_word(value)}" for name, value in wanted.items())
-        lost = (
-            "an earlier answer had no id that this request needs"
-            if None in parts
-            else ""
-            if after
-            else "an answer that this request depends on was wrong"
+        expected = expect + "".join(f", {name} {_word(value)}" for name, value in wanted.items())
+        request = f"{method} {service} {path}{end.decode()}"
+        question = _Question(
+            kind, end, expect, wanted, Exchange(title, service, request, expected, reads=method == "GET")
         )
-        lost = "a valid request to this route failed" if expect == REFUSED and kind in self._broken else lost
-        lost = "the system does not answer" if self.silent else lost
-        if lost:
-            kept.update(got=f"not sent: {lost}", agreed=False, asked=False)
-            self._live.record.exchanges.append(kept)
-            return _Answer(b"", False)
-        self._forget(kind, end, parts if method != "GET" else [])
-        mine, wrong_since = _Question(title, kind, end, expect, wanted, kept, {}), -1.0
+        body, why = b"", self._blocked(question, None not in parts, after)
+        if why:
+            question.entry.got, question.entry.asked = f"not sent: {why}", False
+        else:
+            self._forget(kind, end, [] if question.entry.reads else parts)
+            status, body = self._until_right(question)
+            self._remember(question, status, body)
+        self._live.record.exchanges.append(question.entry)  # only once it is complete
+        return _Answer(body, question.entry.agreed)
+
+    def _blocked(self, question: _Question, complete: bool, after: bool) -> str:
+        """Return why a request must not be sent, or "". ``complete``: whether all of its arguments are known."""
+        if self.silent:
+            return "the system does not answer"
+        if question.expect == REFUSED and question.kind in self._broken:
+            return "a valid request to this route failed"
+        if not complete:
+            return "an earlier answer had no id that this request needs"
+        return "" if after else "an answer that this request depends on was wrong"
+
+    def _until_right(self, question: _Question) -> tuple[int, bytes]:
+        """Send a request, and repeat a read that is wrong while there is time. Returns the last status and body."""
+        entry, wrong_since = question.entry, -1.0
         while True:
-            status, body = self._read(mine)
-            wrong = "form" if kept["why"] else "value"
-            if kept["agreed"] or method != "GET" or expect != DONE or status < 200:
+            status, body = self._read(question)
+            wrong = "form" if entry.why else "value"
+            if entry.agreed or not entry.reads or question.expect != DONE or status < 200:
                 break
             wrong_since = self._live.clock() if wrong_since < 0 else wrong_since
             if self._live.clock() >= wrong_since + self._left[wrong]:
                 if wrong == "value":
-                    # One value that stays wrong for the entire limit is enough to fail.
                     self._never |= self._left[wrong] == self._limit
                     if not self._never:
-                        self._later[kind, end] = mine
+                        self._later[question.place] = question
                 break
             self._live.counter.wait(_AGAIN)
         if wrong_since >= 0:
             self._left[wrong] = max(0.0, self._left[wrong] - (self._live.clock() - wrong_since))
-        self._bad_fields(mine, status, body)
-        if kept["agreed"] and method == "GET" and expect == DONE:
-            self._known[kind, end] = mine
-        if expect == DONE:
-            (self._broken.discard if status // 100 == 2 else self._broken.add)(kind)
-        self._silent = self._silent + 1 if status == Status.TIMEOUT else 0
-        self._live.record.exchanges.append(kept)
-        return _Answer(body, kept["agreed"])
-
-    def _read(self, asked: _Question) -> tuple[int, bytes]:
-        """Send a request and record the answer. Returns its status and its body."""
-        answer = self._send(asked.title, asked.kind, [asked.end])
-        status, body = int(answer.status[0]), answer.bodies[0]
-        said = status // 100 == 2 and asked.expect != REFUSED or status // 100 == 4 and asked.expect != DONE
-        why = [_malformed(body, *field) for field in asked.wanted.items()] if status // 100 == 2 else []
-        fits = not any(why) and all(_is(body, *field) for field in asked.wanted.items())
-        asked.kept["agreed"] = bool(said and fits)
-        asked.kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
-        asked.kept.update(why="; ".join(filter(None, why)), status=status, differs="")
-        if asked.said or not asked.kept["agreed"]:
-            had = {name: one for name, one in fields(body).items() if name in asked.wanted and status // 100 == 2}
-            shown = f"{status_word(status)} {json.dumps(had)[:_SHOWN] if had else ''}".strip()
-            asked.said[shown] = asked.said.get(shown, 0) + 1
-        if len(asked.said) > 1 and not asked.kept["agreed"]:
-            often = [f"{times} x {shown[:_SHOWN_FIELD]}" for shown, times in asked.said.items()]
-            more = f", and {len(often) - _DIFFERENT} others" if len(often) > _DIFFERENT else ""
-            asked.kept["differs"] = f"{', '.join(often[:_DIFFERENT])}{more}"
         return status, body
 
-    def _bad_fields(self, asked: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
+    def _remember(self, question: _Question, status: int, body: bytes) -> None:
+        """Remember what an answer means for later requests."""
+        self._bad_fields(question, status, body)
+        if question.entry.agreed and question.entry.reads and question.expect == DONE:
+            self._known[question.place] = question
+        if question.expect == DONE:
+            (self._broken.discard if status // 100 == 2 else self._broken.add)(question.kind)
+        self._timeouts = self._timeouts + 1 if status == Status.TIMEOUT else 0
+
+    def _read(self, question: _Question) -> tuple[int, bytes]:
+        """Send a request and record the answer. Returns its status and its body."""
+        entry, wanted, expect = question.entry, question.wanted, question.expect
+        answer = self._send(entry.title, question.kind, [question.end])
+        status, body = int(answer.status[0]), answer.bodies[0]
+        good = status // 100 == 2
+        fits = good and expect != REFUSED or status // 100 == 4 and expect != DONE
+        why = [_malformed(body, *each) for each in wanted.items()] if good else []
+        entry.agreed = fits and not any(why) and all(_is(body, *each) for each in wanted.items())
+        entry.got = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
+        entry.why, entry.status, entry.differs = "; ".join(filter(None, why)), status, ""
+        counts = question.counts
+        if counts or not entry.agreed:
+            values = {name: value for name, value in fields(body).items() if name in wanted and good}
+            shown = f"{status_word(status)} {json.dumps(values)[:_SHOWN] if values else ''}".strip()
+            counts[shown] = counts.get(shown, 0) + 1
+        if len(counts) > 1 and not entry.agreed:
+            often = [f"{times} x {shown[:_SHOWN_FIELD]}" for shown, times in counts.items()]
+            more = f", and {len(often) - _DIFFERENT} others" if len(often) > _DIFFERENT else ""
+            entry.differs = f"{', '.join(often[:_DIFFERENT])}{more}"
+        return status, body
+
+    def _bad_fields(self, question: _Question, status: int, body: bytes) -> set[tuple[Kind, str]]:
         """Return the fields that are malformed for the first time in this answer. They will not be judged again."""
-        bad = {
-            (asked.kind, name)
-            for name, value in asked.wanted.items()
-            if status // 100 == 2 and _malformed(body, name, value)
-        }
-        new = bad - self._malformed
-        self._malformed |= bad
+        wanted = question.wanted.items() if status // 100 == 2 else ()
+        new = {(question.kind, name) for name, value in wanted if _malformed(body, name, value)} - self._malformed
+        self._malformed |= new
         return new
 
     def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
         """Do not repeat earlier reads of the users, items and orders in ``changed``, or the read that is sent now."""
-        names = {middle(one) for one in changed}
-        for known in [one for one in self._known if one == (kind, end) or one[1] in names]:
-            del self._known[known]
-        for known in [one for one in self._later if one == (kind, end) or one[1] in names]:
-            old = self._later.pop(known).kept
-            old.update(got=f"not judged, because reads lag behind and it has changed since: {old['got']}", asked=False)
+        names = {middle(part) for part in changed}
+        for places in (self._known, self._later):
+            for place in [place for place in places if place == (kind, end) or place[1] in names]:
+                entry = places.pop(place).entry
+                if places is self._later:
+                    entry.got = f"not judged, because reads lag behind and it has changed since: {entry.got}"
+                    entry.asked = False
 
     def ask_again(self) -> None:
         """Repeat the reads that were still wrong until all answers are right, or until the convergence limit."""
         until = self._live.clock() + self._limit
         answers: dict[tuple[Kind, bytes], tuple[int, bytes]] = {}
         while self._later and not self.silent:
-            for known, asked in list(self._later.items()):
-                answers[known] = self._read(asked)
-                if asked.kept["agreed"]:
-                    del self._later[known]
+            for place, question in list(self._later.items()):
+                answers[place] = self._read(question)
+                if question.entry.agreed:
+                    del self._later[place]
             if self._live.clock() >= until:
                 break
             self._live.counter.wait(_AGAIN)
-        for known, asked in self._later.items():
-            if asked.kept["why"] and not self._bad_fields(asked, *answers[known]):
-                got = f"not judged, because an earlier answer had the same malformed field: {asked.kept['got']}"
-                asked.kept.update(got=got, asked=False)
+        for place, question in self._later.items():
+            entry = question.entry
+            if entry.why and not self._bad_fields(question, *answers[place]):
+                entry.got = f"not judged, because an earlier answer had the same malformed field: {entry.got}"
+                entry.asked = False
 
     def once_more(self) -> None:
         """At the end of the run, repeat the reads that were right, except reads of things that have changed since."""
-        for known, asked in self._known.items():
-            again = replace(asked, title=f"{asked.title}, at the end of the run", kept=dict(asked.kept))
-            again.kept.update(title=again.title, again=True)
-            self._live.record.exchanges.append(again.kept)
-            self._later[known] = again
+        for place, question in self._known.items():
+            entry = replace(question.entry, title=f"{question.entry.title}, at the end of the run", again=True)
+            self._live.record.exchanges.append(entry)
+            self._later[place] = replace(question, entry=entry)
         self.ask_again()
 
     def crowd(self, title: str, kind: Kind, parts: list[Any], times: int) -> tuple[int, int]:
@@ -212,21 +233,20 @@ class _Questions:
             return 0, 0
         self._forget(kind, b"", parts)
         status = self._send(title, kind, [middle(*parts)] * times).status
-        done = (status >= 200) & (status < 300)
-        refused = (status >= 400) & (status < 500) | np.isin(status, NEVER_WRITTEN)
-        return int(done.sum()), int((~done & ~refused).sum())
+        return int(done(status).sum()), int((~done(status) & ~denied(status)).sum())
 
     def _send(self, title: str, kind: Kind, ends: list[bytes]) -> Result:
         subject = np.full(len(ends), -1, dtype=np.int64)
         if len(ends) == 1:
             return self._live.counter.insist(Wave(PHASE, title, kind, subject, ends, connections=1, bodies=True))
-        due = np.zeros(len(ends), dtype=np.int64)
-        return self._live.counter.send(Wave(PHASE, title, kind, subject, ends, due=due, connections=64, bodies=True))
+        return self._live.counter.send(
+            Wave(PHASE, title, kind, subject, ends, due=full(len(ends), 0), connections=64, bodies=True)
+        )
 
 
 def _items(body: bytes) -> dict[str, int] | None:
     """Return the quantity of each item in an order; None if a line is no pair or object of an id and an integer."""
-    found: dict[str, int] = {}
+    order: dict[str, int] = {}
     lines = fields(body).get("items")
     for line in lines if isinstance(lines, list) else [None]:
         if isinstance(line, dict):
@@ -236,8 +256,8 @@ def _items(body: bytes) -> dict[str, int] | None:
         item, quantity = as_id(line[0]), as_amount(line[1])
         if item is None or quantity is None:
             return None
-        found[item] = found.get(item, 0) + quantity
-    return found
+        order[item] = order.get(item, 0) + quantity
+    return order
 
 
 def _word(value: Any) -> str:
@@ -291,7 +311,7 @@ def run(live: Live) -> None:
         _at_once(questions, int(min(_CROWD, max(4.0, _SHARE * live.seconds[PHASE] / each / 5))))
     questions.ask_again()
     if questions.silent:
-        live.notes(PHASE)["silent"] = True
+        live.notes(Contract).silent = True
     else:
         live.at_the_end.append(questions.once_more)
 
@@ -433,21 +453,21 @@ def _at_once(questions: _Questions, times: int) -> None:
     user = read_id(ask("create a second user", Kind.CREATE_USER, [], DONE, user_id=...).body, "user_id")
     item = read_id(ask("create a third item", Kind.CREATE_ITEM, [3], DONE, item_id=...).body, "item_id")
     order = read_id(ask("create a fourth order", Kind.CREATE_ORDER, [user], DONE, order_id=...).body, "order_id")
-    for thing, service, change, take, find, field in (
+    for thing, service, change, take, find, name in (
         (user, "credit", Kind.ADD_FUNDS, Kind.PAY, Kind.FIND_USER, "credit"),
         (item, "stock", Kind.ADD_STOCK, Kind.SUBTRACT, Kind.FIND_ITEM, "stock"),
     ):
-        done, perhaps = questions.crowd(f"add {service} {times} times concurrently", change, [thing, 2], times)
+        added, perhaps = questions.crowd(f"add {service} {times} times concurrently", change, [thing, 2], times)
         if perhaps == times > 0:
             return  # the system hangs, so every further request would take a full timeout
-        said = f"{service} after {done} concurrent additions of 2"
-        amount: dict[str, Any] = {field: range(2 * done, 2 * (done + perhaps) + 1)}
-        ask(said, find, [thing], DONE, **amount)
+        title = f"{service} after {added} concurrent additions of 2"
+        amount: dict[str, Any] = {name: range(2 * added, 2 * (added + perhaps) + 1)}
+        ask(title, find, [thing], DONE, **amount)
         taken, unsure = questions.crowd(f"take {service} {times} times concurrently", take, [thing, 3], times)
-        low, high = 2 * done - 3 * (taken + unsure), 2 * (done + perhaps) - 3 * taken
-        said = f"{service} after {done} additions of 2 and {taken} subtractions of 3"
-        amount = {field: range(max(0, low), high + 1)}
-        ask(said, find, [thing], DONE, **amount)
-    done, perhaps = questions.crowd(f"add a line {times} times concurrently", Kind.ADD_ITEM, [order, item, 1], times)
-    cost = range(3 * done, 3 * (done + perhaps) + 1)
-    ask(f"an order after {done} concurrent additions", Kind.FIND_ORDER, [order], DONE, paid=False, total_cost=cost)
+        low, high = 2 * added - 3 * (taken + unsure), 2 * (added + perhaps) - 3 * taken
+        title = f"{service} after {added} additions of 2 and {taken} subtractions of 3"
+        amount = {name: range(max(0, low), high + 1)}
+        ask(title, find, [thing], DONE, **amount)
+    added, perhaps = questions.crowd(f"add a line {times} times concurrently", Kind.ADD_ITEM, [order, item, 1], times)
+    cost = range(3 * added, 3 * (added + perhaps) + 1)
+    ask(f"an order after {added} concurrent additions", Kind.FIND_ORDER, [order], DONE, paid=False, total_cost=cost)

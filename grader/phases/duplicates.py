@@ -13,9 +13,9 @@ from ..audit import OK, outcomes
 from ..shop import Wave
 from ..shop.routes import middle
 from ..shop.stocking import top_up, top_up_at_once
-from ..terms import PHASES, Entity, Kind
+from ..terms import Entity, Kind
 from ..wire.jobs import Longs
-from .goods import BETWEEN, SET_UPS, crossed, full, own, ready, short_items
+from .goods import BETWEEN, OPEN, SET_UPS, burst, crossed, full, own, ready, short_items
 from .live import Live
 from .settle import settle, still_clean
 
@@ -33,26 +33,21 @@ _LEFT = 4
 """One in this many refused orders is not sent again after its top-up. It must stay unpaid."""
 
 
-def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: int = 0) -> None:
+def _send(
+    live: Live, name: str, orders: Longs, times: int, attempt: int, gap: int = 0, may_refuse: bool = False
+) -> None:
     """Send each order's checkout ``times`` times concurrently, with ``gap`` nanoseconds between orders."""
-    usable, middles = ready(live, orders)
-    if not len(usable):
-        return
-    due = np.repeat(np.arange(len(usable), dtype=np.int64) * gap, times)
-    ends = [one for one in middles for _ in range(times)]
-    subject = np.repeat(usable, times)
-    live.counter.send(Wave(PHASE, name, Kind.CHECKOUT, subject, ends, due=due, connections=1024, attempt=attempt))
+    usable = ready(live, orders)
+    if len(usable):
+        due = np.repeat(np.arange(len(usable), dtype=np.int64) * gap, times)
+        burst(live, PHASE, name, np.repeat(usable, times), due=due, attempt=attempt, may_refuse=may_refuse)
 
 
 def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
     """Check out orders while their users and items are topped up. Neither change may overwrite the other."""
-    record = live.record
-    usable, ends = ready(live, orders)
-    if not len(usable):
-        return
-    lines = record.lines
+    record, lines = live.record, live.record.lines
     kinds, subjects, middles = list[Kind](), list[int](), list[bytes]()
-    for order, end in zip(usable.tolist(), ends, strict=True):
+    for order in ready(live, orders).tolist():
         gifts = [(Kind.ADD_FUNDS, int(record.orders["user"][order]), "users")]
         gifts += [(Kind.ADD_STOCK, int(item), "items") for item in lines["item"][lines["order"] == order]]
         for turn in range(_GIFTS):
@@ -63,26 +58,29 @@ def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
             if turn == _GIFTS // 2:
                 kinds.append(Kind.CHECKOUT)
                 subjects.append(order)
-                middles.append(end)
+                middles.append(middle(record.orders["id"][order]))
+    if not kinds:
+        return
     kind, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
     none = np.zeros(len(kind), dtype=np.int64)
     name = "while they are topped up"
-    wave = Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
+    wave = Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=OPEN, kinds=kind)
     top_up_at_once(live.counter, wave, full(len(kind), 1))
 
 
 def run(live: Live) -> None:
     """Run the phase."""
     live.say("duplicates: setting up orders")
-    notes = live.notes(PHASE)
+    live.at_the_end.insert(0, lambda: once_more(live))  # before the contract's reads
+    notes = live.about(PHASE)
     for _ in range(SET_UPS):
         began = live.clock()
-        many = ready(live, own(live, PHASE, 8))[0]
+        many = ready(live, own(live, PHASE, 8))
         if len(many):
             break
         live.counter.wait(BETWEEN)
     else:
-        notes.update(orders=0, stopped="no order could be set up")
+        notes.orders, notes.stopped = 0, "no order could be set up"
         return
     each = max(1e-4, (live.clock() - began) / 8)
     live.say(f"duplicates: {AT_ONCE} concurrent checkouts of one order")
@@ -98,18 +96,18 @@ def run(live: Live) -> None:
     poor, scarce = own(live, PHASE, refused, credit=0), own(live, PHASE, refused, stock=0)
     scarce = np.concatenate([scarce, own(live, PHASE, size, stock=0, same=True)])
     pairs, rising = crossed(live, PHASE, size // 2), own(live, PHASE, size)
-    notes["orders"] = int(sum(map(len, (many, late, twice, poor, scarce, pairs, rising))))
+    notes.orders = int(sum(map(len, (many, late, twice, poor, scarce, pairs, rising))))
     _send(live, "at once", many[1:], AT_ONCE, 1)
     _send(live, "crossed", pairs, 2, 1)
     _topped_up_meanwhile(live, rising)
     _send(live, "first", np.concatenate([late, twice]), 1, 1, gap=2_000_000)
-    _send(live, "short", np.concatenate([poor, scarce]), 2, 1, gap=2_000_000)
+    _send(live, "short", np.concatenate([poor, scarce]), 2, 1, gap=2_000_000, may_refuse=True)
     _send(live, "again", np.concatenate([late, twice]), 3, 2)
     live.say("duplicates: audit before the top-ups")
     if not settle(live, PHASE, "audit before top-ups"):
         return
     table = live.record.orders
-    poor, scarce = ready(live, poor)[0], ready(live, scarce)[0]
+    poor, scarce = ready(live, poor), ready(live, scarce)
     top_up(live.counter, PHASE, Entity.USER, table["user"][poor], table["cost"][poor])
     items = short_items(live, scarce)
     top_up(live.counter, PHASE, Entity.ITEM, items, np.full(len(items), 10, dtype=np.int64))
@@ -118,8 +116,8 @@ def run(live: Live) -> None:
     scarce = scarce[live.record.items["ready"][items] == 1]
     live.say("duplicates: retrying refused orders and repeating paid ones")
     # Some orders are not sent again, so they must stay unpaid.
-    asked = [those[np.arange(len(those)) % _LEFT != _LEFT - 1] for those in (poor, scarce)]
-    _send(live, "after top-up", np.concatenate(asked), 4, 2)
+    again = [orders[np.arange(len(orders)) % _LEFT != _LEFT - 1] for orders in (poor, scarce)]
+    _send(live, "after top-up", np.concatenate(again), 4, 2)
     _send(live, "late", np.concatenate([many, late, pairs]), 2, 3)
     settle(live, PHASE, "audit")
 
@@ -137,6 +135,6 @@ def once_more(live: Live) -> None:
     record = live.record
     sent = record.checkouts()
     done = outcomes(len(record.orders), record.history["subject"][sent], record.history["status"][sent]) == OK
-    mine = record.orders["phase"] == PHASES.index(PHASE)
+    mine = record.orders["phase"] == PHASE
     _send(live, "at the end", np.flatnonzero(done & mine).astype(np.int64), 1, 4)
     settle(live, PHASE, "audit at the end")

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from ..errors import SubmissionError
 from ..orders import BLOCK, COLD_PRICE, SIDE
 from ..orders.blocks import BASE
+from ..record.notes import Faults, Struck
 from ..shop import Stock, Wave, stock_blocks
 from ..shop.routes import middle
 from ..shop.stocking import top_up_at_once
-from ..terms import Entity, Kind
+from ..terms import Entity, Kind, done, refused
 from ..wire.jobs import Longs, Result
-from .goods import among, own, ready, stocked
+from .goods import among, burst, checkouts, own, ready, stocked
 from .live import Live
 from .settle import settle
 
@@ -72,80 +73,106 @@ def plan(names: list[str], can_pause: bool) -> list[Fault]:
 
 def run(live: Live) -> None:
     """Run the phase, or skip it if the grader cannot kill the processes."""
-    notes, supervisor = live.notes(PHASE), live.supervisor
+    notes, supervisor = live.notes(Faults), live.supervisor
     if supervisor is None:
-        notes["skipped"] = "the system runs at --url, and --kill and --restart were not given"
+        notes.skipped = "the system runs at --url, and --kill and --restart were not given"
         return
-    left = plan(supervisor.names, supervisor.can_pause)
-    rng = np.random.default_rng([live.seed, 5])
-    began, done, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
-    longest = 0.0
-    stock, hot, first = stocked(live, PHASE, 0, 1, hot)
-    latency = _calm(live, stock.orders)
-    # Everything is set up before the first fault, because a recovering service could fail a later setup.
-    room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
-    blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
-    stock, hot, first = stocked(live, PHASE, first, blocks, hot)
-    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # fewer if the setup is slow
-    told, again = notes.setdefault("faults", []), set[Fault]()
-    patient: list[tuple[Longs, NDArray[np.int16]]] = []
-    for number in range(blocks):
-        start = live.clock()
-        if not left or (start - began + longest > live.seconds[PHASE] * _SHARE and done):
-            break
-        fault = left.pop(0)
-        mine = stock.orders[number * BLOCK : (number + 1) * BLOCK]
-        usable = mine[live.record.orders["ready"][mine] == 1]
-        if len(usable) <= _LATER:
-            notes["stopped"] = f"no order could be set up before fault {number + 1} ({fault.what} {fault.service})"
-            break
-        live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} to follow")
-        usable, later = usable[:-_LATER], usable[-_LATER:]
-        usable = among(usable, ready(live, short[number])[0])
+    rounds = Rounds(live, plan(supervisor.names, supervisor.can_pause))
+    rounds.all()
+    waited: float | None = 0.0
+    if not notes.stopped and notes.faults:
         try:
-            answers, under_way = _strike(live, fault, usable, float(rng.random()) * latency)
+            waited = rounds.last(supervisor.names)
         except SubmissionError as error:
-            notes["stopped"] = f"at fault {number + 1} ({fault.what} {fault.service}): {error}"
+            notes.stopped = f"at the last fault ({KILL} {ALL}): {error}"
             live.counter.finish()
-            break
-        latency = min(latency, _median(answers) or latency)
-        told.append({"what": fault.what, "service": fault.service, "under_way": under_way})
-        if fault.what == KILL and under_way < min(_UNDER_WAY, len(usable)) and fault not in again:
-            # The burst was over before the kill, as can happen on a busy machine. Try this fault once more.
-            again.add(fault)
-            left.insert(0, fault)
-        waits = np.arange(len(usable)) % _PATIENT == _PATIENT - 1
-        patient.append((usable[waits], answers.status[waits]))
-        _again(live, usable[~waits], answers.status[~waits])
-        done += 1
-        if not _alive(live, later):
-            notes["stopped"] = (
-                f"after fault {number + 1} ({fault.what} {fault.service}), none of {len(later)} new checkouts was "
-                f"answered 2xx or 4xx within {live.limits.convergence:.0f} s"
-            )
-            break
-        longest = max(longest, live.clock() - start)
-    waited = 0.0
-    notes["left_out"] = [f"{fault.what} {fault.service}" for fault in left if fault not in again]
-    if "stopped" not in notes and done:
-        try:
-            rest = _sells(live, supervisor.names, first, hot)
-            if len(rest):
-                # The last fault is during checkouts. Another recovery would repair mistakes that are only in memory.
-                rest = among(rest, ready(live, short[-1])[0])
-                answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)
-                live.say("faults: waiting for interrupted orders to settle without a retry")
-                if not settle(live, PHASE, "audit before they are sent again"):
-                    return
-                waited = notes["settled_s"]
-                patient.append((rest, answers.status))
-                _again(live, *(np.concatenate(column) for column in zip(*patient, strict=True)))
-        except SubmissionError as error:
-            notes["stopped"] = f"at the last fault ({KILL} {ALL}): {error}"
-            live.counter.finish()
+    if waited is None:
+        return  # the effects did not settle without a retry
     live.say("faults: waiting for a stable, clean pair of snapshots")
     if settle(live, PHASE, "audit"):
-        notes["settled_s"] = max(waited, notes["settled_s"])
+        notes.settled_s = max(waited, notes.settled_s or 0.0)
+
+
+class Rounds:
+    """The rounds of the phase. Each is one fault, with a burst of orders that nothing else has."""
+
+    def __init__(self, live: Live, left: list[Fault]) -> None:
+        """Set up the orders of all rounds: a recovering service could fail a later setup. ``left``: the faults."""
+        self._live, self._left, self._notes = live, left, live.notes(Faults)
+        self._began, self._longest = live.clock(), 0.0
+        self._rng = np.random.default_rng([live.seed, 5])
+        self._repeated = set[Fault]()
+        self._patient: list[tuple[Longs, NDArray[np.int16]]] = []
+        """The orders that are not sent again before the end of the phase, and their answers."""
+        calm, hot, first = stocked(live, PHASE, 0, 1, np.zeros(0, dtype=np.int64))
+        self._latency = _calm(live, calm.orders)
+        room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, calm.seconds))
+        self._many = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
+        self._stock, self._hot, self._next = stocked(live, PHASE, first, self._many, hot)
+        self._short = _short(live, self._many + 1, _SHORT if room else _SHORT // 2)  # fewer if the setup is slow
+
+    def all(self) -> None:
+        """Run as many rounds as there is time for, and note why the phase must stop, if it must."""
+        for number in range(self._many):
+            spent = self._live.clock() - self._began
+            late = spent + self._longest > self._live.seconds[PHASE] * _SHARE and self._notes.faults
+            if not self._left or late or self._notes.stopped:
+                break
+            self._notes.stopped = self._round(number, self._left.pop(0))
+        self._notes.left_out = [f"{fault.what} {fault.service}" for fault in self._left if fault not in self._repeated]
+
+    def _round(self, number: int, fault: Fault) -> str:
+        """Run one round. Returns why the phase must stop, or ""."""
+        live, start = self._live, self._live.clock()
+        what = f"fault {number + 1} ({fault.what} {fault.service})"
+        orders = ready(live, self._stock.orders[number * BLOCK : (number + 1) * BLOCK])
+        if len(orders) <= _LATER:
+            return f"no order could be set up before {what}"
+        live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(self._left)} to follow")
+        orders, later = among(orders[:-_LATER], ready(live, self._short[number])), orders[-_LATER:]
+        try:
+            answers, under_way = self._strike(fault, orders)
+        except SubmissionError as error:
+            live.counter.finish()
+            return f"at {what}: {error}"
+        self._latency = min(self._latency, _median(answers) or self._latency)
+        self._notes.faults.append(Struck(fault.what, fault.service, under_way))
+        if fault.what == KILL and under_way < min(_UNDER_WAY, len(orders)) and fault not in self._repeated:
+            # The burst was over before the kill, as can happen on a busy machine. Try this fault once more.
+            self._repeated.add(fault)
+            self._left.insert(0, fault)
+        waits = np.arange(len(orders)) % _PATIENT == _PATIENT - 1
+        self._patient.append((orders[waits], answers.status[waits]))
+        _again(live, orders[~waits], answers.status[~waits])
+        if not _alive(live, later):
+            seconds = f"{live.limits.convergence:.0f} s"
+            return f"after {what}, none of {len(later)} new checkouts was answered 2xx or 4xx within {seconds}"
+        self._longest = max(self._longest, live.clock() - start)
+        return ""
+
+    def last(self, names: list[str]) -> float | None:
+        """Check that the system still sells, kill everything once more, and send again what has no answer.
+
+        Returns how long the effects took to settle before that, or None if they did not. Raises SubmissionError.
+        """
+        live = self._live
+        rest = _sells(live, names, self._next, self._hot)
+        if not len(rest):
+            return 0.0
+        # The last fault is during checkouts. Another recovery would repair mistakes that are only in memory.
+        rest = among(rest, ready(live, self._short[-1]))
+        answers, _ = self._strike(Fault(KILL, ALL), rest)
+        live.say("faults: waiting for interrupted orders to settle without a retry")
+        if not settle(live, PHASE, "audit before they are sent again"):
+            return None
+        waited = self._notes.settled_s
+        self._patient.append((rest, answers.status))
+        _again(live, *(np.concatenate(column) for column in zip(*self._patient, strict=True)))
+        return waited
+
+    def _strike(self, fault: Fault, orders: Longs) -> tuple[Result, int]:
+        """Send a burst and inject a fault at a moment between 0 and the median latency."""
+        return _strike(self._live, fault, orders, float(self._rng.random()) * self._latency)
 
 
 def _short(live: Live, faults: int, each: int) -> Longs:
@@ -163,12 +190,10 @@ def _alive(live: Live, orders: Longs) -> bool:
     The orders are sent repeatedly, as customers would do. A right system may answer 5xx once for each broken connection
     in its pool.
     """
-    ends = [middle(one) for one in live.record.orders["id"][orders]]
-    until, none = live.clock() + live.limits.convergence, np.zeros(len(orders), dtype=np.int64)
+    until = live.clock() + live.limits.convergence
     for attempt in itertools.count(1):
-        wave = Wave(PHASE, "afterwards", Kind.CHECKOUT, orders, ends, due=none, connections=1024, attempt=attempt)
-        status = live.counter.send(wave).status
-        if ((status >= 200) & (status < 500) & (status != 429)).any():
+        status = burst(live, PHASE, "afterwards", orders, attempt=attempt).status
+        if (done(status) | refused(status)).any():
             return True
         if live.clock() > until:
             break
@@ -185,23 +210,19 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
     until = live.clock() + live.limits.convergence
     for number in itertools.count(first):
         stock, _ = stock_blocks(live.counter, PHASE, live.seed, number, 1, hot)
-        usable, ends = ready(live, stock.orders)
+        usable = ready(live, stock.orders)
         half = (len(usable) + 1) // 2
         if number == first:
             _more(live, stock)
             _kill(live, names)
             until = live.clock() + live.limits.convergence
-        if half:
-            none = np.zeros(half, dtype=np.int64)
-            wave = Wave(PHASE, "afterwards", Kind.CHECKOUT, usable[:half], ends[:half], due=none, connections=1024)
-            answers = live.counter.send(wave)
-            if ((answers.status >= 200) & (answers.status < 300)).any():
-                return usable[half:]
+        if half and done(burst(live, PHASE, "afterwards", usable[:half]).status).any():
+            return usable[half:]
         if live.clock() > until:
             break
         live.counter.wait(1.0)
     what = "none of the new checkouts was answered 2xx" if half else "no order could be set up"
-    live.notes(PHASE)["stopped"] = f"{what} within {live.limits.convergence:.0f} s after the last fault"
+    live.notes(Faults).stopped = f"{what} within {live.limits.convergence:.0f} s after the last fault"
     return usable[:0]
 
 
@@ -228,18 +249,12 @@ def _calm(live: Live, orders: Longs) -> float:
     The first burst is slow because it opens connections, starts threads and fills caches. A fault that is timed by its
     latency would happen after the end of the fault's own burst.
     """
-    usable = orders[live.record.orders["ready"][orders] == 1]
-    found = []
-    for half in np.array_split(usable, 2):
-        ends = [middle(one) for one in live.record.orders["id"][half]]
-        none = np.zeros(len(half), dtype=np.int64)
-        found.append(live.counter.send(Wave(PHASE, "calm", Kind.CHECKOUT, half, ends, due=none, connections=1024)))
-    return min((_median(answers) for answers in found), default=0.0)
+    return min(_median(burst(live, PHASE, "calm", half)) for half in np.array_split(ready(live, orders), 2))
 
 
 def _median(answers: Result) -> float:
     """Return the median latency of the 2xx answers in seconds; 0 if there are none."""
-    good = (answers.status >= 200) & (answers.status < 300)
+    good = done(answers.status)
     return float(np.median((answers.done - answers.sent)[good])) / 1e9 if good.any() else 0.0
 
 
@@ -254,7 +269,6 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     names = supervisor.names if fault.service == ALL else [fault.service]
     for name in names:
         supervisor.aim(name)
-    ends = [middle(one) for one in live.record.orders["id"][orders]]
     start = counter.now() + int(_LEAD * 1e9)
     due, times = np.zeros(len(orders), dtype=np.int64), 1 + (fault.what == PAUSE)
     if fault.what == PAUSE:
@@ -264,7 +278,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     least = min(_UNDER_WAY, len(orders))
     after = int(fault.what == ANSWERED)
     counter.begin(
-        Wave(PHASE, "burst", Kind.CHECKOUT, np.tile(orders, times), ends * times, due=due, connections=1024),
+        checkouts(live, PHASE, "burst", np.tile(orders, times), due=due, may_refuse=True),
         tell_after=after,
         tell_sent=0 if after else least,
         start=start,
@@ -313,10 +327,10 @@ def _word(live: Live, least: int, answered: bool) -> Result | None:
     Returns the result if the burst is over, and otherwise None.
     """
     while True:
-        said = live.counter.poll(live.limits.timeout, tend=False)
-        if isinstance(said, Result):
-            return said
-        if said is not None and (said.ended if answered else said.sent >= least):
+        message = live.counter.poll(live.limits.timeout, tend=False)
+        if isinstance(message, Result):
+            return message
+        if message is not None and (message.ended if answered else message.sent >= least):
             return None
 
 
@@ -324,24 +338,22 @@ def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
     """Wait at most ``seconds`` for the end of the burst. Returns its result, or None if it is not over."""
     until = live.clock() + seconds
     while (left := until - live.clock()) > 0:
-        said = live.counter.poll(min(left, 0.1), tend)
-        if isinstance(said, Result):
-            return said
+        message = live.counter.poll(min(left, 0.1), tend)
+        if isinstance(message, Result):
+            return message
     return None
 
 
 def _again(live: Live, orders: Longs, status: NDArray[np.int16]) -> None:
     """Send orders without a definite answer again, and also every fourth acknowledged order."""
     unknown = (status < 200) | (status >= 500) | (status == 429)
-    acknowledged = (status >= 200) & (status < 300) & (np.arange(len(orders)) % 4 == 0)
+    acknowledged = done(status) & (np.arange(len(orders)) % 4 == 0)
     for attempt in (2, 3):
         chosen = orders[unknown | acknowledged]
         if not len(chosen):
             return
-        ends = [middle(one) for one in live.record.orders["id"][chosen]]
-        again = live.counter.send(
-            Wave(PHASE, "sent again", Kind.CHECKOUT, chosen, ends, attempt=attempt, connections=BLOCK)
-        )
+        how = {"attempt": attempt, "connections": BLOCK, "may_refuse": True}
+        again = burst(live, PHASE, "sent again", chosen, **how)
         silent = (again.status < 200) | (again.status >= 500)
         if not silent.any():
             return

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..shop import Stock, stock_blocks
+from ..shop import Stock, Wave, stock_blocks
 from ..shop.routes import middle
 from ..shop.stocking import new_items, new_orders, new_users
-from ..terms import Entity
-from ..wire.jobs import Longs
+from ..terms import Entity, Kind
+from ..wire.jobs import Longs, Result
 from .live import Live
 
 SET_UPS, BETWEEN = 3, 1.0
 """How often a phase tries to set up its orders, and the seconds between tries, because a process may be restarting."""
 AMPLE = 100
 """Ample credit or stock, as a multiple of what an order needs."""
+OPEN = 1024
+"""The maximum number of open connections."""
 
 
 def full(count: int, value: int) -> Longs:
@@ -70,13 +74,13 @@ def _stocked(need: Longs, times: int, short: NDArray[np.bool_]) -> Longs:
 def short_items(live: Live, orders: Longs) -> Longs:
     """Return the row of the item whose stock is too small, for each order."""
     lines, stock = live.record.lines, live.record.initial(Entity.ITEM, live.counter.now())
-    found = []
+    short = []
     for order in orders:
         mine = lines["order"] == order
         items, place = np.unique(lines["item"][mine], return_inverse=True)
         need = np.bincount(place, lines["quantity"][mine])
-        found.append(int(items[stock[items] < need][0]))
-    return np.array(found, dtype=np.int64)
+        short.append(int(items[stock[items] < need][0]))
+    return np.array(short, dtype=np.int64)
 
 
 def crossed(live: Live, phase: str, pairs: int) -> Longs:
@@ -111,8 +115,24 @@ def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple
     return stock, hot, first
 
 
-def ready(live: Live, orders: Longs) -> tuple[Longs, list[bytes]]:
-    """Return the orders that are ready, and the last part of the path of each checkout."""
-    table = live.record.orders
-    usable = orders[table["ready"][orders] == 1]
-    return usable, [middle(one) for one in table["id"][usable]]
+def ready(live: Live, orders: Longs) -> Longs:
+    """Return those of the orders that are ready."""
+    return np.asarray(orders[live.record.orders["ready"][orders] == 1])
+
+
+def checkouts(
+    live: Live, phase: str, name: str, orders: Longs, due: Longs | None = None, connections: int = 0, **flags: Any
+) -> Wave:
+    """Return a wave that checks out orders: at the times ``due``, or all at once.
+
+    ``connections``: send them as a closed loop over so many connections; 0: do not. ``flags``: those of `Wave`.
+    """
+    ends = [middle(order) for order in live.record.orders["id"][orders]]
+    if due is None and not connections:
+        due = np.zeros(len(orders), dtype=np.int64)
+    return Wave(phase, name, Kind.CHECKOUT, orders, ends, due, connections or OPEN, **flags)
+
+
+def burst(live: Live, phase: str, name: str, orders: Longs, **how: Any) -> Result:
+    """Check out orders, and wait for the answers. ``how``: as for `checkouts`."""
+    return live.counter.send(checkouts(live, phase, name, orders, **how))

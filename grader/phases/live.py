@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..processes import Elsewhere, Supervisor
-from ..record import Record
+from ..record import Notes, Record
+from ..record.notes import empty_notes
 from ..shop import Counter
-from ..terms import RUNS, Limits
+from ..terms import Limits
+
+N = TypeVar("N", bound=Notes)
 
 
 @dataclass
@@ -37,12 +40,18 @@ class Live:
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
         """Return the numbers of the next ``count`` orders of a phase. They are part of the orders' labels."""
         table = self.record.orders
-        first = int((table["phase"] == RUNS.index(phase)).sum())
+        first = int((table["phase"] == phase).sum())
         return np.arange(first, first + count, dtype=np.int64)
 
-    def notes(self, phase: str) -> dict[str, Any]:
-        """Return the notes about a phase, a dict that the judging half reads."""
-        return self.record.phases.setdefault(phase, {})
+    def notes(self, kind: type[N]) -> N:
+        """Return the notes about the phase that ``kind`` is for. The judging half reads them."""
+        notes = self.about(kind.phase)
+        assert isinstance(notes, kind)
+        return notes
+
+    def about(self, phase: str) -> Notes:
+        """Return the notes about any phase."""
+        return self.record.phases.setdefault(phase, empty_notes(phase))
 
     def clock(self) -> float:
         """Return the time of a monotonic clock in seconds."""

@@ -19,13 +19,15 @@ from ..orders import BLOCK
 from ..powercut import Disk, prove
 from ..processes import Supervisor
 from ..record import Record
+from ..record.notes import Cut, PowerCuts
 from ..sandbox import Sandbox
-from ..shop import Counter, Routes, Wave, stock_blocks
+from ..shop import Clock, Counter, Routes, stock_blocks
 from ..submission import Submission
-from ..terms import POWER_CUT, Kind, Limits
+from ..table import POWER_CUT
+from ..terms import Limits
 from ..wire.client import Generator
 from ..wire.jobs import Longs, Result
-from .goods import full, ready
+from .goods import checkouts, ready
 from .live import Live
 from .settle import settle
 
@@ -59,10 +61,10 @@ class Stage:
 
 def run(stage: Stage, seconds: float) -> Record:
     """Run the power cuts and return their record. Raises VoidError if the machine or the time does not allow them."""
-    record, now = Record(), [lambda: 0]
+    record, clock = Record(), Clock()
 
     def note(process: str, what: str, detail: str) -> None:
-        record.events.append(at=now[0](), process=process, what=what, detail=detail)
+        record.events.append(at=clock.now(), process=process, what=what, detail=detail)
 
     with contextlib.ExitStack() as ends:
         stage.say(f"{POWER_CUT}: checking that this machine can cut the power")
@@ -78,9 +80,8 @@ def run(stage: Stage, seconds: float) -> Record:
         ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
         ends.callback(supervisor.close)
         urls = {service: supervisor.places.fill(url) for service, url in stage.submission.urls.items()}
-        counter = Counter(record, stage.generator, Routes(urls), limits)
+        counter = Counter(record, stage.generator, Routes(urls), limits, clock)
         counter.tend.append(supervisor.tend)
-        now[0] = counter.now
         live = Live(record, counter, limits, stage.seed, 0, {}, stage.say, supervisor)
         stage.say(f"{POWER_CUT}: starting {', '.join(supervisor.names)}")
         try:
@@ -93,7 +94,7 @@ def run(stage: Stage, seconds: float) -> Record:
 
 def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
     """Cut the power up to CUTS times, and read everything back. Raises VoidError if no cut was possible."""
-    notes, told = live.notes(POWER_CUT), live.notes(POWER_CUT).setdefault("cuts", [])
+    notes = live.notes(PowerCuts)
     rng = np.random.default_rng([live.seed, 6])
     longest, none = 0.0, np.zeros(0, dtype=np.int64)
     try:
@@ -104,15 +105,16 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
             live.say(f"{POWER_CUT}: {number + 1} of {CUTS}")
             # Use a new block, because a cut may have removed earlier users and items.
             stock, _ = stock_blocks(live.counter, POWER_CUT, live.seed, number * _BLOCKS, _BLOCKS, none)
-            orders, ends = ready(live, stock.orders)
+            orders = ready(live, stock.orders)
             if not len(orders):
                 break  # everything is still read back below
             answers = int(rng.integers(len(orders) // 4, 3 * len(orders) // 4 + 1))
             first = number * _BLOCKS * BLOCK
-            cut = {"cut": number + 1, "first": first, "last": first + _BLOCKS * BLOCK - 1, "answers": answers}
-            _burst(live, supervisor, orders, ends, answers)
+            cut = Cut(number + 1, first, first + _BLOCKS * BLOCK - 1, answers)
+            _burst(live, supervisor, orders, answers)
             dropped = disk.cut()
-            told.append({**cut, "at_s": round(live.clock() - began, 1), **dropped.counts()})
+            cut.at_s, cut.blocks, cut.files = round(live.clock() - began, 1), dropped.blocks, dropped.files
+            notes.cuts.append(cut)
             disk.mount()
             _up(live, supervisor)
             longest = live.clock() - began
@@ -120,31 +122,31 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
         live.limits = replace(live.limits, convergence=min(live.limits.convergence, max(5.0, until - live.clock())))
         settle(live, POWER_CUT, "after the cuts")
     except SubmissionError as error:
-        if not told:
+        if not notes.cuts:
             raise VoidError(f"the system did not run on the disk for the power cuts: {error}") from error
-        notes["not_back"] = str(error)
-    if not told:
+        notes.not_back = str(error)
+    if not notes.cuts:
         raise VoidError("no power was cut, because no order could be set up or no time was left")
 
 
-def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes], answers: int) -> None:
+def _burst(live: Live, supervisor: Supervisor, orders: Longs, answers: int) -> None:
     """Send all orders at once, and kill every process after ``answers`` answers or _SLOW seconds."""
     counter = live.counter
     for name in supervisor.names:
         supervisor.aim(name)
     counter.begin(
-        Wave(POWER_CUT, "burst", Kind.CHECKOUT, orders, ends, due=full(len(orders), 0), connections=1024),
+        checkouts(live, POWER_CUT, "burst", orders),
         tell_after=max(1, answers),
         start=counter.now() + int(_LEAD * 1e9),
     )
     result: Result | None = None
     until, ended = live.clock() + _SLOW, 0
     while result is None and ended < answers and live.clock() < until:
-        said = counter.poll(0.1, tend=False)
-        if isinstance(said, Result):
-            result = said
-        elif said is not None:
-            ended = said.ended
+        message = counter.poll(0.1, tend=False)
+        if isinstance(message, Result):
+            result = message
+        elif message is not None:
+            ended = message.ended
     supervisor.freeze(supervisor.names)
     for name in supervisor.names:
         supervisor.kill(name)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..shop import Wave
+from ..record.notes import Round, Scarcity
 from ..shop.stocking import new_items, new_orders, new_users, top_up
-from ..terms import Entity, Kind
+from ..terms import Entity
 from ..wire.jobs import Longs
-from .goods import BETWEEN, SET_UPS, full, own, ready
+from .goods import BETWEEN, SET_UPS, burst, full, own, ready
 from .live import Live
 from .settle import drain, settle
 
@@ -37,11 +37,11 @@ A system that sheds load may sell some in every pass."""
 
 def _enough(live: Live) -> int:
     """Return K. It is smaller for a slow system, because refused orders are tried again one at a time."""
-    usable, middles = ready(live, own(live, PHASE, 1))
+    usable = ready(live, own(live, PHASE, 1))
     if not len(usable):
         return _MOST
     before = live.clock()
-    live.counter.send(Wave(PHASE, "how long one takes", Kind.CHECKOUT, usable, middles, connections=1))
+    burst(live, PHASE, "how long one takes", usable, connections=1)
     each = _TRIED * max(1e-3, live.clock() - before)
     return int(max(_LEAST, min(_MOST, _SHARE * live.seconds[PHASE] / each)))
 
@@ -77,15 +77,14 @@ def run(live: Live) -> None:
         began = live.clock()
         for _ in range(SET_UPS):
             orders, entity, row = make(live, enough)
-            usable, middles = ready(live, orders)
+            usable = ready(live, orders)
             if len(usable) >= _AT_LEAST * enough:
                 break
             live.counter.wait(BETWEEN)
         else:
-            live.notes(PHASE)["stopped"] = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
+            live.notes(Scarcity).stopped = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
             return
-        none = np.zeros(len(usable), dtype=np.int64)
-        live.counter.send(Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024))
+        burst(live, PHASE, f"short of {by}", usable, may_refuse=True)
         if not _sell_out(live, by, usable, enough):
             return
         more = enough // 2
@@ -93,9 +92,7 @@ def run(live: Live) -> None:
         top_up(live.counter, PHASE, entity, row, full(1, more * unit))
         if not live.record.rows(entity)["ready"][row].all():
             continue  # the top-up was not acknowledged
-        live.counter.send(
-            Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2)
-        )
+        burst(live, PHASE, f"short of {by}", usable, attempt=2, may_refuse=True)
         if not _sell_out(live, by, usable, enough + more):
             return
         if live.clock() - began > live.seconds[PHASE] / 2:
@@ -116,12 +113,9 @@ def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:
         if sold in (before, len(orders)) or sold > enough:
             break
         before = sold
-        usable, middles = ready(live, unpaid)
-        live.counter.send(
-            Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, connections=1, attempt=3 + number)
-        )
+        usable = ready(live, unpaid)
+        burst(live, PHASE, f"short of {by}", usable, connections=1, attempt=3 + number, may_refuse=True)
     good = settle(live, PHASE, f"short of {by}")
     snapshot = len(record.snapshots_taken) - 1
-    rounds = live.notes(PHASE).setdefault("rounds", [])
-    rounds.append({"by": by, "enough": enough, "orders": [int(orders[0]), int(orders[-1])], "snapshot": snapshot})
+    live.notes(Scarcity).rounds.append(Round(by, enough, (int(orders[0]), int(orders[-1])), snapshot))
     return good and sold == enough

@@ -35,7 +35,7 @@ def settle(live: Live, phase: str, name: str) -> bool:
             second = snapshot(counter, phase, name)
         if good and first.same(second):
             record.keep(first, phase, f"{name}, first of the pair", True)
-            live.notes(phase)["settled_s"] = round((first.end - began) / 1e9, 1)
+            live.about(phase).settled_s = round((first.end - began) / 1e9, 1)
             record.keep(second, phase, f"{name}, second of the pair", True)
             return True
         if over(first, second):
@@ -73,8 +73,8 @@ def _deadline(live: Live) -> Callable[[Shot, Shot], bool]:
 
 def under_way(view: View) -> bool:
     """Return whether a wrong value involves an order without a definite answer, whose effects may still complete."""
-    named = {order for found in audit(view) for order in (found.order, *found.candidates) if order >= 0}
-    return bool((view.outcome[list(named)] == INDETERMINATE).any())
+    orders = {order for finding in audit(view) for order in (finding.order, *finding.candidates) if order >= 0}
+    return bool((view.outcome[list(orders)] == INDETERMINATE).any())
 
 
 def drain(live: Live, phase: str, name: str) -> Shot:

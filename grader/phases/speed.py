@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..orders import BLOCK
-from ..shop import Wave
-from ..terms import GOODPUT, SLOWEST_MS, SPEED_ENDED, Kind
-from .goods import stocked
+from ..record.notes import Speed, Step
+from ..terms import GOODPUT, SLOWEST_MS, done
+from .goods import burst, ready, stocked
 from .live import Live
-from .load import OPEN, bursts, checkouts
+from .load import bursts
 from .settle import settle
 
 PHASE = "speed"
@@ -32,53 +32,47 @@ _SHARE = 0.75
 
 def run(live: Live) -> None:
     """Run the phase."""
-    counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
+    notes, seconds = live.notes(Speed), live.seconds[PHASE]
     began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
     rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
     if known:
         # Twice its own rate is already too much for a slow system, and such a step ends sooner than a faster one.
         rate = min(rate, 2 * known)
-    steps = notes.setdefault("steps", [])
     while True:
         step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
         # The highest rate for which both setup and step fit into the remaining time.
-        most = (left / step - 1) / cost if steps else rate
+        most = (left / step - 1) / cost if notes.steps else rate
         if most < rate and most < held * _NEAR:
-            notes["ended"] = "no time was left for another step"
+            notes.ended = "no time was left for another step"
             break
         rate = min(rate, most)
         count = max(2 if rate > BLOCK else 1, round(rate * step / BLOCK))
         stock, hot, first = stocked(live, PHASE, first, count, hot)
         cost = stock.seconds / len(stock.orders)
-        subjects, middles = checkouts(live, stock)
-        if not len(subjects):
-            notes["stopped"] = "no order could be set up"
+        orders = ready(live, stock.orders)
+        if not len(orders):
+            notes.stopped = "no order could be set up"
             break
         live.say(f"speed: {rate:,.0f} checkouts per second")
-        due = bursts(len(subjects), rate)
+        due = bursts(len(orders), rate)
         if rate < BLOCK:
             # One block at once would be more than a second of load.
-            few = max(_FEW, round(rate * step))
-            subjects, middles = subjects[:few], middles[:few]
-            due = (np.arange(len(subjects)) * 1e9 / rate).astype(np.int64)
+            orders = orders[: max(_FEW, round(rate * step))]
+            due = (np.arange(len(orders)) * 1e9 / rate).astype(np.int64)
         before = live.supervisor.cpu() if live.supervisor else 0.0
-        answers = counter.send(
-            Wave(PHASE, f"step {rate:.0f}", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
-        )
+        answers = burst(live, PHASE, f"step {rate:.0f}", orders, due=due)
         after = live.supervisor.cpu() if live.supervisor else 0.0
         took = max(1e-3, (int(answers.done.max()) - int(answers.due[0])) / 1e9)
-        steps.append(
-            {"wave": len(live.record.waves) - 1, "rate": round(rate), "cores": round((after - before) / took, 2)}
-        )
-        good = (answers.status >= 200) & (answers.status < 300)
+        notes.steps.append(Step(len(live.record.waves) - 1, round(rate), round((after - before) / took, 2)))
+        good = done(answers.status)
         p99 = float(np.percentile((answers.done - answers.due)[good] / 1e6, 99)) if good.any() else np.inf
         if good.mean() >= GOODPUT and p99 <= SLOWEST_MS:
             held = max(held, rate)
         else:
             lost = min(lost, rate)
         if lost / max(held, 1.0) <= _NEAR or lost < 2:
-            notes["ended"] = SPEED_ENDED
+            notes.ended, notes.limit_found = "a rate that is not held was found", True
             break
         rate = held * _FACTOR if np.isinf(lost) else lost / 3 if not held else float(np.sqrt(held * lost))
     live.say("speed: reading everything back")

@@ -34,10 +34,6 @@ class Dropped:
     blocks: int
     files: int
 
-    def counts(self) -> dict[str, int]:
-        """Return both numbers as a dict for the record."""
-        return {"blocks": self.blocks, "files": self.files}
-
 
 class Disk:
     """A folder, its mount point, and the process that serves it. Not thread-safe."""

@@ -6,13 +6,15 @@ Row numbers are used as identifiers: the subject of a request is the row number 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..terms import Entity, Kind
+from .notes import Exchange, Notes, SentWave
 
+N = TypeVar("N", bound=Notes)
 Column = NDArray[Any]
 TEXT, LONG, SHORT, BYTE = np.dtype(object), np.dtype(np.int64), np.dtype(np.int16), np.dtype(np.int8)
 
@@ -21,10 +23,10 @@ SCHEMA: dict[str, dict[str, np.dtype[Any]]] = {
         "wave": LONG, "kind": BYTE, "subject": LONG, "attempt": SHORT,
         "due": LONG, "sent": LONG, "done": LONG, "status": SHORT, "waited": BYTE,
     },
-    "orders": {"phase": BYTE, "number": LONG, "user": LONG, "slot": BYTE, "id": TEXT, "cost": LONG, "ready": BYTE},
+    "orders": {"phase": TEXT, "number": LONG, "user": LONG, "slot": BYTE, "id": TEXT, "cost": LONG, "ready": BYTE},
     "lines": {"order": LONG, "item": LONG, "quantity": LONG, "price": LONG},
-    "users": {"phase": BYTE, "block": LONG, "id": TEXT, "ready": BYTE},
-    "items": {"phase": BYTE, "block": LONG, "id": TEXT, "price": LONG, "ready": BYTE},
+    "users": {"phase": TEXT, "block": LONG, "id": TEXT, "ready": BYTE},
+    "items": {"phase": TEXT, "block": LONG, "id": TEXT, "price": LONG, "ready": BYTE},
     "funds": {"kind": BYTE, "subject": LONG, "amount": LONG, "at": LONG},
     "snapshots": {"snapshot": LONG, "kind": BYTE, "subject": LONG, "state": BYTE, "value": LONG},
     "events": {"at": LONG, "process": TEXT, "what": TEXT, "detail": TEXT},
@@ -90,11 +92,16 @@ class Shot:
 
 @dataclass
 class Record:
-    """The record of one run. ``about`` is the content of run.json. Times are nanoseconds since the run began."""
+    """The record of one run. Times are nanoseconds since the run began, except those in the notes."""
 
     about: dict[str, Any] = field(default_factory=dict)
+    """The rest of run.json."""
     tables: dict[str, Table] = field(default_factory=lambda: {name: Table(name) for name in SCHEMA})
-    exchanges: list[dict[str, Any]] = field(default_factory=list)
+    waves: list[SentWave] = field(default_factory=list)
+    """The waves of requests. Their numbers in the history are their places here."""
+    phases: dict[str, Notes] = field(default_factory=dict)
+    """The notes about each phase that was begun or skipped."""
+    exchanges: list[Exchange] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)
     powercut: Record | None = None
     """The record of the run with the power cuts."""
@@ -107,19 +114,18 @@ class Record:
             raise AttributeError(name) from None
 
     @property
-    def waves(self) -> list[dict[str, Any]]:
-        """One entry per wave of requests: phase, name, start, number of requests, CPU seconds of the generator."""
-        return self.about.setdefault("waves", [])  # type: ignore[no-any-return]
-
-    @property
     def snapshots_taken(self) -> list[dict[str, Any]]:
         """One entry per snapshot: phase ("" if it covers all phases), begin, end, name, accepted."""
         return self.about.setdefault("snapshots", [])  # type: ignore[no-any-return]
 
-    @property
-    def phases(self) -> dict[str, dict[str, Any]]:
-        """The notes about each phase, which the live half writes and the judging half reads."""
-        return self.about.setdefault("phases", {})  # type: ignore[no-any-return]
+    def notes(self, kind: type[N]) -> N:
+        """Return the notes of the phase that ``kind`` is for; empty ones if there are none.
+
+        >>> Record().notes(Notes).skipped
+        ''
+        """
+        found = self.phases.get(kind.phase)
+        return found if isinstance(found, kind) else kind()
 
     def keep(self, shot: Shot, phase: str, name: str, accepted: bool) -> int:
         """Add a snapshot to the record and return its number."""

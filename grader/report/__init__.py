@@ -1,7 +1,7 @@
 """Writes the reports of a run. They depend only on the record: the same record always produces the same bytes.
 
 `model` contains the sentences that all reports share. `as_json` makes report.json, `as_html` makes report.html,
-`terminal` makes the summary, `gradescope` makes the files for a class, and `write` writes all files into a folder.
+`terminal` makes the summary, `gradescope` makes results.json, and `write` writes all files into a folder.
 `compare` finds what this grader changes in an earlier report.json.
 
 The HTML page uses these modules: `words` (escapes every value), `style` (the CSS), `timeline` (one order), `groups`

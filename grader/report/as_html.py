@@ -8,8 +8,9 @@ and external resources.
 
 from __future__ import annotations
 
+from ..outcomes import Verdict
 from ..record import Record
-from ..terms import JUDGED, PHASES
+from ..table import JUDGED, TABLE
 from ..verdict import Judgement
 from ..verdict.score import Score
 from ..verdict.story import Story, example, longest, named, story
@@ -17,20 +18,12 @@ from ..verdict.violations import Violation
 from .causes import cause_of
 from .charts import steps, waiting
 from .groups import CANDIDATES, exchange, groups, headline, rules_table
-from .model import found
+from .model import result_of
 from .powercut import sentence
 from .style import STYLE
 from .timeline import facts, log_lines, sums, timeline
-from .words import ID, LINE, TEXT, code, counted, row, safe, seconds, sign
+from .words import ID, LINE, TEXT, code, counted, row, safe, seconds, sign, table
 
-DOES = {
-    "contract": "calls every route with valid and invalid arguments",
-    "duplicates": "repeats the same checkout many times",
-    "load": "sends many different orders",
-    "scarcity": "supplies too little stock, then too little credit",
-    "faults": "kills and pauses each process during checkouts",
-    "speed": "raises the rate until the system cannot keep up",
-}
 _GRADED = "good enough for a grade"
 """The only entry in the sandbox's list of threats that is not a threat."""
 WORDS = (
@@ -98,7 +91,7 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
         parts.append("<p><a href='#order'>The full story</a>")
         parts.append(f" · <a href='#rules'>{counted(more, 'more violation')}</a></p>" if more else "</p>")
     elif word == "pass":
-        missing = [name for name in JUDGED if judgement.phases[name].verdict == "not_tested"]
+        missing = [name for name in JUDGED if judgement.phases[name].verdict == Verdict.NOT_TESTED]
         parts.append("<p>All balances are right, all acknowledged orders are paid, and no refused order is paid.</p>")
         parts.append(f"<p>Phases that did not run: {', '.join(missing)}.</p>" if missing else "")
     if first is not None and told is not None:
@@ -115,19 +108,18 @@ def _phases(record: Record, judgement: Judgement) -> str:
     rows = [
         row("Phase", "What the grader does", "Verdict", "Result", "Time", kind="th", classes=("", "", "", "", "num"))
     ]
-    for number, name in enumerate(PHASES, 1):
-        phase = judgement.phases[name]
-        said = phase.why or (found(record, judgement, name) if phase.figures else "")
-        broken = sum(v.phase == name for v in judgement.violations)
-        text = f"<b>{counted(broken, 'violation')}.</b> {safe(said)}" if broken else safe(said)
-        tone = {"pass": "good", "fail": "bad"}.get(phase.verdict, "")
-        word = f"<span class='{tone}'>{sign(phase.verdict)}{phase.verdict.replace('_', ' ')}</span>"
+    for number, (name, phase) in enumerate(judgement.phases.items(), 1):
+        result = safe(phase.why or (result_of(record, judgement, name) if phase.figures else ""))
+        broken = sum(violation.phase == name for violation in judgement.violations)
+        text = f"<b>{counted(broken, 'violation')}.</b> {result}" if broken else result
+        tone = {Verdict.PASS: "good", Verdict.FAIL: "bad"}.get(phase.verdict, "")
+        word = f"<span class='{tone}'>{sign(phase.verdict)}{phase.verdict.word.lower()}</span>"
         figures = phase.figures
         took = seconds(figures["end_s"] - figures["begin_s"]) if "end_s" in figures and "begin_s" in figures else ""
         classes = ("name", "does", "word", "found", "num")
-        cells = (f"{number} <b>{name}</b>", DOES[name], word, text, took)
-        rows.append(row(*cells, classes=classes, mark="broke" if phase.verdict == "fail" else ""))
-    return f"<section><h2>Six phases</h2><table class='phases'>{''.join(rows)}</table></section>"
+        cells = (f"{number} <b>{name}</b>", TABLE[name].does, word, text, took)
+        rows.append(row(*cells, classes=classes, mark="broke" if phase.verdict == Verdict.FAIL else ""))
+    return f"<section><h2>{counted(len(judgement.phases), 'phase')}</h2>{table('phases', *rows)}</section>"
 
 
 def _named(record: Record, judgement: Judgement, first: Violation, told: Story | None) -> str:
@@ -183,12 +175,12 @@ def _tables(record: Record, judgement: Judgement) -> str:
         if score.capped:
             cells = ("<b>cap</b>", "a safety rule is broken", f"<b>{score.points:.1f}</b>", "")
             rows.append(row(*cells, classes=("bad", "bad", "num bad", "")))
-        parts.append(f"<section><h2>Score</h2><table class='score'>{''.join(rows)}</table></section>")
+        parts.append(f"<section><h2>Score</h2>{table('score', *rows)}</section>")
     left = "".join(row(f"<b>{safe(what, ID)}</b>", safe(why)) for what, why in judgement.not_tested)
     if judgement.powercut.tested:
         said = f"A separate run, which affects neither verdict nor score. {sentence(judgement.powercut)}"
         left += row("<b>Tested separately: power cut</b>", safe(said, 2 * TEXT))
-    parts.append(f"<section><h2>What was not tested, and why</h2><table class='env'>{left}</table></section>")
+    parts.append(f"<section><h2>What was not tested, and why</h2>{table('env', left)}</section>")
     machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
     names = ", ".join(f"{p['name']} ({p['role']})" for p in about["submission"]["processes"][:20])
     box = about["sandbox"]
@@ -202,14 +194,14 @@ def _tables(record: Record, judgement: Judgement) -> str:
         ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
         (_GRADED.capitalize(), "yes" if dict(box["stops"]).get(_GRADED) else "no: self-check only"),
     ]
-    parts.append("<section><h2>Environment</h2><table class='env'>")
-    parts += [row(name, text) for name, text in pairs]
-    parts.append(f"</table><table class='score'>{row('A submission that …', '… is stopped', kind='th')}")
-    for threat, stopped in box["stops"]:
-        if threat == _GRADED:
-            continue
-        parts.append(row(safe(threat), f"{sign('done' if stopped else 'never')}{'yes' if stopped else 'no'}"))
-    return "".join([*parts, "</table></section>"])
+    stops = [
+        row(safe(threat), f"{sign('done' if stopped else 'never')}{'yes' if stopped else 'no'}")
+        for threat, stopped in box["stops"]
+        if threat != _GRADED
+    ]
+    head = row("A submission that …", "… is stopped", kind="th")
+    parts.append(f"<section><h2>Environment</h2>{table('env', *(row(*pair) for pair in pairs))}")
+    return "".join([*parts, table("score", head, *stops), "</section>"])
 
 
 def as_html(record: Record, judgement: Judgement) -> str:
@@ -217,7 +209,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
     about, first = record.about, named(judgement.violations)
     name = safe(about["submission"]["name"], ID)
     told = story(record, first.order, first.phase) if first is not None and first.order >= 0 else None
-    ends = [float(phase.get("end_s", 0.0)) for phase in record.phases.values()]
+    ends = [notes.end_s or 0.0 for notes in record.phases.values()]
     points = f", {judgement.score.points:g} of {_most(judgement.score)}" if judgement.score else ""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",

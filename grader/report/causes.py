@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from ..verdict.violations import LOST, Violation
+from ..verdict.violations import Violation
 
 
 @dataclass(frozen=True)
@@ -184,12 +183,12 @@ LOST_IN_KILL = Cause(
 
 def cause_of(violation: Violation) -> Cause:
     """Return the advice about a violation, which depends on its rule, its phase and the effects of its order."""
-    if violation.detail.startswith(LOST):
+    if violation.lost:
         return LOST_IN_KILL
     cause = CAUSES[violation.rule]
-    if cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail):
+    if cause.little and violation.times is not None and violation.times <= 0:
         return replace(cause, usual=cause.little)
-    if cause.kept and re.search("not paid$|should be (?:never|0)$", violation.detail):
+    if cause.kept and violation.due == 0:
         return replace(cause, usual=cause.kept)
     if cause.calm and violation.phase != "faults":
         return replace(cause, usual=cause.calm, look=cause.calm_look)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..record import Record
-from ..terms import GOODPUT, SLOWEST_MS, Kind
+from ..terms import GOODPUT, SLOWEST_MS, Kind, done
 from ..verdict import Judgement
 from ..verdict.story import fault_of, faults
-from .words import counted, row, seconds
+from .words import counted, row, seconds, table
 
 BOTTOM, TOP = 1.0, 10_000.0
 """Milliseconds at the lower and upper edges of the chart."""
@@ -46,7 +46,7 @@ def _path(xs: list[float], ys: list[float], bins: list[int]) -> str:
 def _binned(record: Record, end: float, width: float) -> tuple[list[int], list[float], list[float]]:
     history = record.history
     mine = (history["kind"] == Kind.CHECKOUT) & (history["attempt"] == 1) & (history["done"] > 0)
-    mine &= (history["status"] >= 200) & (history["status"] < 300)
+    mine &= done(history["status"])
     due: NDArray[Any] = history["due"][mine]
     waits = (history["done"][mine] - due) / 1e6
     place = np.clip((due / 1e9 / width).astype(np.int64), 0, int(end / width))
@@ -74,16 +74,15 @@ def _guilty(record: Record, judgement: Judgement, known: list[tuple[float, str]]
 
 def waiting(record: Record, judgement: Judgement) -> str:
     """Return the latency chart as HTML, or "" if no checkout was done."""
-    end = max([float(p.get("end_s", 0.0)) for p in record.phases.values()] or [0.0])
-    end = end or 1.0
+    end = max((notes.end_s or 0.0 for notes in record.phases.values()), default=0.0) or 1.0
     width = max(end / MOST_BINS, min(1.0, end / 30))
     bins, p50, p99 = _binned(record, end, width)
     if not bins:
         return ""
     xs = [round(min(1000.0, 1000 * (b + 0.5) * width / end), 1) for b in bins]
     svg, labels = [], []
-    for number, (name, phase) in enumerate(sorted(record.phases.items(), key=lambda p: float(p[1].get("begin_s", 0)))):
-        begin, stop = (min(1000.0, 1000 * float(phase.get(k, 0.0)) / end) for k in ("begin_s", "end_s"))
+    for number, (name, notes) in enumerate(sorted(record.phases.items(), key=lambda pair: pair[1].begin_s or 0.0)):
+        begin, stop = (min(1000.0, 1000 * (at or 0.0) / end) for at in (notes.begin_s, notes.end_s))
         if number % 2 == 0:
             svg.append(f"<rect x='{begin:.1f}' y='0' width='{max(0.0, stop - begin):.1f}' height='1000' class='zone'/>")
         if stop - begin > 11 * len(name):
@@ -176,4 +175,4 @@ def steps(judgement: Judgement) -> str:
                 classes=("num", "bars", "num", "num", "num opt", "num", "num opt", ""),
                 mark="best" if chosen else "" if step["held"] else "over")
         )  # fmt: skip
-    return f"<table class='steps'>{''.join(rows)}</table>"
+    return table("steps", *rows)

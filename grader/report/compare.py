@@ -26,30 +26,30 @@ def compare(folder: Path) -> list[str] | None:
     """
     record = load(folder)
     try:
-        given = json.loads((folder / REPORT).read_text("utf-8"))
+        before = json.loads((folder / REPORT).read_text("utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise RecordError(f"{folder / REPORT} is not JSON ({error}); run replay without --compare first") from error
-    return differences(given, content(record, judge(record)))
+    return differences(before, content(record, judge(record)))
 
 
-def differences(given: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return how two reports of one record differ in verdicts, points and violations.
 
     >>> same = {"verdict": "pass", "score": 85, "phases": {"load": {"verdict": "pass"}}, "violations": []}
     >>> differences({**same, "verdict": "void", "score": None}, same)
     ['verdict: void -> pass', 'score: none -> 85']
     """
-    said = [_changed(name, given.get(name), now.get(name)) for name in ("verdict", "score", "at_most")]
+    lines = [_changed(name, before.get(name), now.get(name)) for name in ("verdict", "score", "at_most")]
     for name, phase in now["phases"].items():
-        said.append(_changed(f"phase {name}", given["phases"].get(name, {}).get("verdict"), phase["verdict"]))
-    before, after = (Counter(map(_name, report["violations"])) for report in (given, now))
-    for word, some in (("no longer", before - after), ("new", after - before)):
+        lines.append(_changed(f"phase {name}", before["phases"].get(name, {}).get("verdict"), phase["verdict"]))
+    old, new = (Counter(map(_name, report["violations"])) for report in (before, now))
+    for word, some in (("no longer", old - new), ("new", new - old)):
         names = sorted(some.elements())
         more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        said.append(f"{word}: {', '.join(names[:_SHOWN])}{more}" if names else "")
-    return [line for line in said if line]
+        lines.append(f"{word}: {', '.join(names[:_SHOWN])}{more}" if names else "")
+    return [line for line in lines if line]
 
 
 def _changed(name: str, before: Any, after: Any) -> str:

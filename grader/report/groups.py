@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from ..record import Record
@@ -11,19 +10,16 @@ from ..verdict import Judgement
 from ..verdict.story import answers, fault_of, faults
 from ..verdict.violations import Violation
 from .causes import CAUSES, cause_of
-from .words import LINE, TEXT, code, counted, row, safe
+from .words import LINE, TEXT, code, counted, row, safe, table
 
 GROUPS, ORDERS, CANDIDATES = 8, 6, 6
 """The maximum number of groups, orders per group and candidates per violation to show. The others are only counted."""
 
 
-def pattern(violation: Violation) -> tuple[str, str, str]:
-    """Return the key by which a violation is grouped: its rule, its phase, and its detail without amounts.
-
-    The detail is "" if the violation does not name an order.
-    """
-    detail = re.sub(r"-?[\d,]+ in total.*|[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
-    return violation.rule, violation.phase, detail
+def pattern(violation: Violation) -> tuple[object, ...]:
+    """Return the key by which a violation is grouped: what it is about, besides the order and its amounts."""
+    effect = (violation.times is None, violation.times or 0, violation.due is None, violation.due or 0)
+    return violation.rule, violation.phase, violation.order >= 0, violation.lost, *effect
 
 
 def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str, bool]:
@@ -33,21 +29,20 @@ def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str,
     """
     for v in judgement.violations:
         if v.rule == rule and v.order == order:
-            return _often(v.detail) or "wrong total", False
+            return _often(v.times) or "wrong total", False
     return ("once" if paid else "never"), True
 
 
-def _often(detail: str) -> str:
-    """Return in words how often an order took effect, or "" if the audit's ``detail`` contains only a total."""
-    said = re.match(r"(?:charged|taken)(?:, and not paid| (-?\d+) times)", detail)
-    return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
+def _often(times: int | None) -> str:
+    """Return in words how often an order took effect, or "" if only a total is known."""
+    return "" if times is None else {0: "never", 1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
 def headline(violation: Violation) -> str:
     """Return the headline about a violation's order or, if it does not name one, about its phase."""
     said = cause_of(violation)
     who = f"Order {code(violation.label)}" if violation.label else f"Phase {safe(violation.phase)}"
-    often = _often(violation.detail)
+    often = _often(violation.times)
     if often and violation.label:
         tail = ", but it is not paid" if often == "once" else ""
         money = violation.rule == "charged_times"
@@ -66,20 +61,20 @@ def rules_table(judgement: Judgement) -> str:
         number = f"<b class='bad'>{count[rule]:,}</b>" if count[rule] else "0"
         name = f"<b>{safe(said.name)}</b><br>{code(rule)}"
         rows.append(row(name, safe(said.rule), number, classes=("", "wide", "num"), mark="some" if count[rule] else ""))
-    return f"<table class='rules'>{''.join(rows)}</table>"
+    return table("rules", *rows)
 
 
 def groups(record: Record, judgement: Judgement) -> str:
     """Return the groups of violations as HTML: first that of the headline, then the largest."""
-    found: dict[tuple[str, str, str], list[Violation]] = {}
+    by_pattern: dict[tuple[object, ...], list[Violation]] = {}
     for violation in judgement.violations:
-        found.setdefault(pattern(violation), []).append(violation)
-    ordered = sorted(found.items(), key=lambda pair: (pair[1][0] != judgement.violations[0], -len(pair[1]), pair[0]))
+        by_pattern.setdefault(pattern(violation), []).append(violation)
+    ordered = sorted(by_pattern.items(), key=lambda p: (p[1][0] != judgement.violations[0], -len(p[1]), p[0]))
     parts, seen, known = [], set(), faults(record)
-    for (_, phase, _), members in ordered[:GROUPS]:
-        first = members[0]
+    for _, members in ordered[:GROUPS]:
+        first, phase = members[0], members[0].phase
         cause = cause_of(first)
-        head = safe(first.detail) if first.order >= 0 or len(members) == 1 else safe(cause.rule)
+        head = safe(first.detail if len({member.detail for member in members}) == 1 else cause.rule)
         parts.append(f"<div class='group'><h3>{safe(cause.name)}: {counted(len(members), 'violation')} ")
         parts.append(f"in phase {safe(phase)}</h3><p>{head}</p>")
         if cause.usual not in seen:
@@ -106,7 +101,7 @@ def _orders(record: Record, members: list[Violation], known: list[tuple[float, s
         rows.append(
             row(code(violation.label), code(violation.order_id, 40), said or "none", fault, classes=("", "wide"))
         )
-    return f"<table class='orders'>{''.join(rows)}</table>"
+    return table("orders", *rows)
 
 
 def _loose(members: list[Violation]) -> str:
@@ -126,9 +121,9 @@ def _short(status: int) -> str:
 
 def exchange(record: Record) -> str:
     """Return the first wrong answer of the contract phase as HTML: the request, the expected and the actual answer."""
-    for asked in record.exchanges:
-        if not asked["agreed"] and asked.get("asked", True):
-            keys = {"Request": "request", "Expected": "expected", "Got": "got", "All answers": "differs"}
-            rows = [row(name, code(asked[key], TEXT)) for name, key in keys.items() if asked.get(key)]
-            return f"<p>{safe(asked['title'], LINE)}</p><table class='pairs'>{''.join(rows)}</table>"
-    return ""
+    wrong = next((each for each in record.exchanges if not each.agreed and each.asked), None)
+    if wrong is None:
+        return ""
+    cells = {"Request": wrong.request, "Expected": wrong.expected, "Got": wrong.got, "All answers": wrong.differs}
+    rows = [row(name, code(text, TEXT)) for name, text in cells.items() if text]
+    return f"<p>{safe(wrong.title, LINE)}</p>{table('pairs', *rows)}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ..record import Record
 from ..verdict import Judgement
-from .model import found, sentence
+from .model import result_of, sentence
 from .powercut import sentence as sentence_of_cut
 from .words import counted
 
-_MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
 """The maximum number of violations to show. report.json lists all of them."""
 
@@ -36,15 +35,12 @@ def summary(record: Record, judgement: Judgement) -> str:
     about = record.about
     lines = [f"{line(about['submission']['name'])}: {judgement.verdict.upper()}", *_sentence(judgement), ""]
     for name, phase in judgement.phases.items():
-        figures = phase.figures
-        said = phase.why
-        if figures:
-            said = found(record, judgement, name)
-        lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
+        result = result_of(record, judgement, name) if phase.figures else phase.why
+        lines.append(f"  {name:<11} {phase.verdict.word:<11} {result}")
     cut = judgement.powercut
     # The sentence can quote the output of a process. Only its first line is shown.
-    said = line(sentence_of_cut(cut).partition("\n")[0])
-    lines.append(f"  {'power cut':<11} {'separate' if cut.tested else 'not tested':<11} {said}")
+    result = line(sentence_of_cut(cut).partition("\n")[0])
+    lines.append(f"  {'power cut':<11} {'separate' if cut.tested else 'not tested':<11} {result}")
     if judgement.violations:
         lines += ["", f"  {counted(len(judgement.violations), 'violation')}, starting with:"]
         for v in judgement.violations[:_SHOWN]:

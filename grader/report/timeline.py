@@ -16,7 +16,7 @@ from ..terms import Entity
 from ..verdict import Judgement
 from ..verdict.story import Moment, Story
 from .groups import times
-from .words import LINE, code, counted, row, safe, seconds, sign
+from .words import LINE, code, counted, row, safe, seconds, sign, table
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
@@ -49,23 +49,24 @@ class _Row:
     count: int = 1
     ends: dict[str, int] = field(default_factory=dict)
     moment: Moment | None = None
-    numbers: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    """The attempts that were sent."""
 
 
-def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tuple[str, str, str, bool]]:
+def facts(judgement: Judgement, rule: str, order: int, story: Story) -> list[tuple[str, str, str, bool]]:
     """Return three facts about one order, as read at the end: (lane, label, value, whether the value is right)."""
-    paid = told.paid == "paid"
+    paid = story.paid == "paid"
     taken, taken_right = times(judgement, order, "taken_times", paid)
     charged, charged_right = times(judgement, order, "charged_times", paid)
     # If a balance is unreadable, it is unknown how often the order took effect.
-    unread = {s.entity for s in told.sums if s.shown is None}
+    unread = {s.entity for s in story.sums if s.shown is None}
     if Entity.ITEM in unread:
         taken, taken_right = "unreadable", False
     if Entity.USER in unread:
         charged, charged_right = "unreadable", False
-    wrong = told.paid not in ("paid", "not paid") or rule in ("ok_not_paid", "refused_but_paid")
+    wrong = story.paid not in ("paid", "not paid") or rule in ("ok_not_paid", "refused_but_paid")
     return [
-        ("order", "Order service says", told.paid, not wrong),
+        ("order", "Order service says", story.paid, not wrong),
         ("stock", "Stock was taken", taken, taken_right),
         ("payment", "The user was charged", charged, charged_right),
     ]
@@ -84,7 +85,7 @@ def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
             else:
                 last = _Row(m.at, "sent", moment=m)
                 rows.append(last)
-            last.numbers.append(m.what.rsplit(" ", 1)[-1])
+            last.numbers.append(m.attempt)
         elif last and last.ends:
             last.ends[m.mark] = last.ends.get(m.mark, 0) + 1
             last.count += 1
@@ -110,10 +111,10 @@ def _cell(line: str, mark: str = "", words: str = "", tone: str = "") -> str:
     return f"<td class='lane {line} {tone}'>{inner}</td>"
 
 
-def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
+def timeline(record: Record, story: Story, seen: list[tuple[str, str, str, bool]]) -> str:
     """Return the table of a story as HTML. ``seen`` contains the facts for the last row, as returned by `facts`."""
     own = _homes(record)
-    rows, gap, missing = _cut(_rows(told.moments))
+    rows, gap, missing = _cut(_rows(story.moments))
     heads = [
         ("Grader", "sends, reads"),
         *((lane.capitalize(), "service") for lane in LANES),
@@ -130,11 +131,11 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
             dots = "".join(_cell("") for _ in range(5))
             parts.append(f"<tr><td class='when'>…</td>{dots}<td class='say soft'>{missing:,} more events.</td></tr>")
         parts.append(f"<tr{' class=hit' if r.mark in ('kill', 'pause') else ''}>")
-        parts.append(f"<td class='when'>{seconds(r.at - told.begin)}</td>")
+        parts.append(f"<td class='when'>{seconds(r.at - story.begin)}</td>")
         before = waiting
         if r.mark == "sent":
             waiting += r.count
-            number = r.numbers[0] if r.count == 1 else f"{r.count:,}"
+            number = f"{r.numbers[0] if r.count == 1 else r.count:,}"
             parts.append(_cell(_open(before, waiting), f"<i class='disc'>{number}</i>", "sent"))
         elif r.ends:
             waiting = max(0, waiting - r.count)
@@ -145,7 +146,7 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
             parts.append(_cell(_open(before, waiting)))
         parts += _services(r, own, down)
         parts.append(f"<td class='say'>{_sentence(r)}</td></tr>")
-    parts.append(_last(told, seen))
+    parts.append(_last(story, seen))
     parts.append("</tbody></table><ul class='key'><li><i class='bar'></i>a request is open</li>")
     parts.append("<li><i class='run'></i>running</li><li><i class='off'></i>down or paused</li>")
     return "".join(parts) + "".join(f"<li>{sign(m)}{words}</li>" for m, words in SAYS.items()) + "</ul>"
@@ -196,7 +197,7 @@ def _sentence(r: _Row) -> str:
             return f"The grader sends the checkout {r.count:,} times at once (attempts {r.numbers[0]}-{r.numbers[-1]})."
         return (
             "The grader sends the checkout."
-            if r.numbers[0] == "1"
+            if r.numbers[0] == 1
             else f"The grader sends the same checkout again, attempt {r.numbers[0]}."
         )
     if r.count > 1:
@@ -209,10 +210,9 @@ def _sentence(r: _Row) -> str:
     return f"{words[:1].upper()}{words[1:]}. <small>{_EFFECT[r.mark]}</small>"
 
 
-def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
-    parts = [
-        f"<tr class='end'><td class='when'>{seconds(told.read - told.begin)}</td>{_cell('', sign('read'), 'reads all')}"
-    ]
+def _last(story: Story, seen: list[tuple[str, str, str, bool]]) -> str:
+    when = f"<td class='when'>{seconds(story.read - story.begin)}</td>"
+    parts = [f"<tr class='end'>{when}{_cell('', sign('read'), 'reads all')}"]
     for _, _, said, right in seen:
         tone, mark = ("right", sign("pass", "good")) if right else ("wrong", sign("fail", "bad"))
         parts.append(_cell("top-run", mark, said, tone))
@@ -227,11 +227,11 @@ def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
     return "".join(parts) + f"<ul class='now'>{listed}</ul></td></tr>"
 
 
-def sums(told: Story, rule: str) -> str:
+def sums(story: Story, rule: str) -> str:
     """Return a table for each balance of the order, as HTML. The balances that violate ``rule`` are first."""
     parts = []
     first = Entity.ITEM if rule == "taken_times" else Entity.USER
-    for s in sorted(told.sums, key=lambda s: s.entity != first):
+    for s in sorted(story.sums, key=lambda s: s.entity != first):
         word = "credit of user" if s.entity == Entity.USER else "stock of item"
         shown = "unreadable" if s.shown is None else f"{s.shown:,}"
         rows = [
@@ -244,15 +244,15 @@ def sums(told: Story, rule: str) -> str:
         if gap:
             word = "missing" if gap < 0 else "too much"
             rows.append(row(f"<b>{word}</b>", f"<b>{abs(gap):,}</b>", classes=("bad", "num bad")))
-        parts.append(f"<table class='sum'>{''.join(rows)}</table>")
+        parts.append(table("sum", *rows))
     return "".join(parts)
 
 
-def log_lines(record: Record, told: Story) -> str:
+def log_lines(record: Record, story: Story) -> str:
     """Return a few log lines per process as HTML: those about the order first, with the tracebacks below them."""
     homes, parts = _homes(record), []
     for name, text in sorted(record.logs.items()):
-        patterns = _patterns(told, name in homes["stock"] - homes["order"])
+        patterns = _patterns(story, name in homes["stock"] - homes["order"])
         found, begin, quoted = list[tuple[int, list[str]]](), 0, 0
         for line in text.split("\n"):
             below = begin + len(line) + 1
@@ -278,7 +278,7 @@ _TRACEBACK = re.compile(rf"{_FRAMES}(?:\n.*\n\n{_FRAMES})*|(?:[ \t].*\n?)+")
 """The traceback below a line: Python's, with those that it was raised from, or other indented lines."""
 
 
-def _patterns(told: Story, at_stock: bool) -> list[re.Pattern[str]]:
+def _patterns(story: Story, at_stock: bool) -> list[re.Pattern[str]]:
     """Return the patterns of lines to quote: the order's checkout, other lines about it, and its user or items.
 
     ``at_stock``: whether the line is from the stock service, where /find/ID is an item's route.
@@ -286,11 +286,11 @@ def _patterns(told: Story, at_stock: bool) -> list[re.Pattern[str]]:
     # After a port, /find/ID is a request that this process sends, perhaps to the stock service.
     finds_order, finds_item = ("", "/find") if at_stock else (r"|(?<!stock)(?<!\d)/find", "stock/find")
     balances = []
-    for s in told.sums:
+    for s in story.sums:
         kind = ("item", f"/(?:subtract|add)|{finds_item}")
         balances.append(_about(*(kind if s.entity == Entity.ITEM else ("user", "/(?:pay|add_funds|find_user)")), s.id))
-    order = _about("order", f"/addItem{finds_order}", told.order_id)
-    checkout = f"/checkout/{_literal(told.order_id)}{_END}"
+    order = _about("order", f"/addItem{finds_order}", story.order_id)
+    checkout = f"/checkout/{_literal(story.order_id)}{_END}"
     return [re.compile(pattern) for pattern in (checkout, order, "|".join(balances))]
 
 

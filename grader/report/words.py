@@ -42,8 +42,17 @@ def row(*cells: str, kind: str = "td", classes: tuple[str, ...] = (), mark: str 
     """Return a table row as HTML. The cells must already be escaped."""
     marks = [*classes, *[""] * (len(cells) - len(classes))]
     scope = ' scope="col"' if kind == "th" else ""
-    told = (f"<{kind}{scope}{f' class={c!r}' if c else ''}>{x}</{kind}>" for x, c in zip(cells, marks, strict=True))
-    return f"<tr{f' class={mark!r}' if mark else ''}>{''.join(told)}</tr>"
+    inner = (f"<{kind}{scope}{f' class={c!r}' if c else ''}>{x}</{kind}>" for x, c in zip(cells, marks, strict=True))
+    return f"<tr{f' class={mark!r}' if mark else ''}>{''.join(inner)}</tr>"
+
+
+def table(kind: str, *rows: str) -> str:
+    """Return a table as HTML. ``kind``: its class.
+
+    >>> table("env", row("a", "b"))
+    "<table class='env'><tr><td>a</td><td>b</td></tr></table>"
+    """
+    return f"<table class='{kind}'>{''.join(rows)}</table>"
 
 
 def sign(name: str, tone: str = "") -> str:

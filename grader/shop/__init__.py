@@ -4,9 +4,9 @@
 them, `stocking` creates users, items and orders, and `reading` takes snapshots.
 """
 
-from .counter import Counter, Wave
+from .counter import Clock, Counter, Wave
 from .reading import look_again, snapshot
 from .routes import Routes
 from .stocking import Stock, stock_blocks
 
-__all__ = ["Counter", "Routes", "Stock", "Wave", "look_again", "snapshot", "stock_blocks"]
+__all__ = ["Clock", "Counter", "Routes", "Stock", "Wave", "look_again", "snapshot", "stock_blocks"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..record import Record
+from ..record import Record, SentWave
 from ..terms import SHED, Kind, Limits
 from ..wire.client import Generator
 from ..wire.jobs import Job, Longs, Result, Word
@@ -42,32 +42,61 @@ class Wave:
     """Whether to keep the bodies of the answers."""
     kinds: Longs | None = None
     """The kind of each request, if they differ."""
+    counts: bool = True
+    """Whether the figures of the phase count its checkouts."""
+    may_refuse: bool = False
+    """Whether there is too little stock or credit for some of its orders, so that they may be refused."""
+    again: bool = False
+    """Whether it repeats the checkouts that the system shed in a wave that counts."""
+
+
+class Clock:
+    """The time of a run. It exists before the run begins, so that what starts earlier has a time, too: 0.
+
+    >>> Clock().now()
+    0
+    """
+
+    def __init__(self) -> None:
+        self.origin = 0
+        """The beginning, as a value of time.monotonic_ns; 0: it has not begun."""
+
+    def begin(self) -> None:
+        """Begin the run."""
+        self.origin = time.monotonic_ns()
+
+    def now(self) -> int:
+        """Return the nanoseconds since the run began."""
+        return time.monotonic_ns() - self.origin if self.origin else 0
 
 
 class Counter:
     """Sends the requests of one run. Times are nanoseconds since the run began."""
 
-    def __init__(self, record: Record, generator: Generator, routes: Routes, limits: Limits) -> None:
-        self.record, self.limits = record, limits
+    def __init__(
+        self, record: Record, generator: Generator, routes: Routes, limits: Limits, clock: Clock | None = None
+    ) -> None:
+        """The run begins now. ``clock``: the one that has to tell the time since then."""
+        self.record, self.limits, self._clock = record, limits, clock or Clock()
+        self._clock.begin()
         self._generator, self._routes = generator, routes
         self.tend: list[Callable[[], None]] = []
         """Functions that are called ten times per second while a wave runs or `wait` waits."""
-        self.origin = time.monotonic_ns()
         self._wave: tuple[int, Wave, Longs] | None = None
         self._turned_away: dict[Kind | str, int] = {}
         """For each kind and each service: the number of waves in a row in which no request was accepted."""
 
     def now(self) -> int:
         """Return the nanoseconds since the run began."""
-        return time.monotonic_ns() - self.origin
+        return self._clock.now()
 
     def send(self, wave: Wave) -> Result:
         """Send a wave and wait for its result."""
         self.begin(wave)
         while True:
-            said = self.poll(0.1)
-            if isinstance(said, Result):
-                return said
+            message = self.poll(0.1)
+            if isinstance(message, Result):
+                return message
 
     def insist(self, wave: Wave, seconds: float = float("inf")) -> Result:
         """Send a closed loop and repeat its shed requests, each time over fewer connections, until all are accepted.
@@ -117,7 +146,7 @@ class Counter:
             shape,
             wave.middles,
             np.zeros(len(wave.middles), dtype=np.int64) if wave.due is None else wave.due,
-            start + self.origin,
+            start + self._clock.origin,
             wave.connections,
             int(self.limits.timeout * 1e9),
             0 if wave.due is None else int(self.limits.timeout * 1e9),
@@ -127,9 +156,8 @@ class Counter:
             tell_sent,
         )
         number = len(self.record.waves)
-        self.record.waves.append(
-            {"phase": wave.phase, "name": wave.name, "start": start, "requests": len(wave.middles)}
-        )
+        flags = {"counts": wave.counts, "may_refuse": wave.may_refuse, "again": wave.again}
+        self.record.waves.append(SentWave(wave.phase, wave.name, start, len(wave.middles), **flags))
         self._wave = number, wave, job.due + start
         self._generator.start(job)
 
@@ -140,28 +168,28 @@ class Counter:
         """
         if tend:
             self._tend()
-        said = self._generator.poll(seconds)
-        if not isinstance(said, Result) or self._wave is None:
-            return said
+        message = self._generator.poll(seconds)
+        if not isinstance(message, Result) or self._wave is None:
+            return message
         number, wave, due = self._wave
         self._wave = None
         about = self.record.waves[number]
-        about.update(end=self.now(), cpu=round(said.cpu, 4), opened=said.opened)
-        for column in (said.sent, said.done):
-            column[column != 0] -= self.origin
-        said.due = due
+        about.end, about.cpu, about.opened = self.now(), round(message.cpu, 4), message.opened
+        for column in (message.sent, message.done):
+            column[column != 0] -= self._clock.origin
+        message.due = due
         self.record.history.append(
             wave=number,
             kind=int(wave.kind) if wave.kinds is None else wave.kinds,
             subject=wave.subject,
             attempt=wave.attempt,
             due=due,
-            sent=said.sent,
-            done=said.done,
-            status=said.status,
-            waited=said.waited,
+            sent=message.sent,
+            done=message.done,
+            status=message.status,
+            waited=message.waited,
         )
-        return said
+        return message
 
     def finish(self) -> None:
         """Drop the unsent requests of the running wave, and wait for its end."""

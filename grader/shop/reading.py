@@ -14,7 +14,7 @@ import numpy as np
 
 from ..record import Shot
 from ..record.tables import Column
-from ..terms import RUNS, Entity, Kind, State
+from ..terms import Entity, Kind, State
 from ..wire.jobs import Longs
 from .answers import read_amount, read_paid
 from .counter import CLOSED, Counter, Wave
@@ -44,7 +44,7 @@ def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
     table = counter.record.rows(entity)
     ready = table["ready"] == 1
     if phase:
-        ready = ready & (table["phase"] == RUNS.index(phase))
+        ready = ready & (table["phase"] == phase)
     return np.asarray(np.flatnonzero(ready), dtype=np.int64)
 
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..orders import BLOCK, COLD_PRICE, HOT_ITEMS, HOT_PRICE, SIDE, Blocks
 from ..orders.blocks import CREDIT, HOT_MOST, MOST, STOCK
-from ..terms import NEVER_WRITTEN, RUNS, Entity, Kind
-from ..wire.jobs import Longs, Result
+from ..terms import Entity, Kind, denied, done
+from ..wire.jobs import Longs
 from .answers import read_id
 from .counter import Counter, Wave
 from .routes import middle
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass
@@ -32,57 +29,50 @@ class Stock:
     """The duration of the setup."""
 
 
-def _done(result: Result) -> Bools:
-    return np.asarray((result.status >= 200) & (result.status < 300))
-
-
 def _create(counter: Counter, phase: str, kind: Kind, rows: Longs, middles: list[bytes], name: str) -> list[str]:
     """Create users, items or orders. Returns their ids; "" if an answer was not 2xx with an id."""
     answers = counter.insist(Wave(phase, "set-up", kind, rows, middles, bodies=True))
-    made = _done(answers)
+    made = done(answers.status)
     return [(read_id(body, name) or "") if ok else "" for ok, body in zip(made, answers.bodies, strict=True)]
 
 
 def new_users(counter: Counter, phase: str, block: Longs, credit: Longs) -> Longs:
     """Create users with credit. Returns their rows."""
-    table = counter.record.users
-    rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), ready=0)
-    numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
-    ids = _create(counter, phase, Kind.CREATE_USER, numbers, [b""] * len(numbers), "user_id")
-    table["id"][rows] = ids
-    _fund(counter, phase, Entity.USER, numbers, credit)
-    return numbers
+    rows = counter.record.users.append(phase=phase, block=block, id=[""] * len(block), ready=0)
+    return _new(counter, phase, Entity.USER, rows, [b""] * len(block), credit)
 
 
 def new_items(counter: Counter, phase: str, block: Longs, price: Longs, stock: Longs) -> Longs:
     """Create items with stock. Returns their rows."""
-    table = counter.record.items
-    rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), price=price, ready=0)
+    rows = counter.record.items.append(phase=phase, block=block, id=[""] * len(block), price=price, ready=0)
+    return _new(counter, phase, Entity.ITEM, rows, [middle(int(each)) for each in price], stock)
+
+
+def _new(counter: Counter, phase: str, entity: Entity, rows: slice, middles: list[bytes], amount: Longs) -> Longs:
+    """Create the users or items of some rows, and add credit or stock to them. Returns the rows."""
+    kind, name = (Kind.CREATE_USER, "user_id") if entity == Entity.USER else (Kind.CREATE_ITEM, "item_id")
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
-    ids = _create(counter, phase, Kind.CREATE_ITEM, numbers, [middle(int(p)) for p in price], "item_id")
-    table["id"][rows] = ids
-    _fund(counter, phase, Entity.ITEM, numbers, stock)
+    counter.record.rows(entity)["id"][rows] = _create(counter, phase, kind, numbers, middles, name)
+    top_up(counter, phase, entity, numbers, amount)
     return numbers
 
 
-def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock. Users and items are ready only if they have an id and this request is answered 2xx."""
+def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
+    """Add credit or stock to users or items that have an id.
+
+    They are ready if this is answered 2xx. Those that get another answer are not judged, or no longer.
+    """
     table = counter.record.rows(entity)
     ids = table["id"][rows]
-    known = np.array([bool(one) for one in ids], dtype=np.bool_)
+    known = np.array([bool(each) for each in ids], dtype=np.bool_)
     rows, amount = rows[known], amount[known]
     kind = Kind.ADD_FUNDS if entity == Entity.USER else Kind.ADD_STOCK
-    middles = [middle(one, int(a)) for one, a in zip(ids[known], amount, strict=True)]
+    middles = [middle(each, int(units)) for each, units in zip(ids[known], amount, strict=True)]
     answers = counter.insist(Wave(phase, "set-up", kind, rows, middles))
-    good = _done(answers)
+    good = done(answers.status)
     table["ready"][rows] = good
     if good.any():
         counter.record.funds.append(kind=int(entity), subject=rows[good], amount=amount[good], at=answers.done[good])
-
-
-def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock to ready users or items. Those that do not get a 2xx answer are no longer judged."""
-    _fund(counter, phase, entity, rows, amount)
 
 
 def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
@@ -93,10 +83,10 @@ def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
     record, kinds = counter.record, wave.kinds
     assert kinds is not None
     answers = counter.send(wave)
-    nothing = (answers.status >= 400) & (answers.status < 500) | np.isin(answers.status, NEVER_WRITTEN)
+    nothing = denied(answers.status)
     for entity, kind in ((Entity.USER, Kind.ADD_FUNDS), (Entity.ITEM, Kind.ADD_STOCK)):
         mine = kinds == kind
-        good = mine & _done(answers)
+        good = mine & done(answers.status)
         record.rows(entity)["ready"][wave.subject[mine & ~good & ~nothing]] = 0
         if good.any():
             record.funds.append(
@@ -115,9 +105,7 @@ def new_orders(
     record = counter.record
     cost = sum((quantity * price for _, quantity, price in lines), np.zeros(len(user), dtype=np.int64))
     table = record.orders
-    rows = table.append(
-        phase=RUNS.index(phase), number=number, user=user, slot=slot, id=[""] * len(user), cost=cost, ready=0
-    )
+    rows = table.append(phase=phase, number=number, user=user, slot=slot, id=[""] * len(user), cost=cost, ready=0)
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
     usable = record.users["ready"][user] == 1
     for item, quantity, price in lines:
@@ -134,7 +122,7 @@ def new_orders(
         order_ids = table["id"][numbers[at]]
         middles = [middle(o, item_ids[i], int(q)) for o, i, q in zip(order_ids, item[at], quantity[at], strict=True)]
         answers = counter.insist(Wave(phase, "set-up", Kind.ADD_ITEM, numbers[at], middles))
-        good[at] = _done(answers)
+        good[at] = done(answers.status)
     table["ready"][numbers] = good
     return numbers
 
@@ -142,7 +130,7 @@ def new_orders(
 def stock_blocks(counter: Counter, phase: str, seed: int, first: int, count: int, hot: Longs) -> tuple[Stock, Longs]:
     """Create the blocks ``first`` to ``first + count - 1``, and the hot items if ``hot`` is empty. Returns both."""
     began = counter.now()
-    blocks = Blocks.draw([seed, RUNS.index(phase)], first, count)
+    blocks = Blocks.draw([seed, *phase.encode()], first, count)
     if not len(hot):
         # More than all orders of a run could take if each of them took effect 6 times.
         ample = np.full(HOT_ITEMS, MOST * HOT_MOST * 2_000_000, dtype=np.int64)

@@ -7,17 +7,19 @@ charge or its stock does not match its state (paid or unpaid).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..audit import Finding, audit, view_of
+from ..audit import COUNTED, Finding, audit, view_of
 from ..record import Record
-from ..terms import POWER_CUT
+from ..record.notes import Cut, PowerCuts
+from ..table import POWER_CUT
+from ..terms import done
 from .violations import deciding, label
 
 SHOWN = 3
 """The maximum number of orders that the result names."""
-_HALF = ("charged_times", "taken_times")
 
 
 @dataclass(frozen=True)
@@ -57,24 +59,26 @@ def powercut(record: Record) -> PowerCut:
         early, old = "the run ended before this test", "an older version of the grader made this record"
         unknown = early if record.about.get("failure") else old
         return PowerCut(False, (about or {}).get("skipped") or unknown)
-    notes = cut.phases[POWER_CUT]
-    cuts = notes["cuts"]
-    history = cut.history
-    done = cut.checkouts() & (history["status"] >= 200) & (history["status"] < 300)
-    acknowledged = len(np.unique(history["subject"][done]))
-    counted = {"cuts": len(cuts), "dropped": sum(each["blocks"] for each in cuts), "acknowledged": acknowledged}
-    if notes.get("not_back"):
-        return PowerCut(True, notes["not_back"], came_back=False, **counted)
-    found = audit(view_of(cut, cut.shot(deciding(cut, POWER_CUT))))
-    lost = [f for f in found if f.rule == "ok_not_paid"]
-    half = list({f.order: f for f in found if f.rule in _HALF and f.order >= 0}.values())
-    other = sum(f.order < 0 or f.rule not in ("ok_not_paid", *_HALF) for f in found)
-    named = tuple(_example(cut, cuts, f) for f in [*lost, *half][:SHOWN])
-    return PowerCut(True, lost=len(lost), half_there=len(half), other=other, examples=named, **counted)
+    notes = cut.notes(PowerCuts)
+    cuts, history = notes.cuts, cut.history
+    acknowledged = len(np.unique(history["subject"][cut.checkouts() & done(history["status"])]))
+    numbers: dict[str, Any] = {
+        "cuts": len(cuts),
+        "dropped": sum(each.blocks for each in cuts),
+        "acknowledged": acknowledged,
+    }
+    if notes.not_back:
+        return PowerCut(True, notes.not_back, came_back=False, **numbers)
+    findings = audit(view_of(cut, cut.shot(deciding(cut, POWER_CUT))))
+    lost = [f for f in findings if f.rule == "ok_not_paid"]
+    half = list({f.order: f for f in findings if f.rule in COUNTED and f.order >= 0}.values())
+    other = sum(f.order < 0 or f.rule not in ("ok_not_paid", *COUNTED) for f in findings)
+    examples = tuple(_example(cut, cuts, f) for f in [*lost, *half][:SHOWN])
+    return PowerCut(True, lost=len(lost), half_there=len(half), other=other, examples=examples, **numbers)
 
 
-def _example(record: Record, cuts: list[dict[str, int]], finding: Finding) -> Example:
+def _example(record: Record, cuts: list[Cut], finding: Finding) -> Example:
     number = int(record.orders["number"][finding.order])
-    cut = next(each["cut"] for each in cuts if each["first"] <= number <= each["last"])
+    cut = next(each.cut for each in cuts if each.first <= number <= each.last)
     detail = "lost" if finding.rule == "ok_not_paid" else finding.detail
     return Example(label(record, finding.order), str(record.orders["id"][finding.order]), cut, detail)

@@ -10,10 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..outcomes import Verdict
 from ..record import Record
-from ..terms import JUDGED, SAFETY
+from ..record.notes import Faults
+from ..table import JUDGED
+from ..terms import SAFETY
 from .violations import Violation
 
+Verdicts = dict[str, Verdict]
+_DECIDED = (Verdict.PASS, Verdict.FAIL)
 UNJUDGED = "not judged"
 """What a part of the score says that the machine kept from being judged."""
 
@@ -39,56 +44,54 @@ class Score:
 
 
 def score(
-    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+    record: Record, verdicts: Verdicts, figures: dict[str, dict[str, object]], broken: list[Violation], rate: float
 ) -> Score | None:
     """Return the score of a judged record, or None if the verdict of any of phases 1 to 5 is neither pass nor fail.
 
-    ``verdicts`` and ``figures`` have the phases as keys, and ``found`` contains all violations. ``rate`` is the
+    ``verdicts`` and ``figures`` have the phases as keys, and ``broken`` contains all violations. ``rate`` is the
     sustained rate in checkouts per second.
     """
-    if any(verdicts[phase] not in ("pass", "fail") for phase in JUDGED):
+    if any(verdicts[phase] not in _DECIDED for phase in JUDGED):
         return None
-    return _score(record, verdicts, figures, found, rate)
+    return _score(record, verdicts, figures, broken, rate)
 
 
 def at_most(
-    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+    record: Record, verdicts: Verdicts, figures: dict[str, dict[str, object]], broken: list[Violation], rate: float
 ) -> Score:
     """Return the score that a run can reach if everything that was not judged turns out right. See `score`."""
-    return _score(record, verdicts, figures, found, rate)
+    return _score(record, verdicts, figures, broken, rate)
 
 
 def _score(
-    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+    record: Record, verdicts: Verdicts, figures: dict[str, dict[str, object]], broken: list[Violation], rate: float
 ) -> Score:
     """Return the score. What was not judged has all of its points, and is called so."""
     rubric, faults = record.about["rubric"], figures["faults"]
-    judged = {phase: verdicts[phase] in ("pass", "fail") for phase in JUDGED}
+    judged = {phase: verdicts[phase] in _DECIDED for phase in JUDGED}
     parts = [
-        _part(phase, verdicts[phase] if judged[phase] else UNJUDGED, float(verdicts[phase] != "fail"), rubric)
+        _part(phase, verdicts[phase] if judged[phase] else UNJUDGED, float(verdicts[phase] != Verdict.FAIL), rubric)
         for phase in JUDGED
     ]
-    offered, silent = (
-        _number(faults, "offered"),
-        sum(_number(faults, n) for n in ("timeouts", "lost", "shed", "dropped")),
-    )
+    offered = _number(faults, "offered")
+    silent = sum(_number(faults, name) for name in ("timeouts", "lost", "shed", "dropped"))
     share = 1 - silent / offered if offered else 0.0
-    settled = faults.get("settled_s")
-    seconds = float(settled) if isinstance(settled, int | float) else 60.0
-    said = f"settled after {seconds:.1f} s" if settled is not None else "never settled"
-    refused = sum(v.rule == "false_refusal" for v in found)
+    settled = record.notes(Faults).settled_s
+    seconds = 60.0 if settled is None else settled
+    how = "never settled" if settled is None else f"settled after {seconds:.1f} s"
+    refused = sum(violation.rule == "false_refusal" for violation in broken)
     all_refusals = bool(refused) or all(judged.values())
     fast = math.log10(max(1.0, rate)) / 4
-    has_rate = verdicts["speed"] in ("pass", "fail", "measured") or "speed" not in record.about["asked"]
+    has_rate = verdicts["speed"] in (*_DECIDED, Verdict.MEASURED) or "speed" not in record.about["asked"]
     for name, measured, part, known in (
         ("availability", f"{100 * share:.1f}% answered", share, judged["faults"]),
-        ("convergence", said, 1 - seconds / 60, judged["faults"]),
+        ("convergence", how, 1 - seconds / 60, judged["faults"]),
         ("false_refusals", f"{refused:,}", float(not refused), all_refusals),
         ("speed", f"{rate:,.0f} per second", fast, has_rate or all(judged.values())),
     ):
         parts.append(_part(name, measured if known else UNJUDGED, part if known else 1.0, rubric))
     total = round(sum(part.points for part in parts), 1)
-    capped = any(v.rule in SAFETY for v in found) and total > rubric["safety_cap"]
+    capped = any(violation.rule in SAFETY for violation in broken) and total > rubric["safety_cap"]
     return Score(tuple(parts), total, float(rubric["safety_cap"]) if capped else total, capped)
 
 

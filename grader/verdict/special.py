@@ -1,124 +1,128 @@
-"""Checks the rules of individual phases: the contract, false refusals, and too many or too few orders sold."""
+"""The rules that only some phases have: the contract, false refusals, and too many or too few orders sold.
+
+A row of the table of phases names its rule. A rule gets the record, the phase, and the orders (rows) that have a graver
+violation already, and returns violations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ..audit import FAIL, audit, outcomes, view_of
-from ..record import Record
-from ..terms import Entity, Kind
-from .violations import LOST, Violation, ended, judged_until, killed, label
+from ..record import Exchange, Record
+from ..record.notes import Round, Scarcity
+from ..table import TABLE
+from ..terms import Entity, Kind, refused
+from .violations import LOST, Violation, ended, judged_until, killed, label, of_order, of_run
 
-_MORE = {"why": ": ", "differs": "; its answers differ: "}
-"""What an exchange may say besides the answer, and the text before it."""
-AMPLE = ("duplicates", "load")
-"""The phases that have enough stock and credit for every order, except in waves whose names begin with "short"."""
+Rule = Callable[[Record, str, set[int]], list[Violation]]
 
 
 def special(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """Return the violations of the rule that applies only to this phase, if there is one.
+    """Return the violations of the rule that the phase names in its row of the table.
 
     Orders (rows) in ``known`` already have a more serious violation, so their false refusals are not reported.
     """
-    rule = _RULES.get(phase)
-    return rule(record, phase, known) if rule else []
+    rule = TABLE[phase].rule
+    return RULES[rule](record, phase, known) if rule else []
 
 
-def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
+def contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
     """Return a violation for each request with a wrong answer.
 
     Requests that could not be sent because of an earlier wrong answer are left out.
     """
+    wrong = [each for each in record.exchanges if not each.agreed and each.asked]
     return [
-        Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
-        for e in record.exchanges
-        for got in (e["got"][:200] + "".join(f"{sign}{e[key]}" for key, sign in _MORE.items() if e.get(key)),)
-        if not e["agreed"] and e.get("asked", True) and not _lost(record, e) and not _open(record, e)
+        of_run("contract", phase, f"{each.title}: {each.request}: expected {each.expected}, got {_got(each)}")
+        for each in wrong
+        if not _lost(record, each) and not _open(record, each)
     ]
 
 
-def _open(record: Record, exchange: dict[str, Any]) -> bool:
+def _got(exchange: Exchange) -> str:
+    why = f": {exchange.why}" if exchange.why else ""
+    return f"{exchange.got[:200]}{why}{f'; its answers differ: {exchange.differs}' if exchange.differs else ''}"
+
+
+def _open(record: Record, exchange: Exchange) -> bool:
     """Return whether the run ended before a wrong read was repeated until the convergence limit."""
-    if "failure" not in record.about or exchange.get("again"):
+    if "failure" not in record.about or exchange.again:
         return "failure" in record.about
-    return exchange["request"].startswith("GET") and not exchange.get("why") and not ended(record, "contract")
+    return exchange.reads and not exchange.why and not ended(record, "contract")
 
 
-def _lost(record: Record, exchange: dict[str, Any]) -> bool:
+def _lost(record: Record, exchange: Exchange) -> bool:
     """Return whether an id of the contract phase became unknown after a kill."""
-    return bool(exchange.get("again") and exchange["status"] // 100 == 4 and killed(record))
+    return exchange.again and exchange.status // 100 == 4 and killed(record)
 
 
-def _faults(record: Record, phase: str, known: set[int]) -> list[Violation]:
+def lost_ids(record: Record, phase: str, known: set[int]) -> list[Violation]:
     """Return one violation for all ids of the contract phase that a kill made unknown."""
-    lost = [e for e in record.exchanges if not e["agreed"] and _lost(record, e) and not _open(record, e)]
+    lost = [each for each in record.exchanges if not each.agreed and _lost(record, each) and not _open(record, each)]
     if not lost:
         return []
-    detail = f"{LOST}: {len(lost)} of the contract phase, the first is {lost[0]['request']}: {lost[0]['got'][:200]}"
-    return [Violation("", "", (), "contract", phase, detail)]
+    detail = f"{LOST}: {len(lost)} of the contract phase, the first is {lost[0].request}: {lost[0].got[:200]}"
+    return [of_run("contract", phase, detail, lost=True)]
 
 
-def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
+def refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
     """Return a violation for each falsely refused order.
 
-    An order is falsely refused if it was answered only 4xx (other than 429) although there was enough stock and credit.
+    An order is falsely refused if it was answered only 4xx (other than 429) although there was enough stock and credit,
+    as there is in every wave that may not refuse.
     """
-    short = [n for n, w in enumerate(record.waves) if w["phase"] != phase or w["name"].startswith("short")]
     history = record.history
-    mine = (history["kind"] == Kind.CHECKOUT) & ~np.isin(history["wave"], short)
-    mine &= history["due"] <= judged_until(record, phase)
-    subject, status = history["subject"][mine], history["status"][mine]
-    refused = (status >= 400) & (status < 500) & (status != 429)
-    said: dict[int, int] = dict(zip(subject[refused].tolist(), status[refused].tolist(), strict=True))
-    failed = outcomes(len(record.orders), subject, status) == FAIL
+    ample = [number for number, wave in enumerate(record.waves) if wave.phase == phase and not wave.may_refuse]
+    tried = (history["kind"] == Kind.CHECKOUT) & np.isin(history["wave"], ample)
+    tried &= history["due"] <= judged_until(record, phase)
+    subject, status = history["subject"][tried], history["status"][tried]
+    chosen = refused(status)
+    answer: dict[int, int] = dict(zip(subject[chosen].tolist(), status[chosen].tolist(), strict=True))
+    failed = np.flatnonzero(outcomes(len(record.orders), subject, status) == FAIL).tolist()
     return [
-        Violation(
-            label(record, int(order)),
-            record.orders["id"][order],
-            (),
+        of_order(
+            record,
+            order,
             "false_refusal",
             phase,
-            f"refused with {said[int(order)]}, although there is enough stock and credit",
-            int(order),
+            f"refused with {answer[order]}, although there is enough stock and credit",
         )
-        for order in np.flatnonzero(failed)
-        if int(order) in said and int(order) not in known
+        for order in failed
+        if order in answer and order not in known
     ]
 
 
-def _scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    found = []
-    for turn in record.phases[phase].get("rounds", []):
-        rows, _, paid = record.shot(turn["snapshot"]).read[Entity.ORDER]
-        first, last = turn["orders"]
-        mine = (rows >= first) & (rows <= last) & (paid != 0)
-        sold, enough, by = int(mine.sum()), turn["enough"], turn["by"]
-        if sold != enough:
-            rule = "oversold" if sold > enough else "leaked" if _misses(record, turn, by) else "never_sold"
-            names = tuple(label(record, int(order)) for order in rows[mine]) if sold > enough else ()
-            detail = f"there was enough {by} for {enough} orders, but {sold} are paid"
-            found.append(Violation("", "", names, rule, phase, detail))
-    return found
+def scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
+    """Return a violation for each round that sold more or fewer orders than there was stock or credit for."""
+    violations = []
+    for turn in record.notes(Scarcity).rounds:
+        rows, _, paid = record.shot(turn.snapshot).read[Entity.ORDER]
+        first, last = turn.orders
+        sold = rows[(rows >= first) & (rows <= last) & (paid != 0)]
+        if len(sold) == turn.enough:
+            continue
+        detail = f"there was enough {turn.by} for {turn.enough} orders, but {len(sold)} are paid"
+        if len(sold) > turn.enough:
+            names = tuple(label(record, int(order)) for order in sold)
+            violations.append(Violation("", "", names, "oversold", phase, detail, rows=tuple(sold.tolist())))
+        else:
+            violations.append(of_run("leaked" if _misses(record, turn) else "never_sold", phase, detail))
+    return violations
 
 
-def _misses(record: Record, turn: dict[str, Any], by: str) -> bool:
+def _misses(record: Record, turn: Round) -> bool:
     """Return whether the scarce stock or credit of a round does not add up in the snapshot that ended it."""
-    first = turn["orders"][0]
-    if by == "stock":
+    first = turn.orders[0]
+    if turn.by == "stock":
         scarce = Entity.ITEM, int(record.lines["item"][record.lines["order"] == first][0])
     else:
         scarce = Entity.USER, int(record.orders["user"][first])
-    findings = audit(view_of(record, record.shot(turn["snapshot"])))
-    return any((found.entity, found.subject) == scarce for found in findings)
+    findings = audit(view_of(record, record.shot(turn.snapshot)))
+    return any((finding.entity, finding.subject) == scarce for finding in findings)
 
 
-_RULES: dict[str, Callable[[Record, str, set[int]], list[Violation]]] = {
-    "contract": _contract,
-    "duplicates": _refusals,
-    "load": _refusals,
-    "scarcity": _scarcity,
-    "faults": _faults,
-}
+RULES: dict[str, Rule] = {rule.__name__: rule for rule in (contract, refusals, scarcity, lost_ids)}
+"""All rules, by the names that the table of phases has."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..record import Record
-from ..terms import GOODPUT, SLOWEST_MS, SPEED_ENDED
-
-PHASE = "speed"
+from ..record.notes import Speed
+from ..terms import GOODPUT, SLOWEST_MS, done
+from .figures import latencies
 
 
 def steps(record: Record) -> list[dict[str, Any]]:
@@ -17,29 +17,27 @@ def steps(record: Record) -> list[dict[str, Any]]:
 
     They include the offered rate, the share of checkouts done, the latencies, and whether the rate was sustained.
     """
-    history, found = record.history, []
-    for step in record.phases.get(PHASE, {}).get("steps", []):
-        mine = history["wave"] == step["wave"]
-        status = history["status"][mine]
-        ok = (status >= 200) & (status < 300)
-        waiting = ((history["done"] - history["due"])[mine] / 1e6)[ok]
+    history, rows = record.history, []
+    for step in record.notes(Speed).steps:
+        chosen = history["wave"] == step.wave
+        status, waiting = history["status"][chosen], latencies(record, chosen)
         p50, p99 = np.percentile(waiting, [50, 99]) if len(waiting) else (0.0, 0.0)
-        share = float(ok.mean())
-        seconds = float(np.ptp(history["due"][mine])) / 1e9 or 1.0
-        found.append(
+        share = float(done(status).mean())
+        seconds = float(np.ptp(history["due"][chosen])) / 1e9 or 1.0
+        rows.append(
             {
-                "offered_per_s": step["rate"],
+                "offered_per_s": step.rate,
                 "offered": int(len(status)),
-                "done_per_s": round(min(step["rate"], int(ok.sum()) / seconds), 1),
+                "done_per_s": round(min(step.rate, len(waiting) / seconds), 1),
                 "share": round(share, 4),
                 "p50_ms": round(float(p50), 2),
                 "p99_ms": round(float(p99), 2),
-                "cores": step["cores"],
-                "generator_cores": round(record.waves[step["wave"]]["cpu"] / seconds, 3),
+                "cores": step.cores,
+                "generator_cores": round(record.waves[step.wave].cpu / seconds, 3),
                 "held": bool(share >= GOODPUT and p99 <= SLOWEST_MS and len(waiting)),
             }
         )
-    return found
+    return rows
 
 
 def best(record: Record, clean: bool) -> dict[str, Any] | None:
@@ -57,5 +55,5 @@ def best(record: Record, clean: bool) -> dict[str, Any] | None:
         "p50_ms": top["p50_ms"],
         "p99_ms": top["p99_ms"],
         "cores": top["cores"],
-        "at_least": record.phases[PHASE].get("ended") != SPEED_ENDED,
+        "at_least": not record.notes(Speed).limit_found,
     }

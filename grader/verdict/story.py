@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..record import Record
-from ..terms import GRAVITY, NEVER_WRITTEN, PHASES, RUNS, Entity, Kind, State, status_word
+from ..table import TABLE
+from ..terms import GRAVITY, NEVER_WRITTEN, Entity, Kind, State, done, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
-"""An event is a fault if its name starts with one of these prefixes."""
+"""The events that are faults."""
 AROUND = 0.3
 """A story includes the events up to this many seconds before its first attempt and after its last one."""
 TOGETHER = 50_000_000
@@ -34,6 +35,8 @@ class Moment:
     mark: str
     """The sign to show: sent, done, refused, unknown, never, kill, pause, up or other."""
     process: str = ""
+    attempt: int = 0
+    """The number of the attempt that was sent."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Story:
 
 def gravity(violation: Violation) -> tuple[Any, ...]:
     """Return the key that sorts violations: the gravest kind first, of it the earliest phase, of that single orders."""
-    rule, phase = violation.rule, PHASES.index(violation.phase)
+    rule, phase = violation.rule, list(TABLE).index(violation.phase)
     rank, group = next((n, group) for n, group in enumerate(GRAVITY) if rule in group)
     return rank, phase, not violation.label, group.index(rule), violation.label
 
@@ -88,17 +91,17 @@ def faults(record: Record) -> list[tuple[float, str]]:
     Times are in seconds since the start of the run. Faults less than TOGETHER apart are merged into one.
     """
     events = record.events
-    found: list[tuple[int, list[str]]] = []
+    merged: list[tuple[int, list[str]]] = []
     for row in np.argsort(events["at"], kind="stable"):
         what = str(events["what"][row])
-        if not what.startswith(FAULTS):
+        if what not in FAULTS:
             continue
-        at, said = int(events["at"][row]), f"{what} {events['process'][row]}"
-        if found and at - found[-1][0] < TOGETHER:
-            found[-1][1].append(said)
+        at, fault = int(events["at"][row]), f"{what} {events['process'][row]}"
+        if merged and at - merged[-1][0] < TOGETHER:
+            merged[-1][1].append(fault)
         else:
-            found.append((at, [said]))
-    return [(at / 1e9, said[0] if len(said) == 1 else f"{said[0]} and {len(said) - 1} more") for at, said in found]
+            merged.append((at, [fault]))
+    return [(at / 1e9, some[0] if len(some) == 1 else f"{some[0]} and {len(some) - 1} more") for at, some in merged]
 
 
 def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
@@ -109,15 +112,15 @@ def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
     return sorted((due, sent, done, status) for due, sent, done, status in rows)
 
 
-def fault_of(found: list[tuple[float, str]], first: int, last: int) -> int:
+def fault_of(known: list[tuple[float, str]], first: int, last: int) -> int:
     """Return the index of the fault that is nearest to the attempts between two times (in ns), or -1 if there is none.
 
     This is the first fault after ``first`` or, if there is none, the last one before it. Only faults within AROUND
     seconds of the attempts are considered.
     """
     begin, end = first / 1e9, last / 1e9
-    near = [n for n, (at, _) in enumerate(found) if begin - AROUND <= at <= end + AROUND]
-    return next((n for n in near if found[n][0] >= begin), near[-1] if near else -1)
+    near = [n for n, (at, _) in enumerate(known) if begin - AROUND <= at <= end + AROUND]
+    return next((n for n in near if known[n][0] >= begin), near[-1] if near else -1)
 
 
 def longest(record: Record) -> int:
@@ -127,7 +130,7 @@ def longest(record: Record) -> int:
     """
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] >= 0))
-    mine = mine[record.orders["phase"][history["subject"][mine]] == PHASES.index("faults")]
+    mine = mine[record.orders["phase"][history["subject"][mine]] == "faults"]
     if not len(mine):
         return -1
     subject, status = history["subject"][mine], history["status"][mine]
@@ -135,7 +138,7 @@ def longest(record: Record) -> int:
     np.minimum.at(begin, subject, history["due"][mine])
     unsure = np.isin(np.arange(len(begin)), subject[status < 0])
     ends = np.zeros(len(begin), dtype=np.int64)
-    good = (status >= 200) & (status < 300)
+    good = done(status)
     np.maximum.at(ends, subject[good], history["done"][mine][good])
     took = np.where((ends > 0) & unsure, ends - begin, -1)
     return int(np.argmax(took)) if took.max() > 0 else -1
@@ -143,31 +146,28 @@ def longest(record: Record) -> int:
 
 def example(record: Record, violation: Violation) -> int:
     """Return the candidate (a row) of a violation whose checkout was done last, or -1 if no candidate was sent."""
-    orders, history = record.orders, record.history
-    names = [name.rpartition("-")[::2] for name in violation.candidates]
-    mine = [np.flatnonzero((orders["phase"] == RUNS.index(p)) & (orders["number"] == int(n))) for p, n in names]
-    sent = record.checkouts() & np.isin(history["subject"], np.concatenate([*mine, []])) & (history["sent"] > 0)
+    history = record.history
+    sent = record.checkouts() & np.isin(history["subject"], violation.rows) & (history["sent"] > 0)
     if not sent.any():
         return -1
-    done = np.where((history["status"] >= 200) & (history["status"] < 300), history["done"], 0)[sent]
-    return int(history["subject"][sent][int(np.argmax(done))])
+    ends = np.where(done(history["status"]), history["done"], 0)[sent]
+    return int(history["subject"][sent][int(np.argmax(ends))])
 
 
 def story(record: Record, order: int, phase: str) -> Story:
     """Return the story of an order (a row), up to the snapshot that judges ``phase``."""
     moments, tries = [], answers(record, order)
-    for number, (due, sent, done, status) in enumerate(tries, 1):
+    for number, (due, sent, ended, status) in enumerate(tries, 1):
         if sent:
-            moments.append(Moment(sent / 1e9, "grader", f"checkout sent, attempt {number}", "sent"))
-        moments.append(Moment((done or sent or due) / 1e9, "grader", status_word(status), _mark(status)))
+            moments.append(Moment(sent / 1e9, "grader", f"checkout sent, attempt {number}", "sent", attempt=number))
+        moments.append(Moment((ended or sent or due) / 1e9, "grader", status_word(status), _mark(status)))
     begin = tries[0][0] / 1e9 if tries else 0.0
     if tries:
         first, last = begin - AROUND, tries[-1][2] / 1e9 + AROUND
         events = record.events
         for at, process, what in zip(events["at"], events["process"], events["what"], strict=True):
             if first <= int(at) / 1e9 <= last:
-                word = "kill" if what.startswith("kill") else "pause" if what.startswith("pause") else "other"
-                word = "up" if what in ("ready", "resume") else word
+                word = str(what) if what in FAULTS else "up" if what in ("ready", "resume") else "other"
                 moments.append(Moment(int(at) / 1e9, "faults", str(what), word, str(process)))
     moments.sort(key=lambda m: m.at)
     while moments and moments[0].mark in ("up", "other"):

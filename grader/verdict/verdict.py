@@ -6,7 +6,7 @@
 | has only missing answers, and the machine was too busy | void |
 | was cut off by the submission | fail |
 | was cut off by the machine or the grader | void |
-| is speed, without --require | measured |
+| only measures, as speed without --require | measured |
 | otherwise | pass |
 
 | a run | its verdict |
@@ -28,29 +28,33 @@ from typing import Any
 
 import numpy as np
 
+from ..outcomes import Verdict
 from ..record import Record
-from ..terms import GRADER, JUDGED, MACHINE, PHASES, SUBMISSION
+from ..record.notes import Contract, Faults, content
+from ..table import JUDGED, PHASES, TABLE
+from ..terms import GRADER, MACHINE, SUBMISSION
 from .figures import figures
 from .powercut import PowerCut, powercut
 from .score import Score, at_most, nothing, score
 from .special import special
 from .speed import best, steps
 from .story import gravity
-from .violations import Violation, completed, ended, killed, lost_in_kill, moved, unstable, vanished, violations
+from .violations import Violation, ended, late_changes, of_run, violations
 
+FAIL, VOID = Verdict.FAIL, Verdict.VOID
 LATE_MS = 5.0
 """A phase can be void only if the p99 of the generator's delay in sending exceeds this many milliseconds."""
 FOREIGN = 0.2
 """A phase can be void only if, in addition, other programs used more than this many cores on average."""
-_CUT_OFF = {SUBMISSION: "fail", MACHINE: "void", GRADER: "void"}
+_CUT_OFF = {SUBMISSION: FAIL, MACHINE: VOID, GRADER: VOID}
 """The verdict of a phase, and of a run without a violation, by what ended the run."""
 
 
 @dataclass(frozen=True)
 class PhaseVerdict:
-    """The verdict of one phase: pass, fail, void, not_tested, or (for speed without --require) measured."""
+    """The verdict of one phase, its figures and notes for the reports, and why it was not tested."""
 
-    verdict: str
+    verdict: Verdict
     figures: dict[str, Any] = field(default_factory=dict)
     why: str = ""
 
@@ -59,7 +63,7 @@ class PhaseVerdict:
 class Judgement:
     """The result of judging a record, for the reports."""
 
-    verdict: str
+    verdict: Verdict
     why: str
     """What ended the run early, or why something was not judged although it was requested; otherwise ""."""
     phases: dict[str, PhaseVerdict]
@@ -76,20 +80,46 @@ class Judgement:
 def judge(record: Record) -> Judgement:
     """Judge a record. This is a pure function."""
     failure, asked = record.about.get("failure"), record.about["asked"]
-    kind = failure["kind"] if failure else ""
+    kind, why = (failure["kind"], failure["why"]) if failure else ("", "")
+    phases, broken, speed = _phases(record, kind)
+    verdicts = {name: phase.verdict for name, phase in phases.items()}
+    verdict = _of_run(verdicts, kind)
+    busy = ", ".join(name for name in JUDGED if verdicts[name] == VOID)
+    if not why and (busy or verdict == VOID):
+        why = f"the machine was too busy to judge {busy}" if busy else "no phase was judged"
+    points, most, complete = None, None, set(JUDGED) <= set(asked)
+    if kind == SUBMISSION:
+        speed, points = None, nothing(record)
+    elif complete and record.notes(Contract).silent:
+        why, points = phases["duplicates"].why, nothing(record)
+    elif verdict != VOID:
+        numbers = {name: phase.figures for name, phase in phases.items()}
+        rate = speed["sustained_per_s"] if speed else 0
+        # Without the last snapshot, which a failure precedes, a late change would go unnoticed.
+        points = score(record, verdicts, numbers, broken, rate) if not failure else None
+        if points is None and verdict == FAIL and complete:
+            most = at_most(record, verdicts, numbers, broken, rate)
+    cut = powercut(record)
+    return Judgement(verdict, why, phases, tuple(broken), speed, points, most, _not_tested(record, phases, cut), cut)
+
+
+def _phases(record: Record, kind: str) -> tuple[dict[str, PhaseVerdict], list[Violation], dict[str, Any] | None]:
+    """Judge each phase of the table. Returns also all violations, the gravest first, and the best rate.
+
+    ``kind``: what ended the run, or "".
+    """
     broken: list[Violation] = []
     phases: dict[str, PhaseVerdict] = {}
     speed: dict[str, Any] | None = None
-    late = _late_changes(record)
-    for phase in PHASES:
-        if phase not in record.phases or record.phases[phase].get("skipped"):
-            why = record.phases.get(phase, {}).get("skipped") or _why_not(phase, asked, failure)
-            phases[phase] = PhaseVerdict("not_tested", {}, why)
+    late = late_changes(record)
+    for phase in _reported(record):
+        if phase not in record.phases or record.phases[phase].skipped:
+            phases[phase] = PhaseVerdict(Verdict.NOT_TESTED, {}, _why_not(record, phase))
             continue
+        numbers = {**figures(record, phase), **content(record.phases[phase])}
         mine = violations(record, phase)
-        mine += special(record, phase, {v.order for v in mine})
-        mine += [v for v in late if v.phase == phase]
-        numbers = {**figures(record, phase), **record.phases[phase]}
+        mine += special(record, phase, {violation.order for violation in mine})
+        mine += [violation for violation in late if violation.phase == phase]
         mine += _service(record, phase, numbers)
         if phase == "speed":
             speed = best(record, clean=not mine)
@@ -97,53 +127,40 @@ def judge(record: Record) -> Judgement:
             mine += _too_slow(record, speed)
         phases[phase] = PhaseVerdict(_of_phase(record, phase, mine, numbers, kind), numbers)
         broken += mine
-    broken.sort(key=gravity)
-    verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
-    verdict, why = _of_run(verdicts, kind), failure["why"] if failure else ""
-    busy = ", ".join(name for name in JUDGED if verdicts[name] == "void")
-    if not why and (busy or verdict == "void"):
-        why = f"the machine was too busy to judge {busy}" if busy else "no phase was judged"
-    points, most = None, None
-    if kind == SUBMISSION:
-        speed, points = None, nothing(record)
-    elif set(JUDGED) <= set(asked) and record.phases.get("contract", {}).get("silent"):
-        why, points = phases["duplicates"].why, nothing(record)
-    elif verdict != "void":
-        rate = speed["sustained_per_s"] if speed else 0
-        # Without the last snapshot, which a failure precedes, a late change would go unnoticed.
-        points = score(record, verdicts, numbers_of, broken, rate) if not failure else None
-        if points is None and verdict == "fail" and set(JUDGED) <= set(asked):
-            most = at_most(record, verdicts, numbers_of, broken, rate)
-    cut = powercut(record)
-    return Judgement(verdict, why, phases, tuple(broken), speed, points, most, _not_tested(record, phases, cut), cut)
+    return phases, sorted(broken, key=gravity), speed
 
 
-def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> str:
+def _reported(record: Record) -> list[str]:
+    """Return the phases that the reports list: those of a session, and others that the record has."""
+    return [name for name in TABLE if name in PHASES or name in record.phases]
+
+
+def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> Verdict:
     """Return the verdict of a phase by the first table above. ``kind``: what ended the run, or ""."""
-    no_answers = all(v.rule == "unavailable" and v.order < 0 for v in broken) and not numbers.get("stopped")
+    no_answers = all(v.rule == "unavailable" and v.order < 0 for v in broken) and not record.phases[phase].stopped
     if broken and not (no_answers and _busy(record, phase, numbers)):
-        return "fail"
+        return FAIL
     if broken:
-        return "void"
+        return VOID
     if kind and not ended(record, phase):
         return _CUT_OFF[kind]
-    return "measured" if phase == "speed" and not record.about.get("require") else "pass"
+    only_measured = not TABLE[phase].judged and not (phase == "speed" and record.about.get("require"))
+    return Verdict.MEASURED if only_measured else Verdict.PASS
 
 
-def _of_run(verdicts: dict[str, str], kind: str) -> str:
+def _of_run(verdicts: dict[str, Verdict], kind: str) -> Verdict:
     """Return the verdict of a run by the second table above. ``verdicts``: those of its phases."""
-    if kind == SUBMISSION or "fail" in verdicts.values():
-        return "fail"
-    if kind or "void" in verdicts.values() or not {"pass", "measured"} & {*verdicts.values()}:
-        return "void"
-    return "pass"
+    if kind == SUBMISSION or FAIL in verdicts.values():
+        return FAIL
+    if kind or VOID in verdicts.values() or not {Verdict.PASS, Verdict.MEASURED} & {*verdicts.values()}:
+        return VOID
+    return Verdict.PASS
 
 
 def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:
     """Return everything that the verdict does not cover, each with the reason."""
-    left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
-    for fault in record.phases.get("faults", {}).get("left_out", []):
-        left.append((fault, "no time was left for it"))
+    left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == Verdict.NOT_TESTED]
+    left += [(fault, "no time was left for it") for fault in record.notes(Faults).left_out]
     left += [(what, why) for what, why in record.about.get("untested", [])]
     if not cut.tested:
         left.append(("power cut", cut.why))
@@ -151,25 +168,27 @@ def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) 
     return tuple(left)
 
 
-def _why_not(phase: str, asked: list[str], failure: Any) -> str:
-    if failure:
-        return "the run ended before this phase"
-    return "not requested" if phase not in asked else "the run ended before this phase"
+def _why_not(record: Record, phase: str) -> str:
+    """Return why a phase was not tested."""
+    if phase in record.phases:
+        return record.phases[phase].skipped
+    early = record.about.get("failure") or phase in record.about["asked"]
+    return "the run ended before this phase" if early else "not requested"
 
 
 def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:
     """Return a violation if the phase had to stop early, or if too few checkouts of the load phase were done."""
-    if numbers.get("stopped"):
-        return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
+    if stopped := record.phases[phase].stopped:
+        return [of_run("unavailable", phase, stopped)]
     if phase != "load" or not ended(record, phase):
         return []
-    offered, done = numbers["offered"], numbers["done"] + numbers.get("done_again", 0)
+    offered, answered = numbers["offered"], numbers["done"] + numbers.get("done_again", 0)
     least = record.about["limits"]["success"]
-    if not offered or done < least * offered:
-        share = 100 * done / offered if offered else 0.0
-        detail = f"{share:.1f}% of {offered:,} checkouts were done, but {100 * least:.0f}% are required"
-        return [Violation("", "", (), "unavailable", phase, detail)]
-    return []
+    if offered and answered >= least * offered:
+        return []
+    share = 100 * answered / offered if offered else 0.0
+    detail = f"{share:.1f}% of {offered:,} checkouts were done, but {100 * least:.0f}% are required"
+    return [of_run("unavailable", phase, detail)]
 
 
 def _too_slow(record: Record, speed: dict[str, Any] | None) -> list[Violation]:
@@ -177,40 +196,20 @@ def _too_slow(record: Record, speed: dict[str, Any] | None) -> list[Violation]:
     required, reached = record.about.get("require") or 0, speed["sustained_per_s"] if speed else 0
     if reached >= required or not ended(record, "speed"):
         return []
-    detail = f"{required:,} checkouts per second are required, but {reached:,} were sustained"
-    return [Violation("", "", (), "unavailable", "speed", detail)]
+    return [
+        of_run(
+            "unavailable",
+            "speed",
+            f"{required:,} checkouts per second are required, but {reached:,} were sustained",
+        )
+    ]
 
 
 def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
     """Return whether the generator was late although connections were free, while other programs used the CPU."""
     if float(numbers["late_p99_ms"]) <= LATE_MS:
         return False
-    samples, about = record.samples, record.phases[phase]
-    begin, end = about.get("begin_s", 0.0) * 1e9, about.get("end_s", np.inf) * 1e9
-    mine = (samples["at"] >= begin) & (samples["at"] <= end)
-    return bool(mine.any() and samples["foreign"][mine].mean() > FOREIGN)
-
-
-def _late_changes(record: Record) -> list[Violation]:
-    """Return the violations of values that changed after the last snapshot of their phase was accepted.
-
-    The final snapshot of the run must have the same values, except for orders that were completed since. If ids became
-    unknown after a kill, the faults phase broke the rules, not the phase that created them.
-    """
-    taken = record.snapshots_taken
-    last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
-    if not last:
-        return []
-    final, changed = record.shot(last[-1]), []
-    for phase in PHASES:
-        # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
-        kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
-        for number in kept if kept and taken[kept[0]]["accepted"] else ():
-            if moved(record.shot(number), final) and not completed(record, number, last[-1]):
-                changed.append((phase, number))
-    gone = any(killed(record, record.shot(n).end) and vanished(record.shot(n), final) for _, n in changed)
-    found = []
-    for phase, number in changed:
-        lost = lost_in_kill(record, number, last[-1]) if gone and killed(record, record.shot(number).end) else []
-        found += lost or [unstable(record, phase, number, last[-1])]
-    return found
+    samples, notes = record.samples, record.phases[phase]
+    begin, end = (notes.begin_s or 0.0) * 1e9, np.inf if notes.end_s is None else notes.end_s * 1e9
+    during = (samples["at"] >= begin) & (samples["at"] <= end)
+    return bool(during.any() and samples["foreign"][during].mean() > FOREIGN)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..audit import INDETERMINATE, Finding, audit, clean, view_of
+from ..audit import COUNTED, INDETERMINATE, Finding, audit, clean, view_of
 from ..record import Record, Shot
 from ..record.tables import Column
-from ..terms import RUNS, Entity, Kind, State
+from ..table import TABLE
+from ..terms import Entity, Kind, State
 
 LOST = "lost: rows that stood before the kill are gone"
-"""The detail of a violation about an id that a kill made unknown."""
+"""What a violation says of an id that a kill made unknown."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,28 @@ class Violation:
     detail: str
     order: int = -1
     """The order's row in the record, or -1 if no single order is identified."""
+    rows: tuple[int, ...] = ()
+    """The rows of the candidates."""
+    times: int | None = None
+    """How often the order was charged, or took its stock; None if that is not known."""
+    due: int | None = None
+    """How often it should have been: 1 if it is paid, otherwise 0; None if that is not what is wrong."""
+    lost: bool = False
+    """Whether a kill has removed what was acknowledged."""
+
+
+def of_run(rule: str, phase: str, detail: str, lost: bool = False) -> Violation:
+    """Return a violation that no order or balance is to blame for.
+
+    >>> of_run("unavailable", "load", "no order could be set up").label
+    ''
+    """
+    return Violation("", "", (), rule, phase, detail, lost=lost)
+
+
+def of_order(record: Record, order: int, rule: str, phase: str, detail: str) -> Violation:
+    """Return a violation of one order, a row of the record."""
+    return Violation(label(record, order), str(record.orders["id"][order]), (), rule, phase, detail, order)
 
 
 def label(record: Record, order: int) -> str:
@@ -37,12 +60,12 @@ def label(record: Record, order: int) -> str:
     if order < 0:
         return ""
     table = record.orders
-    return f"{RUNS[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
+    return f"{table['phase'][order]}-{int(table['number'][order]):06d}"
 
 
 def ended(record: Record, phase: str) -> bool:
     """Return whether a phase ran to its end."""
-    return "end_s" in record.phases[phase]
+    return record.phases[phase].end_s is not None
 
 
 def judged_until(record: Record, phase: str) -> float:
@@ -77,16 +100,14 @@ def violations(record: Record, phase: str) -> list[Violation]:
     view = view_of(record, shot)
     if not clean(view):
         return _worded(record, phase, audit(view), shot)
-    later = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase and n > number]
+    later = [n for n, taken in enumerate(record.snapshots_taken) if taken["phase"] == phase and n > number]
     return [unstable(record, phase, number, later[0])] if later else []
 
 
 def killed(record: Record, since: int = -1) -> bool:
     """Return whether the grader killed a process after ``since`` (ns of the run)."""
     events = record.events
-    return any(
-        int(at) > since and str(what).startswith("kill") for at, what in zip(events["at"], events["what"], strict=True)
-    )
+    return bool(((events["at"] > since) & (events["what"] == "kill")).any())
 
 
 def _worded(record: Record, phase: str, findings: list[Finding], shot: Shot) -> list[Violation]:
@@ -95,22 +116,30 @@ def _worded(record: Record, phase: str, findings: list[Finding], shot: Shot) -> 
     After a kill, an id that has become unknown is lost. If acknowledged orders are lost, only they are reported, not
     the users and items that were lost with them.
     """
-    found, others = list[Violation](), list[Violation]()
+    firm, unread = list[Violation](), list[Violation]()
     for finding in findings:
         rows, states, _ = shot.read[Entity(finding.entity)]
-        gone = states[rows == finding.subject].tolist() == [State.UNKNOWN] and killed(record)
+        lost = states[rows == finding.subject].tolist() == [State.UNKNOWN] and killed(record)
         names = tuple(label(record, order) for order in finding.candidates)
         order_id = record.orders["id"][finding.order] if finding.order >= 0 else ""
-        detail = LOST if gone else finding.detail
-        if (
-            finding.order >= 0
-            and finding.rule in ("charged_times", "taken_times")
-            and _added_meanwhile(record, finding)
-        ):
+        detail = LOST if lost else finding.detail
+        if finding.order >= 0 and finding.rule in COUNTED and _added_meanwhile(record, finding):
             detail += f", or an addition of {('', 'credit', 'stock')[finding.entity]} at that moment was overwritten"
-        said = Violation(label(record, finding.order), order_id, names, finding.rule, phase, detail, finding.order)
-        (others if gone and finding.rule == "unavailable" else found).append(said)
-    return found if any(v.detail == LOST for v in found) else found + others
+        violation = Violation(
+            label(record, finding.order),
+            order_id,
+            names,
+            finding.rule,
+            phase,
+            detail,
+            finding.order,
+            finding.candidates,
+            finding.times,
+            finding.due,
+            lost,
+        )
+        (unread if lost and finding.rule == "unavailable" else firm).append(violation)
+    return firm if any(violation.lost for violation in firm) else firm + unread
 
 
 def _added_meanwhile(record: Record, finding: Finding) -> bool:
@@ -197,7 +226,32 @@ def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
             row, (was, then) = rows[0], (_said(state[0], value[0]) for state, value in (old, new))
             thing = f"{('order', 'user', 'item')[entity]} {record.rows(entity)['id'][row]}"
             detail = f"{thing} still changed: first {was}, then {then}"
-            order = int(row) if entity == Entity.ORDER else -1
-            order_id = record.orders["id"][order] if order >= 0 else ""
-            return Violation(label(record, order), order_id, (), "unstable", phase, detail, order)
-    return Violation("", "", (), "unstable", phase, "two snapshots contain different ids", -1)
+            if entity == Entity.ORDER:
+                return of_order(record, int(row), "unstable", phase, detail)
+            return of_run("unstable", phase, detail)
+    return of_run("unstable", phase, "two snapshots contain different ids")
+
+
+def late_changes(record: Record) -> list[Violation]:
+    """Return the violations of values that changed after the last snapshot of their phase was accepted.
+
+    The final snapshot of the run must have the same values, except for orders that were completed since. If ids became
+    unknown after a kill, the faults phase broke the rules, not the phase that created them.
+    """
+    taken = record.snapshots_taken
+    last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
+    if not last:
+        return []
+    final, changed = record.shot(last[-1]), []
+    for phase in TABLE:
+        # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
+        kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
+        for number in kept if kept and taken[kept[0]]["accepted"] else ():
+            if moved(record.shot(number), final) and not completed(record, number, last[-1]):
+                changed.append((phase, number))
+    gone = any(killed(record, record.shot(n).end) and vanished(record.shot(n), final) for _, n in changed)
+    late = []
+    for phase, number in changed:
+        lost = lost_in_kill(record, number, last[-1]) if gone and killed(record, record.shot(number).end) else []
+        late += lost or [unstable(record, phase, number, last[-1])]
+    return late

@@ -82,18 +82,18 @@ class Generator:
         """Wait up to ``seconds`` for progress or for the result. Returns None if neither arrives."""
         if not self._pipe.poll(seconds):
             return None
-        said: Word | Result = self._receive()
-        if isinstance(said, Result):
+        message: Word | Result = self._receive()
+        if isinstance(message, Result):
             self._busy = False
-        return said
+        return message
 
     def run(self, job: Job, tend: Callable[[], None] = lambda: None) -> Result:
         """Run a job and return its result. Until then, ``tend`` is called about ten times per second."""
         self.start(job)
         while True:
-            said = self.poll(0.1)
-            if isinstance(said, Result):
-                return said
+            message = self.poll(0.1)
+            if isinstance(message, Result):
+                return message
             tend()
 
     def close(self) -> None:

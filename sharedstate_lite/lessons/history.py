@@ -32,18 +32,18 @@ from ..errors import Error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSION = 1
-"""The version of the record that this module reads."""
 TABLES = ("history", "orders", "lines", "users", "items", "funds", "snapshots", "events")
-_PHASE = "element_at(array('contract', 'duplicates', 'load', 'scarcity', 'faults', 'speed', 'powercut'), phase + 1)"
+_NUMBERED = "element_at(array('contract', 'duplicates', 'load', 'scarcity', 'faults', 'speed', 'powercut'), phase + 1)"
+PHASE = {1: _NUMBERED, 2: "phase"}
+"""The name of a phase, by the version of the record; no others are read. Version 1 has its number in a list."""
 _KIND = "element_at(array('order', 'user', 'item'), kind + 1)"
 VIEWS = {
     "checkouts": """
         SELECT wave, subject AS order, attempt, due / 1e6 AS due, IF(sent > 0, sent / 1e6, NULL) AS sent,
             IF(done > 0, done / 1e6, NULL) AS done, status, waited = 1 AS waited
         FROM record_history WHERE kind = 0 AND subject >= 0""",
-    "orders": f"""
-        SELECT row AS number, concat({_PHASE}, '-', lpad(number, 6, '0')) AS label, {_PHASE} AS phase, user, slot, cost
+    "orders": """
+        SELECT row AS number, concat(PHASE, '-', lpad(number, 6, '0')) AS label, PHASE AS phase, user, slot, cost
         FROM record_orders""",
     "lines": "SELECT order, item, quantity, price FROM record_lines",
     "funds": f"SELECT {_KIND} AS kind, subject AS number, amount, at / 1e6 AS at FROM record_funds",
@@ -53,7 +53,8 @@ VIEWS = {
     "events": "SELECT at / 1e6 AS at, process, what, detail FROM record_events",
     "waves": "SELECT wave, phase, name FROM record_waves",
 }
-"""The query of each view. ``record_orders`` and so on are the tables as they are stored, with their row numbers."""
+"""The query of each view. ``record_orders`` and so on are the tables as they are stored, with their row numbers. PHASE
+stands for the name of a phase."""
 
 
 def views(session: SparkSession, folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -66,10 +67,10 @@ def views(session: SparkSession, folder: str | os.PathLike[str]) -> dict[str, An
         run = json.loads((place / "run.json").read_text())
     except (OSError, ValueError) as error:
         raise Error(f"{folder} has no record ({error}). Give the report folder of a run of the grader.") from error
-    found = run.get("record") if isinstance(run, dict) else None
-    if found != VERSION:
+    version = run.get("record") if isinstance(run, dict) else None
+    if version not in list(PHASE):
         raise Error(
-            f"{folder}: the record has version {found}, and this kit reads version {VERSION}. Grade the system again."
+            f"{folder}: the record has version {version}, and this kit reads versions 1 and 2. Grade the system again."
         )
     if missing := [name for name in TABLES if not (place / f"{name}.parquet").is_file()]:
         raise Error(f"{folder}: {missing[0]}.parquet is missing. Give a complete report folder.")
@@ -84,5 +85,5 @@ def views(session: SparkSession, folder: str | os.PathLike[str]) -> dict[str, An
         values = [(number, *(row[field] for field in fields)) for number, row in enumerate(rows)]
         session.createDataFrame(values, columns).createOrReplaceTempView(f"record_{name}")
     for name, query in VIEWS.items():
-        session.sql(query).createOrReplaceTempView(name)
+        session.sql(query.replace("PHASE", PHASE[version])).createOrReplaceTempView(name)
     return dict(run)

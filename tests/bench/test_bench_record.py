@@ -52,13 +52,13 @@ def test_arrivals_are_random_and_repeatable() -> None:
 
 def test_a_packed_record_is_the_same_record(tmp_path: Path) -> None:
     """Packing changes the encoding of the tables, and no value."""
-    made = Record({"waves": []})
+    made = Record()
     record.kept(made, result([5, 6], [5, 7], [8, 9], [0, 1]), range(3, 5), "one", 1_000_000)
     save(made, tmp_path)
     record.packed(tmp_path)
     again = load(tmp_path)
     assert again.history["subject"].tolist() == [3, 4] and again.history["due"].tolist() == [4_000_000, 5_000_000]
-    assert again.waves[0]["name"] == "one" and again.history["waited"].tolist() == [0, 1]
+    assert again.waves[0].name == "one" and again.history["waited"].tolist() == [0, 1]
 
 
 def test_epochs_are_counted_in_the_log(tmp_path: Path) -> None:

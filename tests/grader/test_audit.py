@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.audit import FAIL, INDETERMINATE, NONE, OK, Finding, View, audit, clean, outcomes
+from grader.audit import FAIL, INDETERMINATE, OK, Finding, View, audit, clean, outcomes
 from grader.audit.digits import read_stock
+from grader.audit.outcomes import NONE
 from grader.orders import COLD_PRICE, HOT_ITEMS, Blocks
 from grader.orders.blocks import CREDIT, LEAST, MOST, OFFSET, STOCK
 from grader.terms import Entity, State, Status

@@ -18,19 +18,20 @@ from typing import Any
 import pytest
 import zoo
 from classes import Teacher, contents, handed_in
-from records import right, shots, value
+from records import charged, right
 
 from grader.__main__ import main
 from grader.classroom import checkout, command, run, teams
-from grader.classroom.checkout import ASKED, MEASURES, result, system
+from grader.classroom.checkout import result, system
 from grader.classroom.points import Rubric, earned
 from grader.classroom.results import hash_of
 from grader.errors import SubmissionError
-from grader.record import Record
+from grader.record import Exchange, Notes, Record
 from grader.report.as_json import content
 from grader.sandbox import Tier
 from grader.submission import read_submission
-from grader.terms import JUDGED, SAFETY, Entity
+from grader.table import ASKED, JUDGED
+from grader.terms import SAFETY
 from grader.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,16 +60,8 @@ def wrong(phase: str, failure: dict[str, str] | None = None) -> Report:
         record.about["failure"] = failure
         for later in JUDGED[JUDGED.index(phase) + 1 :]:
             del record.phases[later]
-    user = int(record.orders["user"][np_row(record, phase)])
-    cost = int(record.orders["cost"][np_row(record, phase)])
-    value(record, shots(record, phase), Entity.USER, user, lambda credit: credit - cost)
+    charged(record, phase, 1)
     return reported(record)
-
-
-def np_row(record: Record, phase: str) -> int:
-    """The row of the second order of a phase."""
-    ids = list(record.orders["id"])
-    return ids.index(f"{phase}-o1")
 
 
 def outcomes(found: Report) -> dict[str, str]:
@@ -88,7 +81,7 @@ def test_a_right_run() -> None:
     report = reported(right())
     found = result(report, 6, KEY)
     assert (report["verdict"], found["status"], found["why"], found["unsafe"]) == ("pass", "graded", "", False)
-    assert outcomes(found) == {name: "measured" if name in MEASURES else "pass" for name in ASKED}
+    assert outcomes(found) == {name: "measured" if ASKED[name].measured else "pass" for name in ASKED}
     assert points(found) == Decimal(str(report["score"]))
     assert earned(found, ALL | {"speed": Decimal(0)}, Rubric({})) == Decimal(85)
     assert [check["got"] for check in found["checks"] if check["check"] == "speed"] == ["0 per second"]
@@ -110,8 +103,7 @@ def test_a_wrong_balance(phase: str) -> None:
 def test_the_cap_counts_only_broken_safety_rules() -> None:
     """A wrong answer of a route costs its phase; without lost money or stock, nothing else."""
     record = right()
-    said = {"title": "find an item", "request": "GET /stock/find/x", "expected": "404", "got": "500"}
-    record.exchanges.append({**said, "agreed": False})
+    record.exchanges.append(Exchange("find an item", "stock", "GET /stock/find/x", "404", "500"))
     report = reported(record)
     found = result(report, 6, KEY)
     assert (found["unsafe"], outcomes(found)["contract"], report["score"]) == (False, "fail", 75)
@@ -152,7 +144,7 @@ def test_a_system_that_does_not_run_has_0_points() -> None:
     assert {*outcomes(found).values()} == {"unreached"}
     record = right(("contract",))
     record.about["asked"] = list(ASKED)
-    record.phases["duplicates"] = {"skipped": "the system did not answer"}
+    record.phases["duplicates"] = Notes(skipped="the system did not answer")
     found = result(reported(record), 6, KEY)
     assert outcomes(found)["contract"] == "pass"
     assert {outcome for name, outcome in outcomes(found).items() if name != "contract"} == {"unreached"}
@@ -528,7 +520,7 @@ def test_two_teams_with_a_kill_9_between_them(tmp_path: Path) -> None:
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("blue", "red")}
     assert [found[team]["unsafe"] for team in found] == [True, False]
     assert outcomes(found["blue"])["duplicates"] == "fail"
-    judged = {outcomes(found["red"])[name] for name in ASKED if name not in MEASURES}
+    judged = {outcomes(found["red"])[name] for name in ASKED if not ASKED[name].measured}
     assert judged == {"pass"}
     for team, one in found.items():
         report = json.loads((out / "submissions" / team / one["report"]).with_name("report.json").read_text())
@@ -549,7 +541,7 @@ def test_start_and_saga_by_the_command(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
     found = {team: json.loads((out / "submissions" / team / "result.json").read_text()) for team in ("start", "saga")}
-    assert {outcome for name, outcome in outcomes(found["saga"]).items() if name not in MEASURES} == {"pass"}
+    assert {outcome for name, outcome in outcomes(found["saga"]).items() if not ASKED[name].measured} == {"pass"}
     assert found["start"]["unsafe"] and outcomes(found["start"])["duplicates"] == "fail"
 
 
@@ -582,7 +574,7 @@ def test_the_tasks_have_the_points_of_the_rubric() -> None:
     page = (ROOT / "labs" / "checkout" / "lab.md").read_text()
     told = {int(task): int(number) for task, number in re.findall(r"^## Task (\d): .*\((\d+) points\)$", page, re.M)}
     given = teams.checkout(1).points
-    assert told == {task: sum(given[name] for name, (one, _) in ASKED.items() if one == task) for task in (1, 2, 3)}
+    assert told == {task: sum(given[name] for name, asked in ASKED.items() if asked.task == task) for task in (1, 2, 3)}
     assert sum(told.values()) == 85 and f"The lab has {sum(told.values())} points." in page
     assert {*given} == {*ASKED} and given["speed"] == 0
 

@@ -14,9 +14,25 @@ from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.goods import among
 from grader.phases.live import Live
+from grader.record.notes import Faults
 from grader.terms import Entity, Limits
 from grader.verdict.violations import violations
 from grader.wire.jobs import Result, Word
+
+
+def bare(monkeypatch: pytest.MonkeyPatch, **fakes: Any) -> None:
+    """Replace what needs a system: everything is set up, answered, paid and settled, unless ``fakes`` say otherwise."""
+    usual = {"_calm": 0.01, "_median": 0.02, "_again": None, "_alive": True, "_sells": [], "settle": True}
+    for name, result in usual.items():
+        monkeypatch.setattr(faults, name, fakes.get(name, lambda *of, result=result: result))
+    monkeypatch.setattr(faults, "_strike", fakes["_strike"])
+    monkeypatch.setattr(faults, "_short", fakes["_short"])
+    monkeypatch.setattr(faults, "stocked", lambda *of: (fakes["stock"], None, 1))
+
+
+def live_of(seconds: float = 4.0, counter: Any = None, services: Any = None, **limits: float) -> Live:
+    """A run with a record of this phase alone."""
+    return Live(right(("faults",)), counter, Limits(**limits), 1, 0, {"faults": seconds}, lambda step: None, services)  # type: ignore[arg-type]
 
 
 def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,20 +46,10 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
             0
         ) if fault.what == KILL else 0
 
-    record = right(("faults",))
     stock = SimpleNamespace(orders=np.zeros(99 * BLOCK, dtype=np.int64), seconds=0.1)
-    monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
-    monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
-    monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
-    monkeypatch.setattr(faults, "_strike", strike)
-    monkeypatch.setattr(faults, "_short", lambda live, many, each: np.zeros((many, 4), dtype=np.int64))
-    monkeypatch.setattr(faults, "_again", lambda *of: None)
-    monkeypatch.setattr(faults, "_alive", lambda *of: True)
-    monkeypatch.setattr(faults, "_sells", lambda *of: [])
-    monkeypatch.setattr(faults, "settle", lambda *of: True)
-    services: Any = SimpleNamespace(names=["a", "b"], can_pause=True)
-    counter: Any = None
-    live = Live(record, counter, Limits(), 1, 0, {"faults": 4.0}, lambda said: None, services)
+    short = lambda live, many, each: np.zeros((many, 4), dtype=np.int64)  # noqa: E731
+    bare(monkeypatch, stock=stock, _strike=strike, _short=short)
+    live = live_of(services=SimpleNamespace(names=["a", "b"], can_pause=True))
     faults.run(live)
     kills = [(KILL, "a"), (KILL, "a"), (KILL, "b"), (KILL, "b"), (KILL, "everything")]
     # 4 s leave room for eight blocks.
@@ -53,8 +59,8 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
         (PAUSE, "b"),
         (faults.ANSWERED, "a"),
     ]
-    assert [fault["under_way"] for fault in live.notes("faults")["faults"]][:5] == [0, 12, 0, 0, 36]
-    assert len(live.notes("faults")["left_out"]) == len(faults.plan(["a", "b"], True)) - 6
+    assert [fault.under_way for fault in live.notes(Faults).faults][:5] == [0, 12, 0, 0, 36]
+    assert len(live.notes(Faults).left_out) == len(faults.plan(["a", "b"], True)) - 6
 
 
 def test_every_burst_has_orders_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +91,6 @@ def test_the_phase_settles_before_and_after_the_last_retries(
 ) -> None:
     """Otherwise a saga that resumes only with the next checkout of its order would pass."""
     heard: list[str] = []
-    record = right(("faults",))
     usable = np.arange(BLOCK) % (BLOCK - 1)
     stock = SimpleNamespace(orders=usable, seconds=1.0)
 
@@ -96,35 +101,29 @@ def test_the_phase_settles_before_and_after_the_last_retries(
 
     def settle(live: Live, *of: Any) -> bool:
         heard.append("settle")
-        live.notes("faults")["settled_s"] = 5.0 / heard.count("settle")
+        live.notes(Faults).settled_s = 5.0 / heard.count("settle")
         return clean
 
-    monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
-    monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
-    monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
-    monkeypatch.setattr(faults, "_strike", strike)
-    monkeypatch.setattr(faults, "_short", lambda live, many, each: np.full((many, each), 35))
-    monkeypatch.setattr(faults, "_again", lambda live, orders, status: heard.append(f"again {len(orders)}"))
-    monkeypatch.setattr(faults, "_alive", lambda *of: True)
-    monkeypatch.setattr(faults, "_sells", lambda *of: usable[:18])
-    monkeypatch.setattr(faults, "settle", settle)
-    services: Any = SimpleNamespace(names=["a"], can_pause=False)
-    counter: Any = None
-    faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 5.0}, lambda said: None, services))
+    bare(
+        monkeypatch, stock=stock, _strike=strike, settle=settle, _sells=lambda *of: usable[:18],
+        _short=lambda live, many, each: np.full((many, each), 35),
+        _again=lambda live, orders, status: heard.append(f"again {len(orders)}"),
+    )  # fmt: skip
+    live = live_of(5.0, services=SimpleNamespace(names=["a"], can_pause=False))
+    faults.run(live)
     assert heard == ["strike", "again 27", *said]
-    assert record.phases["faults"]["settled_s"] == 5.0, "the longer one is how long it took to converge"
+    assert live.notes(Faults).settled_s == 5.0, "the longer one is how long it took to converge"
 
 
 def test_top_ups_come_right_before_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lazy write is then lost for users and items that exist already."""
-    record, heard = right(("faults",)), list[Any]()
-    record.users["ready"][2] = 0
+    heard = list[Any]()
     stock = SimpleNamespace(orders=np.arange(BLOCK), users=np.arange(6), items=np.arange(6))
     monkeypatch.setattr(faults, "stock_blocks", lambda *of: (stock, None))
     monkeypatch.setattr(faults, "top_up_at_once", lambda counter, wave, added: heard.append(wave.subject.tolist()))
     monkeypatch.setattr(faults, "_kill", lambda *of: heard.append("kill"))
-    counter: Any = SimpleNamespace(send=lambda wave: SimpleNamespace(status=np.full(18, 200)))
-    live = Live(record, counter, Limits(), 1, 0, {}, lambda said: None)
+    live = live_of(counter=SimpleNamespace(send=lambda wave: SimpleNamespace(status=np.full(18, 200))))
+    live.record.users["ready"][2] = 0
     assert faults._sells(live, ["a"], 1, np.zeros(0, dtype=np.int64)).tolist() == list(range(18, 36))
     assert heard == [[0, 1, 3, 4, 5, 0, 1, 2, 3, 4, 5], "kill"]
 
@@ -148,7 +147,7 @@ def test_in_a_pause_each_checkout_is_sent_once_more(what: str, times: int) -> No
     counter: Any = SimpleNamespace(
         now=lambda: int(now[0] * 1e9), begin=lambda wave, **how: waves.append(wave), poll=poll, wait=wait
     )
-    live = Live(right(("faults",)), counter, Limits(), 1, 0, {}, lambda said: None, services)
+    live = live_of(counter=counter, services=services)
     live.clock = lambda: now[0]  # type: ignore[method-assign]
     answers, _ = faults._strike(live, Fault(what, "a"), orders, 0.0)
     (wave,) = waves
@@ -182,9 +181,7 @@ def test_a_pool_of_broken_connections_recovers(broken: int, alive: bool) -> None
     def wait(seconds: float) -> None:
         now[0] += seconds
 
-    record = right(("faults",))
-    counter: Any = SimpleNamespace(send=send, wait=wait, now=lambda: int(now[0] * 1e9))
-    live = Live(record, counter, Limits(convergence=20.0), 1, 0, {}, lambda said: None)
+    live = live_of(counter=SimpleNamespace(send=send, wait=wait, now=lambda: int(now[0] * 1e9)), convergence=20.0)
     live.clock = lambda: now[0]  # type: ignore[method-assign]
     assert faults._alive(live, np.arange(4)) is alive
     assert alive or 20 < now[0] < 21

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory import Change, System, http, in_memory, over_sockets
+from fake_system import Change, FakeSystem, http, in_memory, over_sockets
 from test_grader_wire import OK, Server, job
 
 from grader.record import Record, save
 from grader.report import write
+from grader.table import PHASES
 from grader.terms import Kind, Status, status_word
 from grader.verdict import judge
 from grader.wire.client import Generator
@@ -187,7 +188,7 @@ def test_an_odd_answer_has_a_status(name: str, generator: Generator) -> None:
     finally:
         server.sock.close()
     assert result.status.tolist() == [status] * 2
-    assert record.exchanges[0]["got"].startswith(status_word(status))
+    assert record.exchanges[0].got.startswith(status_word(status))
     assert judge(record).verdict == "fail"
 
 
@@ -312,11 +313,14 @@ def bodied(form: Callable[[bytes], bytes]) -> Change:
     return change
 
 
-SYSTEMS: dict[str, tuple[Callable[[], System], bool]] = {
-    "right": (System, True),
-    **{f"value: {name}": (lambda f=f, t=t: System(valued(f, t)), fits) for name, (f, t, fits) in VALUES.items()},  # type: ignore[misc]
-    **{f"id: {name}": (lambda of=of: System(name=of), fits) for name, (of, fits) in IDS.items()},  # type: ignore[misc]
-    **{f"body: {name}": (lambda of=of: System(bodied(of)), fits) for name, (of, fits) in BODIES.items()},  # type: ignore[misc]
+SYSTEMS: dict[str, tuple[Callable[[], FakeSystem], bool]] = {
+    "right": (FakeSystem, True),
+    **{
+        f"value: {name}": (lambda f=f, t=t: FakeSystem(change=valued(f, t)), fits)
+        for name, (f, t, fits) in VALUES.items()
+    },  # type: ignore[misc]
+    **{f"id: {name}": (lambda of=of: FakeSystem(name=of), fits) for name, (of, fits) in IDS.items()},  # type: ignore[misc]
+    **{f"body: {name}": (lambda of=of: FakeSystem(change=bodied(of)), fits) for name, (of, fits) in BODIES.items()},  # type: ignore[misc]
 }
 
 
@@ -329,7 +333,7 @@ def test_odd_json_is_right_or_wrong(name: str, generator: Generator, tmp_path: P
         record = over_sockets(generator, server.target.port)
     finally:
         server.sock.close()
-    wrong = [one for one in record.exchanges if not one["agreed"]]
+    wrong = [one for one in record.exchanges if not one.agreed]
     assert judged(record, tmp_path) == ("pass" if fits else "fail"), wrong[:1]
 
 
@@ -347,20 +351,20 @@ def amounts(text: str) -> Change:
     return bodied(lambda body: re.sub(rb'("credit"|"stock"): \d+', rb"\1: " + text.encode(), body))
 
 
-KINDS: dict[str, tuple[Callable[[], System], str]] = {
-    "right": (System, "pass"),
-    "ids of 200 odd characters": (lambda: System(name=lambda real: f"/<b>'%2F?#é{real}".ljust(200, "x")), "pass"),
-    "half a surrogate pair in every id": (lambda: System(name=lambda real: f"\ud800{real}"), "fail"),
-    "half a surrogate pair in some ids": (lambda: System(name=lambda real: real.replace("99", "\ud800")), "pass"),
-    "one id for everything": (lambda: System(name=lambda real: "n1"), "fail"),
-    "amounts of 2**62 - 1": (lambda: System(amounts(str((1 << 62) - 1))), "fail"),
-    "amounts of 4,300 digits": (lambda: System(amounts(LARGE)), "fail"),
-    "reads of other statuses": (lambda: System(sometimes(http(999, b"{}"), READ, 3)), "fail"),
+KINDS: dict[str, tuple[Callable[[], FakeSystem], str]] = {
+    "right": (FakeSystem, "pass"),
+    "ids of 200 odd characters": (lambda: FakeSystem(name=lambda real: f"/<b>'%2F?#é{real}".ljust(200, "x")), "pass"),
+    "half a surrogate pair in every id": (lambda: FakeSystem(name=lambda real: f"\ud800{real}"), "fail"),
+    "half a surrogate pair in some ids": (lambda: FakeSystem(name=lambda real: real.replace("99", "\ud800")), "pass"),
+    "one id for everything": (lambda: FakeSystem(name=lambda real: "n1"), "fail"),
+    "amounts of 2**62 - 1": (lambda: FakeSystem(change=amounts(str((1 << 62) - 1))), "fail"),
+    "amounts of 4,300 digits": (lambda: FakeSystem(change=amounts(LARGE)), "fail"),
+    "reads of other statuses": (lambda: FakeSystem(change=sometimes(http(999, b"{}"), READ, 3)), "fail"),
     "checkouts with a length of 5,000 digits": (
-        lambda: System(sometimes(http(200, b"").replace(b": 0", b": " + b"1" * 5_000), (Kind.CHECKOUT,))),
+        lambda: FakeSystem(change=sometimes(http(200, b"").replace(b": 0", b": " + b"1" * 5_000), (Kind.CHECKOUT,))),
         "fail",
     ),
-    "some checkouts without an answer": (lambda: System(sometimes(b"", (Kind.CHECKOUT,), 5)), "fail"),
+    "some checkouts without an answer": (lambda: FakeSystem(change=sometimes(b"", (Kind.CHECKOUT,), 5)), "fail"),
 }  # fmt: skip
 
 
@@ -370,3 +374,13 @@ def test_odd_answers_in_the_other_phases(name: str, tmp_path: Path) -> None:
     make, verdict = KINDS[name]
     record = in_memory(make(), ("duplicates", "load", "scarcity", "faults", "speed"))
     assert judged(record, tmp_path) == verdict
+
+
+def test_of_a_system_that_hangs_no_other_phase_asks_anything() -> None:
+    """A system that never answers fails the contract after a few requests. No other phase runs, and it has 0 points."""
+    record = in_memory(FakeSystem(change=lambda kind, raw: b""), PHASES)
+    judgement = judge(record)
+    verdicts = {name: phase.verdict for name, phase in judgement.phases.items()}
+    assert verdicts == {**dict.fromkeys(PHASES, "not_tested"), "contract": "fail"}
+    assert "did not answer" in judgement.why and judgement.score is not None and judgement.score.points == 0
+    assert sum(wave.phase != "" and wave.requests for wave in record.waves) < 20

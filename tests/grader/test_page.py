@@ -11,18 +11,18 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from records import SECOND, right, shots, value
+from records import SECOND, answered, charged, orders_of, right, shots, value
 
 from grader.classroom.checkout import result
 from grader.orders.blocks import CREDIT
-from grader.record import Record, save
+from grader.record import Exchange, Record, save
 from grader.report import summary, write
 from grader.report.as_html import as_html
 from grader.report.as_json import as_json
 from grader.report.causes import CAUSES, cause_of
 from grader.report.timeline import log_lines
 from grader.report.words import seconds
-from grader.terms import RULES, RUNS, Entity, State
+from grader.terms import RULES, Entity, State
 from grader.verdict import judge
 from grader.verdict.story import story
 
@@ -71,7 +71,7 @@ def charged_twice() -> tuple[Record, int]:
     """In the faults phase a kill lost the first answer of an order, and its retry charged the user again."""
     record = right()
     record.about["submission"]["processes"] = [{"name": n, "role": n} for n in ("order", "stock", "payment")]
-    order = int(np.flatnonzero(record.orders["phase"] == 4)[7])
+    order = int(orders_of(record, "faults")[7])
     history = record.history
     first = int(np.flatnonzero(history["subject"] == order)[0])
     at = int(history["due"][first])
@@ -81,8 +81,8 @@ def charged_twice() -> tuple[Record, int]:
     record.history.append(**again, **times, attempt=2, status=200)
     for after, what in ((2_000_000, "kill"), (SECOND // 2, "started"), (SECOND // 2 + 9, "ready")):
         record.events.append(at=at + after, process="payment", what=what, detail="")
+    charged(record, "faults", 7)
     cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
-    value(record, shots(record, "faults"), Entity.USER, user, lambda old: old - cost)
     record.logs["payment"] = f"POST /pay/{record.users['id'][user]}/{cost}\nnothing of it\n"
     return record, order
 
@@ -117,7 +117,7 @@ def test_a_page_has_every_part_and_nothing_from_outside() -> None:
         html = as_html(record, judge(record))
         page = Page(html)
         for part in (
-            "Six phases",
+            "6 phases",
             "How long a checkout took",
             "What was not tested",
             "Sandbox",
@@ -138,7 +138,7 @@ def test_text_of_a_submission_is_short_and_no_markup() -> None:
         record.about["submission"]["name"] = record.about["machine"]["system"] = text
         record.about["failure"] = {"kind": "submission", "why": text}
         record.about["submission"]["processes"].append({"name": text, "role": text})
-        record.exchanges.append(dict.fromkeys(("title", "request", "expected", "got"), text) | {"agreed": False})
+        record.exchanges.append(Exchange(text, text, text, text, text))
         for column in (record.orders["id"], record.users["id"], record.items["id"]):
             column[:] = [text] * len(column)
         at = int(record.events["at"][0])
@@ -164,7 +164,7 @@ def test_many_violations_are_a_page_of_bounded_size() -> None:
 def test_one_of_the_candidates_is_shown() -> None:
     """The stock of a shared item does not identify an order, so the page names candidates and shows one of them."""
     record = right()
-    item = int(record.lines["item"][record.lines["order"] == np.flatnonzero(record.orders["phase"] == 3)[0]][-1])
+    item = int(record.lines["item"][record.lines["order"] == orders_of(record, "scarcity")[0]][-1])
     value(record, shots(record, "scarcity"), Entity.ITEM, item, lambda old: old - 500)
     text = Page(as_html(record, judge(record))).text
     assert "It is one of scarcity-0" in text and "One of them: scarcity-0" in text
@@ -195,22 +195,14 @@ def lead(record: Record) -> str:
 def test_the_headline_goes_by_gravity_and_then_by_phase() -> None:
     """An order charged 40 times is named before many that cannot be read, and before a later phase."""
     record = right()
-    orders, users = record.orders, record.orders["user"]
-    late, early = int(np.flatnonzero(orders["phase"] == 4)[3]), int(np.flatnonzero(orders["phase"] == 1)[30])
-    unread = np.isin(record.snapshots["subject"], np.flatnonzero(orders["phase"] == 2)) & (
+    unread = np.isin(record.snapshots["subject"], orders_of(record, "load")) & (
         record.snapshots["kind"] == Entity.ORDER
     )
     record.snapshots["state"][unread & np.isin(record.snapshots["snapshot"], shots(record, "load"))] = State.LOST
     assert lead(record) == "Order load-000000: Unavailable."
-    value(record, shots(record, "faults"), Entity.USER, int(users[late]), lambda old: old - int(orders["cost"][late]))
+    charged(record, "faults", 3)
     assert lead(record) == "Order faults-000003 was charged twice."
-    value(
-        record,
-        shots(record, "duplicates"),
-        Entity.USER,
-        int(users[early]),
-        lambda old: old - 4 * int(orders["cost"][early]),
-    )
+    charged(record, "duplicates", 30, 5)
     assert lead(record) == "Order duplicates-000030 was charged 5 times."
 
 
@@ -286,14 +278,13 @@ def test_a_traceback_ends_where_the_next_line_of_the_log_begins() -> None:
 def test_every_report_begins_with_the_order_that_is_named() -> None:
     """Headline, list, groups, report.json and a class's page begin with the named order. A guess comes after it."""
     record = right()
-    orders = np.flatnonzero(record.orders["phase"] == RUNS.index("duplicates"))
-    order, other = int(orders[30]), int(record.orders["user"][orders[0]])
+    orders = orders_of(record, "duplicates")
+    order, users = int(orders[30]), record.orders["user"][orders]
     user = int(record.orders["user"][order])
-    assert user != other
-    cost = int(record.orders["cost"][order])
-    value(record, shots(record, "duplicates"), Entity.USER, user, lambda old: old - cost)
+    other = int(users[users != user][0])
+    charged(record, "duplicates", 30)
     value(record, shots(record, "duplicates"), Entity.USER, other, lambda old: old + CREDIT)
-    record.exchanges.append({"title": "t", "request": "r", "expected": "2xx", "got": "500", "agreed": False})
+    answered(record)
     judgement = judge(record)
     first = judgement.violations[0]
     assert (first.label, first.order_id) == ("duplicates-000030", "duplicates-o30")
@@ -324,7 +315,7 @@ def test_the_cause_fits_the_phase(phase: str, kill: bool, said: str) -> None:
     record = right()
     if kill:
         record.events.append(at=82 * SECOND, process="shop", what="kill", detail="")
-    order = int(np.flatnonzero(record.orders["phase"] == RUNS.index(phase))[3])
+    order = int(orders_of(record, phase)[3])
     value(record, shots(record, phase), Entity.ORDER, order, lambda old: 0)
     text = Page(as_html(record, judge(record))).text
     assert said in text and "appendonly" not in text
@@ -334,7 +325,7 @@ def test_the_cause_fits_the_phase(phase: str, kill: bool, said: str) -> None:
 def test_the_cause_of_what_an_unpaid_order_kept(entity: Entity) -> None:
     """An order that was refused, and whose stock or charge is still taken: the cause is what was not undone."""
     record = right()
-    order = int(np.flatnonzero(record.orders["phase"] == 1)[3])
+    order = int(orders_of(record, "duplicates")[3])
     record.history["status"][record.history["subject"] == order] = 400
     value(record, shots(record, "duplicates"), Entity.ORDER, order, lambda old: 0)
     rule, word = ("charged_times", "charge") if entity == Entity.USER else ("taken_times", "items")
@@ -347,7 +338,7 @@ def test_the_cause_of_rows_that_a_kill_removed_is_named() -> None:
     """Rows that a kill removed: the page names the commonest cause, Redis without --appendonly yes."""
     record = right()
     record.events.append(at=82 * SECOND, process="shop", what="kill", detail="")
-    table, earlier = record.snapshots, np.flatnonzero(record.orders["phase"] == 1)
+    table, earlier = record.snapshots, orders_of(record, "duplicates")
     final = (table["snapshot"] == shots(record, "faults")[-1]) & (table["kind"] == Entity.ORDER)
     table["state"][final & np.isin(table["subject"], earlier)] = State.UNKNOWN
     assert lead(record) == "Order duplicates-000000 was answered 2xx, but is gone after a kill."

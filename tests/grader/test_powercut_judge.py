@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from records import right, shots, value
+from records import right, shots, unpaid, value
 
 from grader.errors import RecordError
 from grader.record import Record, load, save
+from grader.record.notes import Cut, PowerCuts
 from grader.report import summary, write
 from grader.report.as_html import as_html
 from grader.report.powercut import sentence
-from grader.terms import POWER_CUT, Entity
+from grader.table import POWER_CUT
+from grader.terms import Entity
 from grader.verdict import judge
 from grader.verdict.powercut import Example
 
@@ -25,10 +27,7 @@ LOST = 20
 def with_cuts() -> Record:
     """A right run, with a right power-cut run of 36 orders and two cuts."""
     record, cut = right(), right((POWER_CUT,))
-    cut.phases[POWER_CUT]["cuts"] = [
-        {"cut": 1, "first": 0, "last": 17, "blocks": 5, "files": 2},
-        {"cut": 2, "first": 18, "last": 35, "blocks": 3, "files": 1},
-    ]
+    cut.phases[POWER_CUT] = PowerCuts(cuts=[Cut(1, 0, 17, blocks=5, files=2), Cut(2, 18, 35, blocks=3, files=1)])
     record.about[POWER_CUT], record.powercut = {}, cut
     return record
 
@@ -36,13 +35,10 @@ def with_cuts() -> Record:
 def lose(cut: Record, *, half: bool) -> None:
     """Make one order unpaid. Its user and items get everything back unless it is ``half`` lost."""
     taken = shots(cut, POWER_CUT)
-    value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
-    if not half:
-        cost = int(cut.orders["cost"][LOST])
-        value(cut, taken, Entity.USER, int(cut.orders["user"][LOST]), lambda credit: credit + cost)
-        for row in (cut.lines["order"] == LOST).nonzero()[0]:
-            units = int(cut.lines["quantity"][row])
-            value(cut, taken, Entity.ITEM, int(cut.lines["item"][row]), lambda stock, units=units: stock + units)
+    if half:
+        value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
+    else:
+        unpaid(cut, taken, LOST)
 
 
 def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
@@ -85,7 +81,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
     """The output of the system is escaped text on the page and in the terminal."""
     record = with_cuts()
     assert record.powercut is not None
-    record.powercut.phases[POWER_CUT]["not_back"] = NASTY
+    record.powercut.phases[POWER_CUT] = PowerCuts(cuts=record.powercut.notes(PowerCuts).cuts, not_back=NASTY)
     judgement = judge(record)
     assert judgement.verdict == "pass" and not judgement.powercut.came_back
     page, words = as_html(record, judgement), summary(record, judgement)

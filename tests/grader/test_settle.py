@@ -12,6 +12,7 @@ from records import SECOND, right
 
 from grader.phases.live import Live
 from grader.phases.settle import settle, settle_all
+from grader.record import SentWave
 from grader.shop import Wave, snapshot
 from grader.shop.counter import CLOSED
 from grader.terms import Entity, Kind, Limits, State, Status
@@ -46,7 +47,7 @@ class Shop:
 
     def send(self, wave: Wave) -> Result:
         entity, n = ENTITY[wave.kind], len(wave.subject)
-        self.record.waves.append({"phase": wave.phase, "name": wave.name})
+        self.record.waves.append(SentWave(wave.phase, wave.name, self._now, n))
         self._now += int(self._each * SECOND * -(-n // wave.connections))
         said = [self._says(wave, entity, int(row), int(self.truth[entity][row])) for row in wave.subject]
         none = np.zeros(n, dtype=np.int64)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_system import FakeSystem, http, in_memory
 from hypothesis import given
 from hypothesis import strategies as st
-from records import SECOND, right
+from records import SECOND, orders_of, right
 
 from grader.phases import duplicates, goods, load, scarcity, speed
 from grader.phases.live import Live
+from grader.record.notes import Load, Scarcity, Speed
 from grader.shop import Wave
 from grader.shop.counter import Counter
-from grader.terms import SPEED_ENDED, Entity, Kind, Limits, Status
+from grader.terms import Entity, Kind, Limits, Status
+from grader.verdict.figures import figures
 from grader.wire.jobs import Result
 
 
@@ -123,12 +127,12 @@ def test_scarcity_needs_twice_as_many_orders_as_are_sold(
     usable = iter(ready)
     monkeypatch.setattr(scarcity, "_enough", lambda live: 4)
     monkeypatch.setattr(scarcity, "_by_stock", make)
-    monkeypatch.setattr(scarcity, "ready", lambda live, orders: (orders[: (n := next(usable))], [b""] * n))
+    monkeypatch.setattr(scarcity, "ready", lambda live, orders: orders[: next(usable)])
     monkeypatch.setattr(scarcity, "_sell_out", lambda *of: False)
     waits: list[float] = []
     live = live_of("scarcity", SimpleNamespace(send=lambda wave: None, wait=waits.append), 5.0)
     scarcity.run(live)
-    assert len(made) == tries and ("stopped" in live.notes("scarcity")) is stopped
+    assert len(made) == tries and bool(live.notes(Scarcity).stopped) is stopped
     assert waits == [1.0] * (tries if stopped else tries - 1)
 
 
@@ -137,7 +141,7 @@ def test_failed_blocks_are_replaced(monkeypatch: pytest.MonkeyPatch, works: int,
     """Failed blocks are replaced by others, with new hot items, three times, a second apart."""
     made: list[tuple[int, int, int]] = []
     live = live_of("load", SimpleNamespace(wait=lambda seconds: waits.append(seconds)), 5.0)
-    orders = np.flatnonzero(live.record.orders["phase"] == 2)
+    orders = orders_of(live.record, "load")
     waits: list[float] = []
 
     def stock_blocks(counter: Any, phase: str, seed: int, first: int, count: int, hot: np.ndarray) -> Any:
@@ -159,7 +163,7 @@ def test_a_top_up_without_an_answer_promises_nothing(monkeypatch: pytest.MonkeyP
     """
     live = live_of("duplicates", None, 15.0)
     record, sent = live.record, dict[str, np.ndarray]()
-    orders = np.flatnonzero(record.orders["phase"] == 1)
+    orders = orders_of(record, "duplicates")
     kinds = iter([*np.split(orders, 6), orders[:0]])
     item = np.array([record.lines["item"][record.lines["order"] == order][0] for order in orders])
 
@@ -168,7 +172,7 @@ def test_a_top_up_without_an_answer_promises_nothing(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(duplicates, "own", lambda *of, **kind: next(kinds))
     monkeypatch.setattr(duplicates, "crossed", lambda *of: orders[:0])
-    monkeypatch.setattr(duplicates, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(duplicates, "ready", lambda live, orders: orders)
     monkeypatch.setattr(duplicates, "short_items", lambda live, some: item[np.searchsorted(orders, some)])
     monkeypatch.setattr(duplicates, "_send", lambda live, name, some, *of, **more: sent.update({name: some}))
     monkeypatch.setattr(duplicates, "settle", lambda *of: True)
@@ -197,7 +201,7 @@ def test_acknowledged_top_ups_during_checkouts_count() -> None:
     live = live_of("duplicates", SimpleNamespace(send=send), 5.0)
     record = live.counter.record = live.record
     before = len(record.funds)
-    order = int(np.flatnonzero(record.orders["phase"] == 1)[0])
+    order = int(orders_of(record, "duplicates")[0])
     duplicates._topped_up_meanwhile(live, np.array([order]))
     (wave,) = waves
     assert wave.kinds is not None and wave.kinds.tolist().count(Kind.CHECKOUT) == 1
@@ -225,7 +229,7 @@ def test_scarcity_stops_after_a_top_up_without_an_answer(monkeypatch: pytest.Mon
     for by, entity in (("_by_stock", Entity.ITEM), ("_by_credit", Entity.USER)):
         monkeypatch.setattr(scarcity, by, lambda live, k, e=entity: (np.arange(3 * k), e, np.zeros(1, dtype=np.int64)))
     monkeypatch.setattr(scarcity, "_enough", lambda live: 4)
-    monkeypatch.setattr(scarcity, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(scarcity, "ready", lambda live, orders: orders)
     monkeypatch.setattr(scarcity, "_sell_out", sell_out)
     monkeypatch.setattr(scarcity, "top_up", top_up)
     scarcity.run(live)
@@ -246,13 +250,13 @@ def test_a_slow_systems_steps_are_spread_over_their_second(monkeypatch: pytest.M
 
     live = Live(right(("speed",)), SimpleNamespace(send=send), Limits(), 1, 0, {"speed": 20.0}, lambda said: None)  # type: ignore[arg-type]
     live.record.about["probe"] = {"sustained_per_s": 20.0}
-    stock = SimpleNamespace(orders=np.flatnonzero(table["phase"] == 5), seconds=0.01)
+    stock = SimpleNamespace(orders=np.flatnonzero(table["phase"] == "speed"), seconds=0.01)
     monkeypatch.setattr(speed, "stocked", lambda *of: (stock, of[-1], 0))
     monkeypatch.setattr(speed, "settle", lambda *of: True)
     speed.run(live)
-    told = live.notes("speed")["steps"]
-    assert told[0]["rate"] == 40 and live.notes("speed")["ended"] == SPEED_ENDED
-    held = [step["rate"] for step, rate in zip(told, offered, strict=True) if rate <= 20]
+    steps = live.notes(Speed).steps
+    assert steps[0].rate == 40 and live.notes(Speed).limit_found
+    held = [step.rate for step, rate in zip(steps, offered, strict=True) if rate <= 20]
     assert 16 <= max(held) <= 20
 
 
@@ -267,13 +271,13 @@ def test_a_system_with_one_thread_gets_fewer_orders(
         now[0] += 0.01 * count
         return np.arange(count)
 
-    def send(live: Live, name: str, orders: np.ndarray, times: int, attempt: int, gap: int = 0) -> None:
+    def send(live: Live, name: str, orders: np.ndarray, times: int, attempt: int, gap: int = 0, **flags: bool) -> None:
         sent.append(len(orders) * times)
         now[0] += len(orders) * times * each
 
     monkeypatch.setattr(duplicates, "own", own)
     monkeypatch.setattr(duplicates, "crossed", lambda live, phase, pairs: np.arange(2 * pairs))
-    monkeypatch.setattr(duplicates, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(duplicates, "ready", lambda live, orders: orders)
     monkeypatch.setattr(duplicates, "_topped_up_meanwhile", lambda *of: None)
     monkeypatch.setattr(duplicates, "_send", send)
     monkeypatch.setattr(duplicates, "settle", lambda *of: False)
@@ -281,3 +285,23 @@ def test_a_system_with_one_thread_gets_fewer_orders(
     live.clock = lambda: now[0]  # type: ignore[method-assign]
     duplicates.run(live)
     assert sent[0] == duplicates.AT_ONCE and least <= sum(sent) <= most
+
+
+def test_the_figures_of_the_load_count_its_orders_once() -> None:
+    """Neither the probe nor the checkouts that are sent again are offered, and the latter count as done again."""
+    every = itertools.count(1)
+    shed = lambda kind, raw: http(429, b"{}") if kind == Kind.CHECKOUT and next(every) % 5 == 0 else raw  # noqa: E731
+    record = in_memory(FakeSystem(change=shed), ("load",))
+    numbers = figures(record, "load")
+    assert numbers["offered"] == record.notes(Load).orders and numbers["offered"] > numbers["done"]
+    assert 0 < numbers["done_again"] <= numbers["shed"]
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_must_still_be_right_is_asked_at_the_end_of_a_run(stops: bool) -> None:
+    """Paid orders are checked out once more, and then the contract's reads are repeated, unless a phase had to stop."""
+    dead = lambda kind, raw: http(500, b"{}") if stops and kind == Kind.CREATE_ORDER else raw  # noqa: E731
+    record = in_memory(FakeSystem(change=dead), ("contract", "duplicates"))
+    asked = [wave.name for wave in record.waves if wave.name == "at the end" or wave.name.endswith("end of the run")]
+    assert asked[:1] == ["at the end"] * (not stops) and (len(asked) > 10) is not stops
+    assert any(exchange.again for exchange in record.exchanges) is not stops

@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from boxes import sandbox
-from records import SECOND, right, shots, snapshot, value
+from records import SECOND, answered, charged, orders_of, right, shots, snapshot, unpaid
 
 from grader import session
 from grader.classroom.checkout import result
 from grader.errors import SubmissionError, VoidError
 from grader.processes import Supervisor
 from grader.record import Record, load, save
+from grader.record.notes import Contract, Notes, Speed
 from grader.report import summary, write
 from grader.report.as_json import content
 from grader.submission import Process, Submission
-from grader.terms import JUDGED, PHASES, Entity, Kind, Limits, State
+from grader.table import JUDGED, PHASES
+from grader.terms import Entity, Kind, Limits, State
 from grader.verdict import Judgement, judge
 from grader.verdict.violations import completed
 from grader.wire.client import Generator
@@ -34,23 +36,19 @@ KEY = {"submission": "s" * 64, "bundle": "b" * 64, "grader": "g" * 64}
 Failure = dict[str, str]
 
 
-def wrong(record: Record, phase: str, row: int = 3) -> Record:
+def wrong(record: Record, phase: str) -> Record:
     """Charge one order of a phase twice in every snapshot that has it."""
-    order = int(
-        np.flatnonzero(record.orders["phase"] == ("", "duplicates", "load", "scarcity", "faults").index(phase))[row]
-    )
-    user, cost = int(record.orders["user"][order]), int(record.orders["cost"][order])
-    value(record, shots(record, phase), Entity.USER, user, lambda old: old - cost)
+    charged(record, phase, 3)
     return record
 
 
 def busy(record: Record, phase: str) -> Record:
     """Let a tenth of a phase's checkouts time out while other programs use the machine and the generator is late."""
-    notes, orders = record.phases[phase], record.orders["phase"] == JUDGED.index(phase)
+    notes, orders = record.phases[phase], record.orders["phase"] == phase
     mine = np.flatnonzero(np.isin(record.history["subject"], np.flatnonzero(orders)))
     record.history["sent"][mine] += 40_000_000
     record.history["status"][mine[: len(mine) // 5]] = -1
-    at = np.arange(int(notes["begin_s"]), int(notes["end_s"]) + 1, dtype=np.int64) * SECOND
+    at = np.arange(int(notes.begin_s or 0), int(notes.end_s or 0) + 1, dtype=np.int64) * SECOND
     record.samples.append(at=at, generator=0.1, services=0.2, foreign=1.5)
     return record
 
@@ -58,7 +56,7 @@ def busy(record: Record, phase: str) -> Record:
 def cut(record: Record, phase: str, failure: Failure) -> Record:
     """End the run in the middle of a phase: it has no end, later phases and the last snapshot do not exist."""
     about, kept = record.about, JUDGED[: JUDGED.index(phase) + 1]
-    del record.phases[phase]["end_s"]
+    record.phases[phase].end_s = None
     for later in JUDGED[len(kept) :]:
         del record.phases[later]
     about["snapshots"] = [shot for shot in record.snapshots_taken if shot["phase"] in kept]
@@ -107,39 +105,28 @@ def test_a_fail_whose_rest_was_not_judged_says_what_it_can_have(failure: Failure
     assert (judgement.at_most and judgement.at_most.points) == at_most
     assert (judgement.score is None) == (failure is MACHINE)
     refused = right()
-    mine = refused.history["subject"] == np.flatnonzero(refused.orders["phase"] == 2)[0]
+    mine = refused.history["subject"] == orders_of(refused, "load")[0]
     refused.history["status"][mine] = 404
-    for shot in shots(refused, "load"):
-        _unpaid(refused, shot, int(np.flatnonzero(refused.orders["phase"] == 2)[0]))
+    unpaid(refused, shots(refused, "load"), int(orders_of(refused, "load")[0]))
     judgement = judge(cut(refused, "faults", failure))
     assert [v.rule for v in judgement.violations] == ["false_refusal"] and judgement.verdict == "fail"
     # 15 points of load, and 2 for false refusals. No safety rule is broken, so the cap does not apply.
     assert (judgement.at_most and judgement.at_most.points) == (68.0 if failure is MACHINE else None)
 
 
-def _unpaid(record: Record, shot: int, order: int) -> None:
-    value(record, [shot], Entity.ORDER, order, lambda paid: 0)
-    cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
-    value(record, [shot], Entity.USER, user, lambda credit: credit + cost)
-    lines = np.flatnonzero(record.lines["order"] == order)
-    for item, many in zip(record.lines["item"][lines], record.lines["quantity"][lines], strict=True):
-        value(record, [shot], Entity.ITEM, int(item), lambda stock, many=int(many): stock + many)
-
-
 def test_a_phase_that_was_cut_off_is_judged_on_its_last_settled_snapshot() -> None:
     """Requests after that snapshot prove nothing, because their effects and retries were still to come."""
     record = cut(right(), "scarcity", MACHINE)
-    order = int(np.flatnonzero(record.orders["phase"] == 3)[0])
+    order = int(orders_of(record, "scarcity")[0])
     after = max(shot["end"] for shot in record.snapshots_taken) + SECOND
     later = {"due": after, "sent": after, "done": after + 1000}
     for status in (409, 200):
-        unpaid = np.flatnonzero(record.orders["phase"] == 3)[1 if status == 409 else 2]
-        record.history["status"][record.history["subject"] == unpaid] = 409 if status == 200 else -4
+        refused = int(orders_of(record, "scarcity")[1 if status == 409 else 2])
+        record.history["status"][record.history["subject"] == refused] = 409 if status == 200 else -4
         record.history.append(
-            wave=3, kind=int(Kind.CHECKOUT), subject=[int(unpaid)], attempt=2, status=status, waited=0, **later
+            wave=3, kind=int(Kind.CHECKOUT), subject=[refused], attempt=2, status=status, waited=0, **later
         )
-        for shot in shots(record, "scarcity"):
-            _unpaid(record, shot, int(unpaid))
+        unpaid(record, shots(record, "scarcity"), refused)
     assert judge(record).verdict == "void" and judge(record).violations == ()
     assert order >= 0
 
@@ -149,20 +136,18 @@ def test_a_phase_that_has_no_snapshot_yet_proves_nothing(phase: str) -> None:
     """No load, or no rate, has been measured yet, so none of them is too low."""
     record = right()
     if phase == "load":
-        del record.phases["load"]["end_s"], record.phases["scarcity"], record.phases["faults"]
-        gone = np.isin(record.history["subject"], np.flatnonzero(record.orders["phase"] == 2))
+        del record.phases["scarcity"], record.phases["faults"]
+        record.phases["load"].end_s = None
+        gone = np.isin(record.history["subject"], orders_of(record, "load"))
         record.history["kind"][gone] = Kind.FIND_ORDER
     else:
         record.about.update(require=1000, asked=[*JUDGED, "speed"])
-        record.phases["speed"] = {"begin_s": 120.0}
+        record.phases["speed"] = Speed(begin_s=120.0)
     record.about["snapshots"] = [
         shot for shot in record.snapshots_taken if shot["phase"] in JUDGED[: 2 if phase == "load" else 5]
     ]
     record.about["failure"] = MACHINE
     assert (judge(record).verdict, judge(record).violations) == ("void", ())
-
-
-EXCHANGE = {"title": "t", "service": "stock", "expected": "2xx", "got": "answered 500", "status": 500, "why": ""}
 
 
 @pytest.mark.parametrize(
@@ -180,17 +165,17 @@ def test_a_wrong_answer_is_proven_unless_it_was_to_be_asked_again(
 ) -> None:
     """A wrong value may be late until the end of its phase. The repetitions at the end of the run count when done."""
     record = cut(right(), "duplicates" if ended else "contract", MACHINE)
-    record.exchanges.append({**EXCHANGE, **exchange, "agreed": False})
+    answered(record, **exchange)
     assert judge(record).verdict == ("fail" if proven else "void")
 
 
 def test_a_system_that_does_not_answer_at_all_has_0_points() -> None:
     """It ended the run, because the grader skips the rest after four requests without an answer."""
     record = right()
-    record.exchanges += [{**EXCHANGE, "request": "POST stock /add/1/5", "agreed": False, "status": -1}]
-    record.phases["contract"]["silent"] = True
+    answered(record, status=-1)
+    record.phases["contract"] = Contract(begin_s=1.0, end_s=11.0, silent=True)
     for phase in JUDGED[1:]:
-        record.phases[phase] = {"skipped": "the system did not answer four requests in a row in the contract phase"}
+        record.phases[phase] = Notes(skipped="the system did not answer four requests in a row in the contract phase")
     judgement = judge(record)
     assert judgement.verdict == "fail" and judgement.score is not None and judgement.score.points == 0
     found = result(json.loads(json.dumps(content(record, judgement))), 6, KEY)
@@ -202,16 +187,17 @@ def test_a_system_that_does_not_answer_at_all_has_0_points() -> None:
 def test_a_row_that_is_gone_from_the_last_snapshot_is_left_out() -> None:
     """A top-up that was not acknowledged takes its user out of later snapshots. The others are still compared."""
     record = right()
-    order = int(np.flatnonzero(record.orders["phase"] == 3)[0])
+    gone = int(np.flatnonzero(record.users["phase"] == "scarcity")[-1])
+    order = next(int(row) for row in orders_of(record, "scarcity") if record.orders["user"][row] != gone)
     first = shots(record, "scarcity")[-2]
     snapshot(record, "scarcity", 75 * SECOND)
     last = len(record.snapshots_taken) - 1
-    table, gone = record.snapshots, int(np.flatnonzero(record.users["phase"] == 3)[-1])
+    table = record.snapshots
     away = (table["snapshot"] == last) & (table["kind"] == Entity.USER) & (table["subject"] == gone)
     table["subject"][away], table["snapshot"][away] = 0, len(record.snapshots_taken) + 1
     record.users["ready"][gone] = 0
     record.history["status"][record.history["subject"] == order] = -2
-    _unpaid(record, first, order)
+    unpaid(record, [first], order)
     assert completed(record, first, last)
     user = int(record.orders["user"][order])
     state = (table["snapshot"] == last) & (table["kind"] == Entity.USER) & (table["subject"] == user)
@@ -236,7 +222,6 @@ def test_class_report_and_summary_say_the_same(tmp_path: Path) -> None:
     )
     assert "at most 40 of 100" in page and "run it again for the rest" in page
     assert said in json.loads((tmp_path / "results.json").read_text())["output"]
-    assert not (tmp_path / "gradebook.csv").exists()
     found = result(report, 6, KEY)
     assert found["status"] == "unfinished" and MACHINE["why"] in found["why"] and found["unsafe"]
     assert {check["check"]: check["outcome"] for check in found["checks"]}["duplicates"] == "fail"
@@ -264,6 +249,7 @@ def _filled(record: Record, made: Record) -> None:
     del about["failure"]
     record.about.update(about)
     record.tables.update(made.tables)
+    record.waves, record.phases, record.exchanges = made.waves, made.phases, made.exchanges
 
 
 @pytest.mark.parametrize("proven", [True, False])

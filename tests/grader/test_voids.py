@@ -25,7 +25,12 @@ def voids(node: ast.AST) -> bool:
     elif isinstance(node, ast.Return):
         values = [node.value]
     return any(
-        isinstance(value, ast.Name) and value.id in STATES or isinstance(value, ast.Constant) and value.value == "void"
+        isinstance(value, ast.Name)
+        and value.id in STATES
+        or isinstance(value, ast.Attribute)
+        and ast.unparse(value) in ("Verdict.VOID", "Outcome.VOID")
+        or isinstance(value, ast.Constant)
+        and value.value == "void"
         for value in values
     )
 
@@ -73,6 +78,6 @@ def test_the_table_has_every_place_that_can_void() -> None:
 def test_a_new_place_is_noticed() -> None:
     """The search finds a raise, a stored state and a returned one, and no comparison with a state."""
     first = "def f():\n  if a == VOID:\n    raise VoidError('x')\n  fresh(1, VOID)\n  return {'kind': GRADER}\n"
-    code = f"{first}def g():\n  return 'void'"
+    code = f"{first}def g():\n  return 'void'\ndef h():\n  return Verdict.VOID"
     found = {name: sum(map(voids, ast.walk(node))) for name, node in functions(ast.parse(code))}
-    assert found == {"f": 3, "g": 1}
+    assert found == {"f": 3, "g": 1, "h": 1}

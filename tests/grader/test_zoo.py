@@ -19,7 +19,8 @@ import zoo
 from zoo.table import table
 from zoo.trial import LONGEST, Trial
 
-from grader.terms import JUDGED, RULES
+from grader.table import JUDGED
+from grader.terms import RULES
 
 AT_ONCE = 5
 BUDGET = 14.0

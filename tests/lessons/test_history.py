@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from grader.record import load, save
 from sharedstate_lite.errors import Error
 from sharedstate_lite.lessons import history
 
@@ -29,12 +30,12 @@ def changed(tmp_path: Path, **values: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("version", [2, None, "1"])
+@pytest.mark.parametrize("version", [3, None, "1"])
 def test_another_version_is_refused_by_name(tmp_path: Path, version: Any) -> None:
     """The version is checked before any table, and the error has both versions."""
     folder = changed(tmp_path, record=version)
     (folder / "history.parquet").unlink()
-    with pytest.raises(Error, match=f"version {version}, and this kit reads version 1"):
+    with pytest.raises(Error, match=f"version {version}, and this kit reads versions 1 and 2"):
         history.views(NONE, folder)
 
 
@@ -51,11 +52,16 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         history.views(NONE, folder)
 
 
-def test_the_views_have_what_the_tables_have(spark: SparkSession) -> None:
+@pytest.mark.parametrize("version", history.PHASE)
+def test_the_views_have_what_the_tables_have(spark: SparkSession, tmp_path: Path, version: int) -> None:
     """Rows of a view are counted and added up by Arrow from the files; a label names the row of its order."""
-    run = history.views(spark, PASSES)
-    assert run["record"] == history.VERSION
-    table = {name: pq.read_table(PASSES / f"{name}.parquet") for name in history.TABLES}
+    folder = PASSES if version == 1 else tmp_path
+    if version == 2:
+        save(load(PASSES), tmp_path)
+    run = history.views(spark, folder)
+    assert run["record"] == version
+    assert {row.phase for row in spark.table("orders").collect()} == {"duplicates", "faults"}
+    table = {name: pq.read_table(folder / f"{name}.parquet") for name in history.TABLES}
     tried = table["history"].filter((pc.field("kind") == 0) & (pc.field("subject") >= 0))
     (sent,) = spark.sql("SELECT count(sent), count(done), sum(status), sum(order) FROM checkouts").collect()
     expected = [

@@ -23,9 +23,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "grader")]
 
 import zoo  # noqa: E402
 from grader.record import load  # noqa: E402
-from grader.session import SHARES, Wish, run  # noqa: E402
+from grader.session import Wish, run  # noqa: E402
 from grader.submission import read_submission  # noqa: E402
-from grader.terms import PHASES, Limits  # noqa: E402
+from grader.table import PHASES, TABLE  # noqa: E402
+from grader.terms import Limits  # noqa: E402
 from grader.verdict import judge  # noqa: E402
 
 SECONDS = {"contract": 1.0, "duplicates": 1.2, "load": 1.2, "scarcity": 3.0, "faults": 6.0, "speed": 6.0}
@@ -53,7 +54,7 @@ class Trial:
         """A mutant, or with ``mended`` its base, on the phase that must catch the mutant."""
         mutant = MUTANTS[name]
         phases = tuple(phase for phase in PHASES if phase in (mutant.phase, mutant.also))
-        budget = max((mutant.seconds or SECONDS[phase]) / SHARES[phase] for phase in phases)
+        budget = max((mutant.seconds or SECONDS[phase]) / TABLE[phase].share for phase in phases)
         convergence = zoo.RIGHT[mutant.base].convergence if "faults" in phases else CONVERGENCE
         return cls(mutant.base if mended else name, phases, budget, convergence, seed=seed)
 
