@@ -102,7 +102,10 @@ class Proxies:
 
     def _do(self, *command: object) -> str:
         """Send a command and wait until it is done. Returns why it was not possible, or ""."""
-        self._control.sendall(json.dumps(command).encode() + b"\n")
+        try:
+            self._control.sendall(json.dumps(command).encode() + b"\n")
+        except BrokenPipeError:
+            self._receive()  # raises
         while True:
             for at, event in enumerate(self._events):
                 if event.what == "done":
@@ -111,7 +114,10 @@ class Proxies:
             self._receive()
 
     def _receive(self) -> None:
-        data = self._control.recv(1 << 20)
+        try:
+            data = self._control.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
         if not data:
             raise VoidError(f"the proxy's process has exited with {self._process.wait(5)}; its output is above")
         *lines, self._heard = (self._heard + data).split(b"\n")

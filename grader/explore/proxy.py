@@ -228,12 +228,15 @@ class Proxy:
                 continue
             route.up = up
             for sock in route.at:
+                # SO_REUSEADDR lets it listen beside earlier connections, but would give the address away until then.
                 if up:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     sock.listen(4096)
                     self.selector.register(sock, _READ, partial(self._accept, route, sock))
                 else:
                     self.selector.unregister(sock)
                     sock.shutdown(socket.SHUT_RD)  # it stays bound, and refuses
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         self.look_at = now + (_SELDOM if all(route.up for route in self.routes) else _SOON)
 
     def _accept(self, route: Route, listener: socket.socket, events: int) -> None:
@@ -515,7 +518,7 @@ class Proxy:
         for host, port in at:
             sock = socket.socket()
             sock.setblocking(False)
-            try:  # without SO_REUSEADDR, so that no other process can listen here while this one does not
+            try:
                 sock.bind((host, port))
             except OSError as error:
                 for opened in (*route.at, sock):
@@ -559,7 +562,7 @@ class Proxy:
         conn = message.end.conn
         if what == "release":
             self._deliver(message, "delivered")
-        elif what == "lose":
+        elif what == "lose" or what == "silence" and conn.ends[CALLER].ended:
             self._break(conn)
         elif what == "silence":
             for end in conn.ends:

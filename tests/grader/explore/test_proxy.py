@@ -12,13 +12,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_grader_wire import Server
-from test_odd_answers import AGAIN, ANSWERS, CLOSE, Script, scripted
+from test_odd_answers import AGAIN, ANSWERS, CLOSE, scripted
 
+from grader.errors import VoidError
+from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.proxies import Proxies
 from grader.explore.proxy import ROOM, Event
 from grader.wire.child import free_ports
@@ -29,6 +32,7 @@ Serve = Callable[[socket.socket, int], None]
 GET = b"GET /find/7 HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST /add/7/2 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"
 SECONDS = 20.0
 """The longest that anything here may take on a busy machine. A test that waits for it fails."""
 
@@ -37,6 +41,13 @@ SECONDS = 20.0
 def proxies() -> Iterator[Proxies]:
     """A proxy that holds messages for a minute, so that no message of a test is overdue."""
     with Proxies(hold=60.0, late=60.0) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def brief() -> Iterator[Proxies]:
+    """A proxy that holds nothing for long: it must survive each odd answer."""
+    with Proxies(hold=0.2) as started:
         yield started
 
 
@@ -95,10 +106,11 @@ class Releasing:
     def __exit__(self, *error: object) -> None:
         self._done = True
         self._thread.join()
+        self.events += self._proxies.events(0.0)
 
 
-def three_ways(proxies: Proxies, serve: Serve, ask: Ask) -> list[Any]:
-    """What a caller sees: without the proxy, with nothing held, with each message held and released."""
+def three_ways(proxies: Proxies, serve: Serve, ask: Ask) -> tuple[list[Any], list[Event]]:
+    """What a caller sees: without the proxy, with nothing held, with each message held and released; and the events."""
     server = Server(serve)
     seen = []
     try:
@@ -108,15 +120,16 @@ def three_ways(proxies: Proxies, serve: Serve, ask: Ask) -> list[Any]:
         proxies.pass_on()
         with called(port) as sock:
             seen.append(ask(sock))
-        with Releasing(proxies), called(port) as sock:
+        proxies.events(0.0)
+        with Releasing(proxies) as releasing, called(port) as sock:
             seen.append(ask(sock))
     finally:
         server.sock.close()
-    return seen
+    return seen, releasing.events
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_odd_answer_stays_as_it_is(name: str) -> None:
+def test_an_odd_answer_stays_as_it_is(name: str, brief: Proxies) -> None:
     """Each answer of the table reaches its caller byte for byte, and ends as it ends without the proxy.
 
     What is no whole message cannot be released, so it is held for as long as messages are held.
@@ -129,7 +142,503 @@ def test_an_odd_answer_stays_as_it_is(name: str) -> None:
         sock.sendall(GET)
         return everything(sock, most)
 
-    with Proxies(hold=0.2) as proxies:
-        direct, *through = three_ways(proxies, scripted(script), ask)
+    (direct, *through), _ = three_ways(brief, scripted(script), ask)
     assert through == [direct, direct]
     assert len(direct[0]) == (most if endless else whole)
+
+
+def reads(sock: socket.socket, count: int) -> bytes:
+    """Exactly so many bytes."""
+    data, end = everything(sock, count)
+    assert end == "enough", (data[-100:], end)
+    return data
+
+
+def answers(sock: socket.socket, number: int) -> None:
+    """A server that answers each request without a body, also several at once; the answer to HEAD has none."""
+    heard = b""
+    while data := sock.recv(65_536):
+        *requests, heard = (heard + data).split(b"\r\n\r\n")
+        for request in requests:
+            sock.sendall(OK[:-2] if request.startswith(b"HEAD") else OK)
+
+
+def echoes(sock: socket.socket, number: int) -> None:
+    """A server that speaks another protocol: it sends back what it gets, and its end after that of the caller."""
+    while data := sock.recv(65_536):
+        sock.sendall(data)
+    sock.shutdown(socket.SHUT_WR)
+
+
+def switches(sock: socket.socket, number: int) -> None:
+    """A server that answers 101 and then sends back what it gets."""
+    assert reads(sock, len(GET)) == GET
+    sock.sendall(SWITCHED)
+    echoes(sock, number)
+
+
+def counts(sock: socket.socket, number: int) -> None:
+    """A server that reads up to the caller's end, and then says how much that was."""
+    data, end = everything(sock)
+    sock.sendall(b"HTTP/1.0 200 OK\r\n\r\n%d %s" % (len(data), end.encode()))
+
+
+def takes_a_megabyte(sock: socket.socket, number: int) -> None:
+    """A server that reads a request of a megabyte, and answers with its body in chunks."""
+    head = b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n"
+    body = reads(sock, len(head) + 1_000_000)[len(head) :]
+    sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf4240\r\n%b\r\n0\r\n\r\n" % body)
+
+
+def hangs_up(sock: socket.socket, number: int) -> None:
+    """A server that answers after the first byte and closes without reading the rest, which resets the connection."""
+    sock.recv(1)
+    sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+
+def head(sock: socket.socket) -> bytes:
+    """HEAD, then GET."""
+    sock.sendall(GET.replace(b"GET", b"HEAD"))
+    first = reads(sock, len(OK) - 2)
+    sock.sendall(GET)
+    return first + reads(sock, len(OK))
+
+
+def pipelined(sock: socket.socket) -> bytes:
+    """Five requests at once, then their answers."""
+    sock.sendall((GET + GET.replace(b"GET", b"HEAD")) * 2 + GET)
+    return reads(sock, 5 * len(OK) - 4)
+
+
+def kept_alive(sock: socket.socket) -> bytes:
+    """Ten requests one after the other."""
+    data = b""
+    for _ in range(10):
+        sock.sendall(POST)
+        data += reads(sock, len(OK))
+    return data
+
+
+def half_closed(sock: socket.socket) -> Any:
+    """A request whose end is the end of the caller, in 4 pieces that are no whole message."""
+    for piece in (b"GET /", b"x HTTP/1.1\r\n", b"Content-Length: 100\r\n\r\n", b"abc"):
+        sock.sendall(piece)
+    sock.shutdown(socket.SHUT_WR)
+    return everything(sock)
+
+
+def upgraded(sock: socket.socket) -> Any:
+    """A request, and after 101 another protocol in both directions."""
+    sock.sendall(GET)
+    data = reads(sock, len(SWITCHED))
+    for n in range(5):
+        sock.sendall(b"%d" % n * 1_000)
+        data += reads(sock, 1_000)
+    sock.shutdown(socket.SHUT_WR)
+    return data, everything(sock)
+
+
+def another_protocol(sock: socket.socket) -> Any:
+    """A megabyte of bytes that are not HTTP, then the end."""
+    data = bytes(range(256)) * 4_096
+    writer = threading.Thread(target=sock.sendall, args=(data,))
+    writer.start()
+    back = reads(sock, len(data))
+    writer.join()
+    sock.shutdown(socket.SHUT_WR)
+    return back == data, everything(sock)
+
+
+def a_megabyte(sock: socket.socket) -> Any:
+    """A megabyte each way."""
+    sock.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" + b"0123456789" * 100_000)
+    return reads(sock, 47 + 7 + 1_000_000 + 7)
+
+
+def refused_body(sock: socket.socket) -> Any:
+    """A request with a body that is not read."""
+    sock.sendall(b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
+    return everything(sock)
+
+
+def silent(sock: socket.socket) -> Any:
+    """A caller that says nothing and closes its half."""
+    sock.shutdown(socket.SHUT_WR)
+    return everything(sock)
+
+
+TALKS: dict[str, tuple[Serve, Ask, int, int]] = {
+    # A server, a caller, and how many requests and answers are messages.
+    "HEAD": (answers, head, 2, 2),
+    "requests that do not wait": (answers, pipelined, 5, 5),
+    "one request after the other": (answers, kept_alive, 10, 10),
+    "101": (switches, upgraded, 1, 1),
+    "another protocol": (echoes, another_protocol, 0, 0),
+    "a megabyte each way": (takes_a_megabyte, a_megabyte, 1, 1),
+    "a half-closed connection": (counts, half_closed, 0, 1),
+    "an answer before the request was read": (hangs_up, refused_body, 1, 1),
+    "a caller that says nothing": (counts, silent, 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", TALKS)
+def test_a_talk_stays_as_it_is(name: str, proxies: Proxies) -> None:
+    """Both ends see the same bytes and ends: without the proxy, with nothing held, and with everything held."""
+    serve, ask, *messages = TALKS[name]
+    (direct, *through), events = three_ways(proxies, serve, ask)
+    assert through == [direct, direct]
+    held = [event for event in events if event.what == "arrived"]
+    assert [sum(event.kind == kind for event in held) for kind in (REQUEST, ANSWER)] == messages
+    assert {event.message for event in held} == {event.message for event in events if event.what == "delivered"}
+    assert all((event.sender, event.receiver) == ("stock", "order") for event in held if event.kind == ANSWER)
+    assert proxies.overdue == 0
+
+
+def test_a_caller_is_refused_exactly_while_its_callee_does_not_listen(proxies: Proxies) -> None:
+    """The route listens when the callee does, at all of its addresses, and refuses before and after."""
+    real, one, two = free_ports(3)
+    proxies.between("order", "stock", [("127.0.0.1", one), ("127.0.0.9", two)], ("127.0.0.1", real))
+    places = ("127.0.0.1", one), ("127.0.0.9", two)
+
+    def refused() -> list[bool]:
+        found = []
+        for place in places:
+            try:
+                socket.create_connection(place, timeout=SECONDS).close()
+                found.append(False)
+            except ConnectionRefusedError:
+                found.append(True)
+        return found
+
+    for _ in range(3):
+        assert refused() == [True, True]
+        with socket.create_server(("127.0.0.1", real)) as server:
+            proxies.look()
+            assert refused() == [False, False]
+            for _ in places:
+                server.accept()[0].close()
+        proxies.look()
+    assert refused() == [True, True]
+    with socket.create_server(("", real)):  # at every address
+        proxies.look()
+        assert refused() == [False, False]
+    with pytest.raises(OSError, match="in use"):
+        proxies.between("payment", "stock", [("127.0.0.1", one)], ("127.0.0.1", real))
+
+
+def test_a_route_opens_by_itself_and_a_callee_that_has_just_stopped_resets(proxies: Proxies) -> None:
+    """Nothing says when a process begins to listen. Between its end and the next look, its callers are reset."""
+    (real,) = free_ports(1)
+    port = route(proxies, real)
+    with socket.create_server(("127.0.0.1", real)) as server:
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                sock = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < until
+        with sock:
+            server.accept()[0].close()
+            assert everything(sock) == (b"", "end")
+    with called_or_refused(port) as ends:
+        assert ends in ("reset", "refused")
+
+
+@contextlib.contextmanager
+def called_or_refused(port: int) -> Iterator[str]:
+    """How a call ends whose callee has stopped a moment ago."""
+    try:
+        with called(port) as sock:
+            yield everything(sock)[1]
+    except ConnectionRefusedError:
+        yield "refused"
+
+
+def held(proxies: Proxies, first: str) -> Event:
+    """Wait until a message with this first line is held."""
+    return proxies.until(lambda event: event.what == "arrived" and event.first == first, SECONDS)[-1]
+
+
+GOT, ANSWERED = "GET /find/7 HTTP/1.1", "HTTP/1.1 200 OK"
+POSTED = "POST /add/7/2 HTTP/1.1"
+
+
+class Heard:
+    """A server that keeps what it hears, and answers each request."""
+
+    def __init__(self, proxies: Proxies) -> None:
+        self.requests: list[bytes] = []
+        self.ends: list[str] = []
+        self.changed = threading.Condition()
+        self.server = Server(self.serve)
+        self.port = route(proxies, self.server.target.port)
+
+    def serve(self, sock: socket.socket, number: int) -> None:
+        """Answer each request of a connection, and keep how it ends."""
+        end = "end"
+        try:
+            while data := sock.recv(65_536):
+                with self.changed:
+                    self.requests.append(data)
+                    self.changed.notify_all()
+                sock.sendall(OK)
+        except ConnectionResetError:
+            end = "reset"
+        with self.changed:
+            self.ends.append(end)
+            self.changed.notify_all()
+
+    def wait(self, requests: int, ends: int) -> None:
+        """Wait until so many requests were heard, and so many connections have ended."""
+        with self.changed:
+            reached = self.changed.wait_for(lambda: (len(self.requests), len(self.ends)) == (requests, ends), SECONDS)
+            assert reached, (self.requests, self.ends)
+
+
+@pytest.fixture
+def heard(proxies: Proxies) -> Iterator[Heard]:
+    """A server behind a route of the proxy, which holds everything."""
+    server = Heard(proxies)
+    proxies.hold()
+    yield server
+    server.server.sock.close()
+
+
+def test_a_lost_request_has_not_arrived(proxies: Proxies, heard: Heard) -> None:
+    """The connection is reset for both ends, and the callee has heard nothing."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        proxies.lose(held(proxies, POSTED).message)
+        assert everything(sock) == (b"", "reset")
+    heard.wait(0, 1)
+    assert heard.ends == ["reset"]
+    events = proxies.until(lambda event: event.what == "closed", SECONDS)
+    assert [event.what for event in events] == ["dropped", "closed"]
+
+
+def test_a_lost_answer_belongs_to_a_request_that_has_arrived(proxies: Proxies, heard: Heard) -> None:
+    """The callee has heard the request, and the caller gets nothing of the answer."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        proxies.release(held(proxies, POSTED).message)
+        proxies.lose(held(proxies, ANSWERED).message)
+        assert everything(sock) == (b"", "reset")
+    heard.wait(1, 1)
+
+
+@pytest.mark.parametrize("lost", [POSTED, ANSWERED])
+def test_silence_lasts_until_the_caller_gives_up(proxies: Proxies, heard: Heard, lost: str) -> None:
+    """Nothing comes, in either direction; the callee notices when the caller closes, and not before."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        if lost == ANSWERED:
+            proxies.release(held(proxies, POSTED).message)
+        proxies.silence(held(proxies, lost).message)
+        sock.sendall(POST)
+        proxies.pass_on()
+        assert everything(sock, quiet=0.05) == (b"", "open")
+        assert heard.ends == []
+    heard.wait(int(lost == ANSWERED), 1)
+    assert heard.ends == ["reset"]
+
+
+def test_a_delayed_request_arrives_when_its_caller_has_given_up(proxies: Proxies, heard: Heard) -> None:
+    """The caller is reset at once. The request arrives at the command, and its answer reaches no caller."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        message = held(proxies, POSTED).message
+        proxies.delay(message)
+        assert everything(sock) == (b"", "reset")
+    heard.wait(0, 0)
+    proxies.arrive(message)
+    heard.wait(1, 1)
+    events = proxies.until(lambda event: event.what == "closed", SECONDS)
+    assert [(event.what, event.first) for event in events] == [
+        ("late", POSTED),
+        ("arrived", ANSWERED),
+        ("dropped", ANSWERED),
+        ("closed", ""),
+    ]
+    with pytest.raises(LookupError, match="not kept"):
+        proxies.arrive(message)
+
+
+def test_a_repeated_request_arrives_twice(proxies: Proxies, heard: Heard) -> None:
+    """A kept request arrives behind the one that repeats it, on its own connection, and behind no other one."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        proxies.repeat(held(proxies, POSTED).message)
+        assert everything(sock) == (b"", "reset")
+    with called(heard.port) as sock:
+        sock.sendall(GET)
+        proxies.release(held(proxies, GOT).message)
+        proxies.release(held(proxies, ANSWERED).message)
+        assert reads(sock, len(OK)) == OK
+        heard.wait(1, 0)
+        sock.sendall(POST)
+        proxies.release(held(proxies, POSTED).message)
+        heard.wait(3, 1)
+        proxies.pass_on()
+        assert reads(sock, len(OK)) == OK
+    assert heard.requests == [GET, POST, POST]
+
+
+def test_nothing_is_held_for_longer_than_it_may_be() -> None:
+    """After ``hold`` seconds a message is delivered and counted, and after ``late`` seconds a request arrives."""
+    with Proxies(hold=0.05, late=0.1) as proxies, contextlib.closing(Server(answers).sock) as server:
+        port = route(proxies, server.getsockname()[1])
+        proxies.hold()
+        with called(port) as sock:
+            sock.sendall(GET + POST[:30])
+            assert reads(sock, len(OK)) == OK
+            sock.sendall(POST[30:])
+            assert reads(sock, len(OK)) == OK
+        events = proxies.until(lambda event: event.what == "closed", SECONDS)
+        overdue = sorted(event.size for event in events if event.what == "overdue")
+        assert overdue == sorted([len(GET), 30, len(OK), len(POST) - 30, len(OK)])
+        assert proxies.overdue == len(overdue)
+        with called(port) as sock:
+            sock.sendall(POST)
+            proxies.delay(held(proxies, POSTED).message)
+            assert everything(sock) == (b"", "reset")
+        proxies.until(lambda event: event.what == "late", SECONDS)
+        with called(port) as sock:
+            sock.sendall(POST)
+            proxies.silence(held(proxies, POSTED).message)
+            assert everything(sock) == (b"", "reset")
+
+
+def test_only_the_first_message_of_a_direction_can_be_released(proxies: Proxies, heard: Heard) -> None:
+    """Nothing overtakes on a connection; two connections have no common order."""
+    with called(heard.port) as one, called(heard.port) as two:
+        one.sendall(GET + POST)
+        first, second = held(proxies, GOT).message, held(proxies, POSTED).message
+        with pytest.raises(LookupError, match="comes first"):
+            proxies.release(second)
+        two.sendall(GET)
+        proxies.release(held(proxies, GOT).message)
+        heard.wait(1, 0)
+        proxies.release(first)
+        proxies.release(second)
+        heard.wait(3, 0)
+        with pytest.raises(LookupError, match="not held"):
+            proxies.release(second)
+        with pytest.raises(LookupError, match="not a request"):
+            proxies.delay(held(proxies, ANSWERED).message)
+
+
+def test_a_message_of_any_size_passes(proxies: Proxies) -> None:
+    """A message that is longer than what is stored arrives whole, passed on and held."""
+    size = 5 * ROOM // 2
+    request = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+
+    def takes(sock: socket.socket, number: int) -> None:
+        data = reads(sock, len(request) + size)
+        sock.sendall(answer)
+        sock.sendall(data[len(request) :])
+
+    def asks(sock: socket.socket) -> bytes:
+        sock.sendall(request + b"0123456789abcdef" * (size // 16))
+        return reads(sock, len(answer) + size)[len(answer) :]
+
+    seen, events = three_ways(proxies, takes, asks)
+    assert seen == [b"0123456789abcdef" * (size // 16)] * 3
+    assert {event.kind for event in events if event.what == "arrived"} == {BURST}
+
+
+def descriptors(pid: int) -> int:
+    """How many descriptors a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def arrived(connection: int, event: Event) -> bool:
+    """Whether an event is about a message that is held of a connection."""
+    return (event.what, event.connection) == ("arrived", connection)
+
+
+ENDS = ("whole", "reset", "half", "early", "held")
+
+
+def test_hundreds_of_connections_leave_no_descriptor(proxies: Proxies) -> None:
+    """However 600 connections end, afterwards the proxy has as many descriptors as before."""
+    server = Server(answers)
+    port = route(proxies, server.target.port)
+    before, seen = descriptors(proxies.pid), list[Event]()
+    for turn in range(600):
+        end = ENDS[turn % len(ENDS)]
+        if end == "held":
+            proxies.hold()
+        with called(port) as sock:
+            sock.sendall(GET[:9] if end == "half" else GET * 2)
+            if end == "whole":
+                assert reads(sock, 2 * len(OK)) == 2 * OK
+            elif end == "reset":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            elif end == "half":
+                sock.shutdown(socket.SHUT_WR)
+                assert everything(sock) == (b"", "end")
+            elif end == "held":
+                seen += proxies.until(partial(arrived, turn + 1), SECONDS)
+                message = seen[-1].message
+                [proxies.lose, proxies.delay, proxies.silence, proxies.release][turn // len(ENDS) % 4](message)
+                if turn // len(ENDS) % 4 == 1:
+                    proxies.arrive(message)
+        if end == "held":
+            proxies.pass_on()
+            seen += proxies.events(0.0)
+    server.sock.close()
+    while sum(event.what == "closed" for event in seen) < 600:
+        seen += proxies.until(lambda event: event.what == "closed", SECONDS)
+    proxies.look()
+    assert {event.connection for event in seen if event.what == "closed"} == set(range(1, 601))
+    assert descriptors(proxies.pid) == before
+
+
+HOLDER = """
+import socket, sys, time
+from grader.explore.proxies import Proxies
+proxies = Proxies(hold=60.0)
+proxies.between("order", "stock", [("127.0.0.1", int(sys.argv[1]))], ("127.0.0.1", int(sys.argv[2])))
+proxies.hold()
+sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+sock.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+proxies.until(lambda event: event.what == "arrived", 20.0)
+print(proxies.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_proxy_ends_with_the_process_that_started_it(how: signal.Signals) -> None:
+    """If the grader is killed while messages are held, its proxy ends, and its ports are free."""
+    (port,) = free_ports(1)
+    with contextlib.closing(Server(answers).sock) as server:
+        words = [sys.executable, "-c", HOLDER, str(port), str(server.getsockname()[1])]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+            assert parent.stdout is not None
+            proxy = os.pidfd_open(int(parent.stdout.readline()))
+            try:
+                parent.send_signal(how)
+                assert select.select([proxy], [], [], SECONDS)[0], "the proxy still runs"
+            finally:
+                os.close(proxy)
+    with pytest.raises(ConnectionRefusedError), called(port):
+        pytest.fail("something still listens")
+
+
+def test_the_proxy_has_one_thread_and_no_numpy(proxies: Proxies) -> None:
+    """It starts within the time of a small program, and is never behind a lock."""
+    proxies.look()
+    assert len(list(Path(f"/proc/{proxies.pid}/task").iterdir())) == 1
+    assert "numpy" not in Path(f"/proc/{proxies.pid}/maps").read_text()
+
+
+def test_a_proxy_that_has_ended_is_an_error_of_the_grader(proxies: Proxies) -> None:
+    """A command to a proxy that was killed ends the run, and does not wait."""
+    proxies.hold()
+    os.kill(proxies.pid, signal.SIGKILL)
+    with pytest.raises(VoidError, match="has exited"):
+        while True:
+            proxies.look()
