@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..errors import VoidError
-from .proxy import Event
+from .connection import Event
 
 HOLD, LATE = 3.0, 10.0
 """The maximum number of seconds for which a message is held, and after which a request can still arrive; see "What can
@@ -30,7 +30,7 @@ Address = tuple[str, int]
 
 
 class Proxies:
-    """The proxy's process; see `proxy` for the states of a connection. A context manager. Not thread-safe."""
+    """The proxy's process; see `connection` for the states of a connection. A context manager. Not thread-safe."""
 
     def __init__(self, hold: float = HOLD, late: float = LATE) -> None:
         """Start the process. ``hold`` and ``late``: seconds."""
@@ -83,7 +83,7 @@ class Proxies:
 
     def delay(self, message: int) -> None:
         """Break the connection for the caller of a request, which arrives at `arrive`, or after ``late`` seconds."""
-        self._decide("late", message)
+        self._decide("keep", message, False)
 
     def arrive(self, message: int) -> None:
         """Deliver a delayed request. Its answer reaches no caller."""
@@ -94,10 +94,10 @@ class Proxies:
 
         A request repeats another one if it has the same first line and the same route.
         """
-        self._decide("again", message)
+        self._decide("keep", message, True)
 
-    def _decide(self, what: str, message: int) -> None:
-        if why := self._do("message", what, message):
+    def _decide(self, *command: object) -> None:
+        if why := self._do(*command):
             raise LookupError(why)
 
     def _do(self, *command: object) -> str:

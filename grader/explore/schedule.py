@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
+from .connection import Event
 from .proxies import Proxies
-from .proxy import Event
 from .quiet import Quiet
 
 

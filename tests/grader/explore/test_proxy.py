@@ -21,9 +21,9 @@ from test_grader_wire import Server
 from test_odd_answers import AGAIN, ANSWERS, CLOSE, scripted
 
 from grader.errors import VoidError
+from grader.explore.connection import ROOM, Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.proxies import Proxies
-from grader.explore.proxy import ROOM, Event
 from grader.wire.child import free_ports
 
 Ask = Callable[[socket.socket], Any]

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from grader.explore import quiet
+from grader.explore.connection import Event
 from grader.explore.proxies import Proxies
-from grader.explore.proxy import Event
 from grader.explore.quiet import Quiet
 from grader.explore.schedule import Schedule
 from grader.sandbox.tree import descendants, processes
