@@ -5,12 +5,12 @@
 | connecting | nothing is read from the caller | the callee accepts (open) or refuses (closed) |
 | open | each direction passes on, or holds, bytes and then the end | both ends have closed, or one was reset (closed) |
 | silent | nothing passes; the callee does not notice | the caller closes, or after LATE seconds (closed) |
-| kept | the caller was reset; its request waits | `arrive`, a repeated request, or after LATE seconds (alone) |
+| kept | the caller was reset; its request waits | `arrive` or LATE seconds (alone) |
 | alone | the request has arrived, its caller is gone | the callee answers or closes, or after LATE seconds (closed) |
 
 Bytes never change, and never overtake each other. That an end has closed reaches the other one behind all bytes, and a
-reset is passed on as a reset. At most ROOM bytes of a direction are stored: then no more are read from the sender, and a
-longer message that is held is cut into bursts.
+reset is passed on as a reset. At most ROOM bytes of a direction are stored: then no more are read from the sender, and
+a longer message that is held is cut into bursts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from collections import deque
 from typing import NamedTuple
 
-from .cutter import BURST, CALLEE, CALLER, REQUEST, Cutter
+from .cutter import BURST, CALLEE, CALLER, Cutter
 
 ROOM, PIECE = 4 << 20, 256 << 10
 """The maximum number of bytes that are stored of a direction, and that are read or written at once."""
@@ -93,19 +93,13 @@ class Desk:
         if self.reporting:
             self.events.append(event)
 
-    def repeated(self, names: tuple[str, str], first: str) -> None:
-        """A request has been delivered: deliver the kept ones that it repeats, too."""
-        for conn in list(self.kept.values()):
-            if conn.again and conn.kept and (conn.names, conn.kept.first) == (names, first):
-                conn.arrive()
-
 
 class End:
     """One end of a connection: what it has sent, and what it must still take.
 
     ``part``: bytes of a message that is not whole, which has had ``size`` bytes so far; ``begun``: some of it was
-    passed on, so its rest is not held. ``ended``: no more bytes come; ``reset``: because of a reset. ``out``: bytes that
-    it must take; ``deaf``: it takes none; ``shut``: it knows that no more come.
+    passed on, so its rest is not held. ``ended``: no more bytes come; ``reset``: because of a reset. ``out``: bytes
+    that it must take; ``deaf``: it takes none; ``shut``: it knows that no more come.
     """
 
     def __init__(self, conn: Connection, way: int, sock: socket.socket) -> None:
@@ -209,8 +203,6 @@ class End:
             self.begun = not kind
             self.other.send(self.part)
             self.part.clear()
-            if kind == REQUEST:
-                self.desk.repeated(self.conn.names, first)
         elif kind:
             self.queue(kind, first)
         elif len(self.part) >= ROOM:
@@ -235,8 +227,6 @@ class End:
         self.forget(message)
         message.tell(what)
         self.other.send(message.data)
-        if message.kind == REQUEST:
-            self.desk.repeated(self.conn.names, message.first)
         self.conn.settle()
 
     def forget(self, message: Message) -> None:
@@ -300,7 +290,7 @@ class End:
 
 
 class Connection:
-    """A caller and a callee. ``until``: when the state silent, kept or alone ends; ``again``: see `keep`."""
+    """A caller and a callee. ``until``: when the state silent, kept or alone ends."""
 
     def __init__(self, desk: Desk, names: tuple[str, str], caller: socket.socket, callee: socket.socket) -> None:
         desk.connections += 1
@@ -308,7 +298,7 @@ class Connection:
         self.cutter, self.state = Cutter(), "connecting"
         self.ends = End(self, CALLER, caller), End(self, CALLEE, callee)
         self.kept: Message | None = None
-        self.again, self.until = False, 0.0
+        self.until = 0.0
         desk.open.add(self)
 
     def tell(self, what: str) -> None:
@@ -373,11 +363,11 @@ class Connection:
             end.drop()
         return self.limit("silent")
 
-    def keep(self, message: Message, again: bool) -> None:
-        """Reset the caller of a request, and keep the request, ``again``: only until it is repeated."""
+    def keep(self, message: Message) -> None:
+        """Reset the caller of a request, and keep the request."""
         message.end.forget(message)
         message.end.close(reset=True)
-        self.kept, self.again = message, again
+        self.kept = message
         self.desk.kept[message.number] = self
         self.limit("kept")
 
@@ -393,7 +383,7 @@ class Connection:
 
     def expire(self) -> None:
         """End a state whose time is over."""
-        if self.state == "kept" and not self.again:
+        if self.state == "kept":
             self.arrive()
         else:
             self.close()

@@ -83,18 +83,14 @@ class Proxies:
 
     def delay(self, message: int) -> None:
         """Break the connection for the caller of a request, which arrives at `arrive`, or after ``late`` seconds."""
-        self._decide("keep", message, False)
+        self._decide("keep", message)
 
     def arrive(self, message: int) -> None:
-        """Deliver a delayed request. Its answer reaches no caller."""
-        self._decide("arrive", message)
+        """Deliver a delayed request. Its answer reaches no caller.
 
-    def repeat(self, message: int) -> None:
-        """Break the connection for the caller of a request, which arrives behind the one that repeats it, if any does.
-
-        A request repeats another one if it has the same first line and the same route.
+        If this is done after its sender has sent it again, on another connection, it arrives twice.
         """
-        self._decide("keep", message, True)
+        self._decide("arrive", message)
 
     def _decide(self, *command: object) -> None:
         if why := self._do(*command):

@@ -195,12 +195,12 @@ class Proxy:
         """Let nothing more pass on the connection of a message."""
         self._first(number).end.conn.silence()
 
-    def do_keep(self, number: int, again: bool) -> None:
-        """Reset the caller of a request, and keep it until `do_arrive`, or (``again``) until it is repeated."""
+    def do_keep(self, number: int) -> None:
+        """Reset the caller of a request, and keep it until `do_arrive`."""
         message = self._first(number)
         if message.kind != REQUEST:
             raise LookupError(f"message {number} is not a request")
-        message.end.conn.keep(message, again)
+        message.end.conn.keep(message)
 
     def do_arrive(self, number: int) -> None:
         """Deliver a request that is kept."""
