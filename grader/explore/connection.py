@@ -5,7 +5,7 @@
 | connecting | nothing is read from the caller | the callee accepts (open) or refuses (closed) |
 | open | each direction passes on, or holds, bytes and then the end | both ends have closed, or one was reset (closed) |
 | silent | nothing passes; the callee does not notice | the caller closes, or after LATE seconds (closed) |
-| kept | the caller was reset; its request waits | `arrive` or LATE seconds (alone) |
+| kept | the caller was reset; its request waits | `arrive`, or after LATE seconds (alone); the callee closes (closed) |
 | alone | the request has arrived, its caller is gone | the callee answers or closes, or after LATE seconds (closed) |
 
 Bytes never change, and never overtake each other. That an end has closed reaches the other one behind all bytes, and a
@@ -366,7 +366,8 @@ class Connection:
     def keep(self, message: Message) -> None:
         """Reset the caller of a request, and keep the request."""
         message.end.forget(message)
-        message.end.close(reset=True)
+        self.ends[CALLER].close(reset=True)
+        self.ends[CALLEE].drop()
         self.kept = message
         self.desk.kept[message.number] = self
         self.limit("kept")

@@ -11,20 +11,25 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_grader_wire import Server
-from test_odd_answers import AGAIN, ANSWERS, CLOSE, scripted
+from in_memory import over_sockets
+from test_grader_wire import Server, job
+from test_odd_answers import AGAIN, ANSWERS, CLOSE, SYSTEMS, scripted
 
 from grader.errors import VoidError
 from grader.explore.connection import ROOM, Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
-from grader.explore.proxies import Proxies
+from grader.explore.proxies import HOLD, LATE, Proxies
+from grader.verdict import judge
 from grader.wire.child import free_ports
+from grader.wire.client import Generator
+from grader.wire.jobs import Target
 
 Ask = Callable[[socket.socket], Any]
 """Talks over a connection, and returns what it has seen."""
@@ -362,6 +367,63 @@ def held(proxies: Proxies, first: str) -> Event:
 
 GOT, ANSWERED = "GET /find/7 HTTP/1.1", "HTTP/1.1 200 OK"
 POSTED = "POST /add/7/2 HTTP/1.1"
+
+
+@pytest.fixture(scope="module")
+def generator() -> Iterator[Generator]:
+    """The grader's generator."""
+    child = Generator()
+    yield child
+    child.close()
+
+
+ODD = ["right", "value: a float", "id: letters of other scripts", "body: nothing"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_system_is_graded_the_same_through_the_proxy(name: str, proxies: Proxies, generator: Generator) -> None:
+    """The contract phase has the same answers and the same verdict, for right and for wrong systems."""
+    make, fits = SYSTEMS[name]
+    found = []
+    for through in (False, True):
+        server = Server(make().serve)
+        port = route(proxies, server.target.port) if through else server.target.port
+        record = over_sockets(generator, port)
+        server.sock.close()
+        found.append((record.exchanges, judge(record).verdict))
+    assert found[0] == found[1]
+    assert found[0][1] == ("pass" if fits else "fail")
+
+
+def test_a_load_passes_without_reports(proxies: Proxies, generator: Generator) -> None:
+    """Thousands of requests over many connections are answered, and nothing has to be read of the proxy meanwhile."""
+    server = Server(answers)
+    port = route(proxies, server.target.port)
+    proxies.pass_on(report=False)
+    result = generator.run(job(Target("127.0.0.1", port), 3_000, connections=50))
+    server.sock.close()
+    assert result.status.tolist() == [200] * 3_000
+    assert proxies.events(0.0) == []
+
+
+def test_reports_that_are_not_read_keep_nothing_up(proxies: Proxies, generator: Generator) -> None:
+    """While a run passes with reports, the grader can do other work: each message is reported afterwards."""
+    server = Server(answers)
+    port = route(proxies, server.target.port)
+    result = generator.run(job(Target("127.0.0.1", port), 3_000, connections=50))
+    server.sock.close()
+    assert result.status.tolist() == [200] * 3_000
+    passed = [event for event in proxies.until(lambda event: event.message == 6_000, SECONDS) if event.what == "passed"]
+    assert sorted(event.message for event in passed) == list(range(1, 6_001))
+    assert Counter(event.kind for event in passed) == {REQUEST: 3_000, ANSWER: 3_000}
+
+
+def test_the_times_are_those_of_the_assignment() -> None:
+    """The page of the assignment promises for how long a message is held, and how late a request arrives."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "assignment.md").read_text(encoding="utf-8")
+    section = " ".join(page.partition("## What can happen between your processes")[2].partition("\n## ")[0].split())
+    assert f"may arrive up to {LATE:.0f} s later" in section
+    assert f"can be delayed** by up to {HOLD:.0f} s" in section
 
 
 class Heard:
