@@ -37,9 +37,10 @@ class Event(NamedTuple):
     """What has happened. Fields that do not apply are empty.
 
     ``what``: ``opened``, ``closed`` or ``refused`` (a connection); ``arrived`` (a message is held), ``passed`` (it was
-    not held), ``delivered``, ``overdue`` (delivered after HOLD seconds), ``late`` (its caller is gone) or ``dropped``;
-    ``done`` (a command, with ``why`` if it was not possible). Messages and connections have numbers from 1. The sender
-    of a connection is its caller. ``kind`` and ``first`` are those of a `Cut`, ``size`` is in bytes.
+    not held), ``delivered``, ``overdue`` (delivered after HOLD seconds), ``dropped``, ``kept`` (its caller was reset)
+    or ``late`` (delivered after that); ``done`` (a command, with ``why`` if it was not possible). Messages and
+    connections have numbers from 1. The sender of a connection is its caller. ``kind`` and ``first`` are those of a
+    `Cut`, ``size`` is in bytes.
     """
 
     what: str
@@ -366,6 +367,7 @@ class Connection:
     def keep(self, message: Message) -> None:
         """Reset the caller of a request, and keep the request."""
         message.end.forget(message)
+        message.tell("kept")
         self.ends[CALLER].close(reset=True)
         self.ends[CALLEE].drop()
         self.kept = message

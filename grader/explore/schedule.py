@@ -7,15 +7,18 @@ time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from .connection import Event
 from .proxies import Proxies
 from .quiet import Quiet
 
+Fate = Callable[[int], None]
+"""Decides about a message, given its number."""
+
 
 class Schedule:
-    """Holds the messages of a shop. ``held``: those that can be decided about, in the order of their arrival."""
+    """Holds the messages of a shop. ``held``: those that are not delivered yet, by their numbers."""
 
     def __init__(self, proxies: Proxies, pids: Callable[[], Iterable[int]]) -> None:
         """``pids`` lists the processes of the shop."""
@@ -32,24 +35,25 @@ class Schedule:
                 self.held.pop(event.message, None)
         return bool(events)
 
-    def run(self, over: Callable[[], bool], seconds: float) -> list[Event]:
+    def run(self, over: Callable[[], bool], seconds: float, fates: Mapping[int, Fate] | None = None) -> list[Event]:
         """Deliver the oldest message again and again, until ``over`` and none is held. Returns them in this order.
 
-        Raises TimeoutError if this takes longer than ``seconds``.
+        ``fates``: what to do with the nth message instead, counted from 1, such as `Proxies.lose`. Raises TimeoutError
+        if the run takes longer than ``seconds``.
         """
-        delivered: list[Event] = []
+        messages: list[Event] = []
         until = time.monotonic() + seconds
         self._proxies.hold()
         while True:
             self.quiet.wait()
+            if time.monotonic() > until:
+                raise TimeoutError(f"the run is not over after {seconds:.0f} s and {len(messages)} messages")
             if self.held:
                 message = self.held[min(self.held)]
-                self._proxies.release(message.message)
-                delivered.append(message)
+                messages.append(message)
+                (fates or {}).get(len(messages), self._proxies.release)(message.message)
             elif over():
-                return delivered
-            elif time.monotonic() > until:
-                raise TimeoutError(f"after {seconds:.0f} s, {len(delivered)} messages are delivered and none is held")
+                return messages
 
 
 __all__ = ["Schedule"]

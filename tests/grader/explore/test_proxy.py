@@ -517,6 +517,7 @@ def test_a_delayed_request_arrives_when_its_caller_has_given_up(proxies: Proxies
     heard.wait(1, 1)
     events = proxies.until(lambda event: event.what == "closed", SECONDS)
     assert [(event.what, event.first) for event in events] == [
+        ("kept", POSTED),
         ("late", POSTED),
         ("arrived", ANSWERED),
         ("dropped", ANSWERED),

@@ -22,7 +22,7 @@ from grader.explore import quiet
 from grader.explore.connection import Event
 from grader.explore.proxies import Proxies
 from grader.explore.quiet import Quiet
-from grader.explore.schedule import Schedule
+from grader.explore.schedule import Fate, Schedule
 from grader.sandbox.tree import descendants, processes
 from grader.wire.child import free_ports
 
@@ -118,31 +118,84 @@ CHECKOUT = [
 ]
 
 
-def test_a_checkout_is_the_same_list_of_messages_each_time(tmp_path: Path) -> None:
-    """Three checkouts of the system to start from, delivered one message at a time, have the same messages."""
-    with Proxies() as proxies, shop(proxies, tmp_path) as (ports, pids):
-        schedule, seen = Schedule(proxies, pids), []
-        user = ask(ports["payment"], "/create_user")["user_id"]
-        ask(ports["payment"], f"/add_funds/{user}/100")
-        items = [ask(ports["stock"], f"/item/create/{price}")["item_id"] for price in (5, 7)]
-        for item in items:
+class World:
+    """A user with 100 credits and two items of which there are 20, in a shop whose messages can be held."""
+
+    def __init__(self, proxies: Proxies, ports: dict[str, int], schedule: Schedule) -> None:
+        self.proxies, self.ports, self.schedule = proxies, ports, schedule
+        self.user = ask(ports["payment"], "/create_user")["user_id"]
+        ask(ports["payment"], f"/add_funds/{self.user}/100")
+        self.items = [ask(ports["stock"], f"/item/create/{price}")["item_id"] for price in (5, 7)]
+        for item in self.items:
             ask(ports["stock"], f"/add/{item}/20")
-        for _ in range(3):
-            order = ask(ports["order"], f"/create/{user}")["order_id"]
-            for item, quantity in zip(items, (2, 3), strict=True):
-                ask(ports["order"], f"/addItem/{order}/{item}/{quantity}")
-            names = {user: "U", items[0]: "X", items[1]: "Y", order: "O"}
-            proxies.hold()
-            proxies.events(0.0)
-            sock = send(ports["order"], f"/checkout/{order}")
-            events = schedule.run(lambda sock=sock: bool(select.select([sock], [], [], 0)[0]), SECONDS)  # type: ignore[misc]
-            assert answer(sock)[0] == 200
-            proxies.pass_on()
-            seen.append([plain(event, names) for event in events])
-        assert seen == [CHECKOUT] * 3
-        assert ask(ports["payment"], f"/find_user/{user}", "GET")["credit"] == 100 - 3 * 31
-        assert [ask(ports["stock"], f"/find/{item}", "GET")["stock"] for item in items] == [20 - 3 * 2, 20 - 3 * 3]
-        assert proxies.overdue == 0
+
+    def order(self) -> str:
+        """A new order: two of the first item and three of the second."""
+        order = str(ask(self.ports["order"], f"/create/{self.user}")["order_id"])
+        for item, quantity in zip(self.items, (2, 3), strict=True):
+            ask(self.ports["order"], f"/addItem/{order}/{item}/{quantity}")
+        return order
+
+    def checkout(self, order: str, fates: dict[int, Fate]) -> tuple[int, list[str]]:
+        """Check an order out, message by message. Returns the status, and the messages."""
+        names = {self.user: "U", self.items[0]: "X", self.items[1]: "Y", order: "O"}
+        self.proxies.hold()
+        self.proxies.events(0.0)
+        sock = send(self.ports["order"], f"/checkout/{order}")
+        events = self.schedule.run(lambda: bool(select.select([sock], [], [], 0)[0]), SECONDS, fates)
+        status, _ = answer(sock)
+        return status, [plain(event, names) for event in events]
+
+    def values(self, order: str) -> tuple[bool, int, list[int]]:
+        """Whether an order is paid, the credit, and the stock."""
+        self.proxies.pass_on()
+        paid = ask(self.ports["order"], f"/find/{order}", "GET")["paid"]
+        credit = ask(self.ports["payment"], f"/find_user/{self.user}", "GET")["credit"]
+        return paid, credit, [ask(self.ports["stock"], f"/find/{item}", "GET")["stock"] for item in self.items]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], World]]:
+    """Create worlds in one shop."""
+    with Proxies() as proxies, shop(proxies, tmp_path_factory.mktemp("start")) as (ports, pids):
+        schedule = Schedule(proxies, pids)
+        yield lambda: World(proxies, ports, schedule)
+
+
+def test_a_checkout_is_the_same_list_of_messages_each_time(make: Callable[[], World]) -> None:
+    """Three checkouts of the system to start from, delivered one message at a time, have the same messages."""
+    world = make()
+    for turn in (1, 2, 3):
+        order = world.order()
+        assert world.checkout(order, {}) == (200, CHECKOUT)
+        assert world.values(order) == (True, 100 - turn * 31, [20 - turn * 2, 20 - turn * 3])
+    assert world.proxies.overdue == 0
+
+
+def test_a_request_that_arrives_late_takes_stock_for_an_order_that_is_not_paid(make: Callable[[], World]) -> None:
+    """The shortest run that `start` gets wrong: a connection breaks, the answer is 503, and the request arrives late."""
+    world, late = make(), []
+
+    def delay(message: int) -> None:
+        late.append(message)
+        world.proxies.delay(message)
+
+    order = world.order()
+    status, messages = world.checkout(order, {2: delay})
+    assert (status, messages) == (503, [*CHECKOUT[:2], "order->client HTTP/1.1 503 SERVICE UNAVAILABLE"])
+    assert world.values(order) == (False, 100, [20, 20])
+    world.proxies.arrive(late[0])
+    world.proxies.until(lambda event: event.what == "dropped", SECONDS)  # the answer of stock, which reaches no caller
+    assert world.values(order) == (False, 100, [18, 20])
+
+
+def test_a_lost_answer_takes_stock_too(make: Callable[[], World]) -> None:
+    """A request has its effect although its caller never learns of it."""
+    world = make()
+    order = world.order()
+    status, messages = world.checkout(order, {3: world.proxies.lose})
+    assert (status, messages) == (503, [*CHECKOUT[:3], "order->client HTTP/1.1 503 SERVICE UNAVAILABLE"])
+    assert world.values(order) == (False, 100, [18, 20])
 
 
 PROGRAMS = {
