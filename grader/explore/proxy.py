@@ -138,8 +138,9 @@ class Proxy:
                 self.desk.events.append(Event("done", why=why))
 
     def _tell(self) -> None:
-        """Write events, as many as the other side takes now."""
-        self.said += b"".join(json.dumps(event).encode() + b"\n" for event in self.desk.events)
+        """Write events, as many as the other side takes now. A command is done behind all that it has caused."""
+        events = sorted(self.desk.events, key=lambda event: event.what == "done")
+        self.said += b"".join(json.dumps(event).encode() + b"\n" for event in events)
         self.desk.events.clear()
         try:
             while self.said:

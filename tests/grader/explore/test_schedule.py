@@ -173,7 +173,7 @@ def test_a_checkout_is_the_same_list_of_messages_each_time(make: Callable[[], Wo
 
 
 def test_a_request_that_arrives_late_takes_stock_for_an_order_that_is_not_paid(make: Callable[[], World]) -> None:
-    """The shortest run that `start` gets wrong: a connection breaks, the answer is 503, and the request arrives late."""
+    """The shortest wrong run of `start`: a connection breaks, the answer is 503, and the request arrives late."""
     world, late = make(), []
 
     def delay(message: int) -> None:
