@@ -189,7 +189,8 @@ class End:
         self.part += data
         self.size += len(data)
         alone, opaque = self.other.sock is None, self.conn.cutter.opaque
-        passing = self.desk.passing or self.begun and not opaque
+        self.begun = self.begun and not opaque
+        passing = self.desk.passing or self.begun
         if opaque and (alone or passing):
             kind = kind or BURST
         if alone:

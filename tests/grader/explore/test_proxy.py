@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import select
 import signal
 import socket
@@ -38,6 +39,7 @@ GET = b"GET /find/7 HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST /add/7/2 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"
+ODD_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\nA: b\r\n\r\n"
 SECONDS = 20.0
 """The longest that anything here may take on a busy machine. A test that waits for it fails."""
 
@@ -611,6 +613,71 @@ def test_a_message_of_any_size_passes(proxies: Proxies) -> None:
     seen, events = three_ways(proxies, takes, asks)
     assert seen == [b"0123456789abcdef" * (size // 16)] * 3
     assert {event.kind for event in events if event.what == "arrived"} == {BURST}
+
+
+@contextlib.contextmanager
+def both_ends(proxies: Proxies) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A caller and its callee, with the proxy between them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = route(proxies, server.getsockname()[1])
+        with called(port) as caller, server.accept()[0] as callee:
+            callee.settimeout(SECONDS)
+            yield caller, callee
+
+
+def test_holding_begins_and_ends_between_messages(proxies: Proxies) -> None:
+    """A message of which something has passed is not held; a part that is held passes when everything does."""
+    body = b"POST /x HTTP/1.1\r\nContent-Length: 8\r\n\r\n"
+    with both_ends(proxies) as (caller, callee):
+        caller.sendall(body + b"1234")
+        assert reads(callee, len(body) + 4) == body + b"1234"
+        proxies.hold()
+        caller.sendall(b"5678" + GET + body)
+        assert reads(callee, 4) == b"5678"
+        assert [held(proxies, GOT).size, everything(callee, quiet=0.05)] == [len(GET), (b"", "open")]
+        proxies.pass_on()
+        assert reads(callee, len(GET) + len(body)) == GET + body
+
+
+PIECES = [
+    GET,
+    POST,
+    OK,
+    GET[:7],
+    GET[7:],
+    b"x",
+    b"\0" * 100,
+    b"HTTP/1.1 100 \r\n\r\n",
+    b"HTTP/1.1 101 \r\n\r\n",
+    ODD_CHUNKS,
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bytes_stay_as_they_are_whatever_is_held_and_released(seed: int, proxies: Proxies) -> None:
+    """Drawn pieces in both directions, while messages are held, released and passed on, arrive whole and in order."""
+    draw = random.Random(seed)
+    with both_ends(proxies) as ends:
+        sent = [bytearray(), bytearray()]
+        for _ in range(40):
+            step = draw.choice(["send", "send", "send", "hold", "pass", "release"])
+            if step == "send":
+                way, piece = draw.randrange(2), draw.choice(PIECES)
+                ends[way].sendall(piece)
+                sent[way] += piece
+            elif step == "hold":
+                proxies.hold()
+            elif step == "pass":
+                proxies.pass_on()
+            else:
+                for event in proxies.events(0.005):
+                    if event.what == "arrived":
+                        with contextlib.suppress(LookupError):  # not the first one, or delivered in the meantime
+                            proxies.release(event.message)
+        for end in ends:
+            end.shutdown(socket.SHUT_WR)
+        proxies.pass_on()
+        assert [everything(end) for end in reversed(ends)] == [(bytes(each), "end") for each in sent]
 
 
 def descriptors(pid: int) -> int:
