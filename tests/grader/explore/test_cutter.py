@@ -139,6 +139,7 @@ OPAQUE: dict[str, tuple[int, bytes]] = {
     "Redis": (CALLER, b"*1\r\n$4\r\nPING\r\n"),
     "TLS": (CALLER, b"\x16\x03\x01"),
     "HTTP/2": (CALLER, b"PRI * HTTP/2.0\r\n"),
+    "a chunk without its end": (CALLEE, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{xx0\r\n\r\n"),
     "a greeting": (CALLEE, b"+OK\r\n"),
     "a mail": (CALLER, b"EHLO h\r\n"),
     "Expect": (CALLER, b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"),

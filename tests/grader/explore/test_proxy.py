@@ -326,6 +326,9 @@ def test_a_caller_is_refused_exactly_while_its_callee_does_not_listen(proxies: P
                 server.accept()[0].close()
         proxies.look()
     assert refused() == [True, True]
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(places[0])
     with socket.create_server(("", real)):  # at every address
         proxies.look()
         assert refused() == [False, False]
@@ -637,6 +640,71 @@ def test_holding_begins_and_ends_between_messages(proxies: Proxies) -> None:
         assert [held(proxies, GOT).size, everything(callee, quiet=0.05)] == [len(GET), (b"", "open")]
         proxies.pass_on()
         assert reads(callee, len(GET) + len(body)) == GET + body
+
+
+def test_a_message_that_becomes_unreadable_is_held_from_there_on(proxies: Proxies) -> None:
+    """The begin of a message has passed, then its next chunk has no size: this is held, and its end is no message."""
+    with both_ends(proxies) as (caller, callee):
+        chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+        caller.sendall(chunked)
+        assert reads(callee, len(chunked)) == chunked
+        proxies.hold()
+        caller.sendall(b"no size\r\n")
+        burst = held(proxies, "")
+        assert everything(callee, quiet=0.05) == (b"", "open")
+        caller.shutdown(socket.SHUT_WR)
+        proxies.release(burst.message)
+        assert (burst.kind, everything(callee)) == (BURST, (b"no size\r\n", "end"))
+
+
+def test_a_sender_waits_for_its_receiver(proxies: Proxies) -> None:
+    """The proxy stores some megabytes, not all that is sent; what was sent arrives in front of the end."""
+    with both_ends(proxies) as (caller, callee):
+        callee.settimeout(0.3)
+        sent, most = 0, 256 << 20
+        with contextlib.suppress(TimeoutError):
+            while sent < most:
+                sent += callee.send(b"x" * 65_536)
+        assert 0 < sent < most
+        callee.shutdown(socket.SHUT_WR)
+        data, end = everything(caller)
+        assert (len(data), end) == (sent, "end")
+
+
+def test_a_caller_whose_callee_is_gone_is_reset(proxies: Proxies) -> None:
+    """After the end of its callee, a caller can send once or twice; then it is reset, as without the proxy."""
+    with both_ends(proxies) as (caller, callee):
+        callee.close()
+        assert everything(caller) == (b"", "end")
+        until = time.monotonic() + SECONDS
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            while time.monotonic() < until:
+                caller.sendall(b"x")
+
+
+def test_a_caller_that_has_closed_ends_a_silence_at_once(proxies: Proxies) -> None:
+    """There is no caller left that could give up."""
+    proxies.hold()
+    with both_ends(proxies) as (caller, callee):
+        caller.sendall(GET)
+        caller.shutdown(socket.SHUT_WR)
+        message = held(proxies, GOT).message
+        proxies.look()
+        proxies.silence(message)
+        assert everything(callee) == (b"", "reset")
+
+
+def test_a_delayed_request_leaves_nothing_held_on_its_connection(proxies: Proxies) -> None:
+    """What is held for a caller is dropped when the caller is reset."""
+    proxies.hold()
+    with both_ends(proxies) as (caller, callee):
+        caller.sendall(GET + POST)
+        proxies.release(held(proxies, GOT).message)
+        late = held(proxies, POSTED).message
+        callee.sendall(OK)
+        answer = held(proxies, ANSWERED).message
+        proxies.delay(late)
+        assert proxies.until(lambda event: event.what == "dropped", SECONDS)[-1].message == answer
 
 
 PIECES = [
