@@ -643,7 +643,7 @@ def test_holding_begins_and_ends_between_messages(proxies: Proxies) -> None:
 
 
 def test_a_message_that_becomes_unreadable_is_held_from_there_on(proxies: Proxies) -> None:
-    """The begin of a message has passed, then its next chunk has no size: this is held, and its end is no message."""
+    """The beginning of a message has passed, and its next chunk has no size: this is held, and its end is none."""
     with both_ends(proxies) as (caller, callee):
         chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
         caller.sendall(chunked)
@@ -669,6 +669,20 @@ def test_a_sender_waits_for_its_receiver(proxies: Proxies) -> None:
         callee.shutdown(socket.SHUT_WR)
         data, end = everything(caller)
         assert (len(data), end) == (sent, "end")
+
+
+def test_the_end_of_a_sender_waits_for_its_bytes(proxies: Proxies) -> None:
+    """A receiver that begins to read after the end of its sender gets all bytes first."""
+    size = ROOM + (1 << 20)
+    with both_ends(proxies) as (caller, callee):
+        callee.sendall(b"x" * size)
+        callee.shutdown(socket.SHUT_WR)
+        read = 0
+        while read < size:
+            read += proxies.until(lambda event: event.what == "passed", SECONDS)[-1].size
+        proxies.look()
+        data, end = everything(caller)
+        assert (len(data), end) == (size, "end")
 
 
 def test_a_caller_whose_callee_is_gone_is_reset(proxies: Proxies) -> None:
