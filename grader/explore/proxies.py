@@ -37,7 +37,7 @@ class Proxies:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", "grader.explore.proxy", str(theirs.fileno()), str(hold), str(late)]
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(_PACKAGE)}
-        # A new session, so that Ctrl-C reaches only the grader, whose end ends the child.
+        # A new session, so that Ctrl-C reaches only the grader. When the grader ends, the child does, too.
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
