@@ -13,7 +13,7 @@ from ..lab.bundle import Bundle
 from ..lab.checks import Check, load
 from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
 from ..lab.source import look, put
-from ..sandbox import LAB, Tier, make
+from ..sandbox import LAB, Tier, make, own_uid
 from ..submission.upload import AmbiguousError, Chosen, Files, choose
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
@@ -103,7 +103,7 @@ def _worker(
 ) -> Iterator[Worker]:
     """Make a worker in a sandbox of its own. ``scratch``: a folder for both that no other worker has."""
     scratch.mkdir(exist_ok=True)
-    box = make(tier.number, scratch, folder, LAB)
+    box = make(tier.number, scratch, folder, LAB, owner=own_uid())
     try:
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20, after) as worker:
             yield worker

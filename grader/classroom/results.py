@@ -32,7 +32,7 @@ RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
 _SOURCES = (
-    *("lab", "worker", "sandbox", "errors.py", "folders.py", "classroom/one.py", "submission/upload.py"),
+    *("lab", "worker", "sandbox", "errors.py", "folders.py", "proc.py", "classroom/one.py", "submission/upload.py"),
     *("processes/bounds.py", "processes/logs.py", "submission/archive.py"),
 )
 Found = dict[str, Any]

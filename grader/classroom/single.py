@@ -19,7 +19,7 @@ from ..errors import SubmissionError, UsageError, VoidError
 from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
 from ..lab.judge import PASS, Result
-from ..sandbox import LAB, Tier, choose, no_grades
+from ..sandbox import LAB, Tier, choose, no_grades, own_uid
 from ..statuses import Parser, status_of
 from ..submission.upload import as_handed
 from . import gradescope
@@ -101,7 +101,7 @@ def best_tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Ti
     """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
     place = scratch / "choose"
     place.mkdir()
-    tier, sandbox = choose(place, None, LAB)
+    tier, sandbox = choose(place, None, LAB, own_uid())
     sandbox.close()
     if (why := no_grades(tier, secret)) and not ungraded:
         said = f"no sandbox that is good enough for grades works here: {why}"

@@ -35,7 +35,7 @@ _BESIDES = ("false_refusals", "availability", "convergence")
 """The parts of the score that count, besides the phases."""
 _SOURCES = (
     *("audit", "orders", "phases", "powercut", "processes", "record", "report", "sandbox", "shop", "submission"),
-    *("verdict", "wire", "errors.py", "folders.py", "session.py", "terms.py", "classroom/checkout.py"),
+    *("verdict", "wire", "errors.py", "folders.py", "proc.py", "session.py", "terms.py", "classroom/checkout.py"),
 )
 
 

@@ -26,7 +26,7 @@ import nbformat
 
 from ..errors import UsageError
 from .checks import Check, load
-from .fields import HAND_IN, LAB, MUTANT, Toml, read_text
+from .fields import HAND_IN, LAB, MUTANT, Fields, read_text
 from .regions import MasterError, parsed, regions, stub
 
 PUBLIC = "public"
@@ -85,7 +85,7 @@ def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
     if missing := [name for name in FILES if not (folder / name).is_file()]:
         listed = ", ".join(missing)
         raise MasterError(f"{folder} has no {listed}; a master has the files {', '.join(FILES)}; see docs/labs.md")
-    lab = Toml(folder / "lab.toml").checked(LAB, {"cases"})
+    lab = Fields(folder / "lab.toml").checked(LAB, {"cases"})
     solution = read_text(folder / HAND_IN)
     started = stub(solution)
     text = _with_secret(read_text(folder / "checks.py"), secret)
@@ -151,7 +151,7 @@ def _read_notebook(path: Path) -> Any:
 
 
 def _read_mutants(path: Path, solution: str, ids: list[str]) -> list[Mutant]:
-    toml = Toml(path)
+    toml = Fields(path)
     mutants, problems = [], []
     for name, values in toml.values.items():
         if not isinstance(values, dict):
@@ -169,9 +169,9 @@ def _read_mutants(path: Path, solution: str, ids: list[str]) -> list[Mutant]:
             text = text.replace(old, new)
         problems += found
         if not found:
-            parsed(text, f"{path.name}, line {toml.line(name, 'replace')}: [{name}] replace: the wrong solution")
+            parsed(text, f"{path.name}, line {toml.line('replace', name)}: [{name}] replace: the wrong solution")
             optional = values.get("trace", ""), values["says"], values.get("rule")
-            mutants.append(Mutant(name, toml.line(name), text, values["check"], *optional))
+            mutants.append(Mutant(name, toml.line("", name), text, values["check"], *optional))
     if not toml.values:
         problems.append(f"{path.name}, line 1: there is no wrong solution, so nothing proves that checks find mistakes")
     if problems:

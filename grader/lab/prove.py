@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import GraderError
 from ..folders import temporary
-from ..sandbox import LAB, choose
+from ..sandbox import LAB, choose, own_uid
 from ..worker import Worker
 from .fields import HAND_IN
 from .judge import PASS, Judged, judging
@@ -82,7 +82,7 @@ def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]
         code, scratch = tmp / "code", tmp / "scratch"
         code.mkdir()
         scratch.mkdir()
-        tier, sandbox = choose(scratch, code, LAB)
+        tier, sandbox = choose(scratch, code, LAB, own_uid())
         try:
             for number, text in enumerate(texts):
                 folder = code / str(number)

@@ -177,17 +177,17 @@ for name in os.listdir("/proc"):
 """,
 }
 """Each has 70 points without its attack."""
-UID = "        if programs.lab and os.geteuid() == 0:\n"
+UID = "    return Uid() if os.geteuid() == 0 else None\n"
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks(attack: str, image: Container) -> None:
     """As root, each attack has 100 points. Under Landlock, and with another uid, it has the 70 of its other code."""
     honest = image.graded({"solution.py": SMALL})
-    guard = image.top / "source" / "grader" / "sandbox" / "plain.py"
+    guard = image.top / "source" / "grader" / "sandbox" / "uids.py"
     text = guard.read_text()
     assert text.count(UID) == 1
-    guard.write_text(text.replace(UID, "        if False:\n"))
+    guard.write_text(text.replace(UID, "    return None\n"))
     scores = {"root": score(image.graded({"solution.py": ATTACKS[attack]}, landlock=False)[1])}
     guard.write_text(text)
     for kernel, name in ((True, "Landlock"), (False, "another uid")):

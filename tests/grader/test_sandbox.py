@@ -194,7 +194,7 @@ def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monke
 def test_a_tier_that_does_not_run_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tier whose program exists but cannot start a process is refused, with the program's message."""
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
-    monkeypatch.setattr("grader.sandbox.plain._LOCK", tmp_path / "not-there.py")
+    monkeypatch.setattr("grader.sandbox.command._ENTER", tmp_path / "not-there.py")
     tier, _ = choose(tmp_path, None)
     assert tier.number == 3 and "tier 1: " in tier.why
     assert "not-there.py" in tier.why or not landlock()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from grader.errors import VoidError
-from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, uids
+from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, own_uid, uids
 from grader.sandbox.programs import ONLY_THE_GRADERS
 from grader.worker import Worker
 from grader.worker import answers as said
@@ -42,7 +42,11 @@ def make_worker() -> Iterator[Make]:
             scratch.mkdir()
             (folder / "solution.py").write_text(text)
             try:
-                box = make(tier, scratch, folder, programs) if tier else choose(scratch, folder, programs)[1]
+                owner = own_uid() if programs is LAB else None
+                if tier:
+                    box = make(tier, scratch, folder, programs, owner=owner)
+                else:
+                    _, box = choose(scratch, folder, programs, owner)
             except VoidError as error:
                 pytest.skip(f"{error}; install or enable it, and this runs")
             stack.callback(box.close)
