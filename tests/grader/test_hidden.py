@@ -22,7 +22,7 @@ from boxes import said, sandbox
 
 from grader.errors import SubmissionError, VoidError
 from grader.processes import Supervisor, prepare
-from grader.sandbox import Command, Sandbox, Tree, adopt_orphans, plain
+from grader.sandbox import Command, Sandbox, Tree, adopt_orphans, command
 from grader.sandbox import tree as trees
 from grader.submission import Submission
 from grader.submission.model import Process
@@ -315,7 +315,7 @@ def test_a_chain_of_forks_does_not_outrun_a_kill(
 ) -> None:
     """Processes that fork and exit endlessly count towards the limit on processes until all of them are killed."""
     alone = os.geteuid() == 0
-    monkeypatch.setitem(plain.LIMITS, "NPROC", 100 if alone else 100 + len(trees.processes()))
+    monkeypatch.setitem(command.LIMITS, "NPROC", 100 if alone else 100 + len(trees.processes()))
     (tmp_path / "scratch").mkdir()
     box = sandbox(tier, tmp_path / "scratch")
     try:
