@@ -1,6 +1,6 @@
 """Build a lab from its master. The same master gives the same bytes.
 
-student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, grader/ (runs them)
+student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible ones), lab.json, grader/ (runs them)
 solution/      solution.py and lab.ipynb, with the cells for teachers
 bundle/        what a class is graded with
 gradescope.zip an autograder for Gradescope, with the bundle
@@ -21,14 +21,14 @@ from ..errors import UsageError
 from ..folders import temporary
 from ..student.files import FILES
 from .bundle import STUB, digest
+from .checks import CHECKS
 from .fields import HAND_IN, TOTAL
 from .gradescope import NAME, packed
-from .hints import covered
 from .master import PUBLIC, Master, disagreements, read
 from .notebook import run
 from .prove import Proof, Say, prove
 from .regions import MasterError
-from .strip import leaks, solved, student_checks, student_notebook
+from .strip import leaks, solved, student_notebook
 
 GRADER = Path(__file__).resolve().parents[1]
 PROOF = "proof.json"
@@ -70,7 +70,7 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         _none(disagreements(master))
         prose = "\n".join(cell.source for cell in student_notebook(master.notebook).cells)
         _none(leaks(master, {**student(master), "lab.ipynb": prose}))
-        proof = prove(master, work / "checks.py", say)
+        proof = prove(master, work, say)
         _none(proof.problems)
         grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
         files, bundle = {**student(master, proof.known), **grader}, bundled(master, proof)
@@ -96,7 +96,7 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         **_about(master, "minutes"),
         "points": {one.id: master.lab["points"][one.id] for one in visible},
         "hidden": {"checks": len(hidden), "points": master.points(hidden)},
-        "hints": {one.id: covered(one.id, known[one.id]) for one in visible if known and known.get(one.id)},
+        "hints": {one.id: known[one.id] for one in visible if known and known.get(one.id)},
     }
     return {
         "README.md": _README.format(
@@ -109,7 +109,7 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         ),
         HAND_IN: master.stub,
         "lab.ipynb": _ipynb(student_notebook(master.notebook)),
-        "checks.py": student_checks(master.checks_text, master.checks),
+        CHECKS: master.checks_texts[CHECKS],
         "lab.json": _json(lab),
     }
 
@@ -124,7 +124,7 @@ def bundled(master: Master, proof: Proof) -> dict[str, str]:
         ],
         "known": {one.id: proof.known[one.id] for one in master.checks if proof.known.get(one.id)},
     }
-    files = {"checks.py": master.checks_text, "lab.json": _json(lab)}
+    files = {**master.checks_texts, "lab.json": _json(lab)}
     points = "".join(f'"{one.id}" = {master.lab["points"][one.id]}\n' for one in master.checks)
     return {**files, "hash": f"{digest(files)}\n", "points.toml": f"[points]\n{points}", STUB: master.stub}
 

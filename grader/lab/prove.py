@@ -40,8 +40,8 @@ class Proof:
     """Checks at which no wrong solution fails first. A mistake in such a check could go unnoticed."""
 
 
-def prove(master: Master, checks: Path, say: Say) -> Proof:
-    """Run the solution, the stub and all wrong solutions. ``checks`` is the file that the checks were loaded from."""
+def prove(master: Master, work: Path, say: Say) -> Proof:
+    """Run the solution, the stub and all wrong solutions. ``work`` is the folder that the checks were loaded from."""
     proof = Proof()
     texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
     with closing(_workers(texts, master.lab["memory_mib"])) as workers:
@@ -70,7 +70,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
         except (GraderError, OSError):
             raise
         except Exception as error:
-            raise MasterError(f"{where(error, checks)}: the check raised {type(error).__name__}: {error}") from error
+            raise MasterError(f"{where(error, work)}: the check raised {type(error).__name__}: {error}") from error
     proof.untested = [one.id for one in master.checks if one.id not in proof.known]
     return proof
 

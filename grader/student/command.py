@@ -9,13 +9,12 @@ import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError
 from ..lab.checks import Check
-from ..lab.hints import hint
 from ..lab.judge import IMPORT, NOT_RUN, PASS, Result, judging, replay, split
 from ..lab.source import RUNS_LATER, put, runs_later
 from ..statuses import FAILED, OK, Parser, status_of
@@ -161,17 +160,13 @@ def _chosen(lab: Lab, task: int | None) -> list[Check]:
 
 
 def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, how: _How) -> int:
-    """Run checks in the order of their tasks, and print what they find as soon as it is known."""
-    checks = sorted(checks, key=lambda check: check.task)
-    running, entries, results = judging(checks, local, {}), [], list[Result]()
+    """Run checks, and print what they find as soon as it is known."""
+    running, entries, results = judging(checks, local, lab.hints), [], list[Result]()
     task, failed = 0, set[int | str]()
     for check in checks:
         if check.task != task and failed and not go_on:
             break
-        judged = next(running)
-        result = judged.result
-        if result.outcome != PASS:
-            result = replace(result, says=hint(check.id, lab.hints.get(check.id, {}), judged.fingerprint))
+        result = next(running).result
         printed = _printed(check, result, local)
         results.append(result)
         entries.append({**result.as_json(), "printed": printed})

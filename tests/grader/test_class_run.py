@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
+from classes import CHECKS, HIDDEN, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
 from grader.classroom import pool, run, teams
 from grader.classroom.results import _SOURCES
@@ -351,7 +351,7 @@ def test_a_case_of_any_check_for_the_teacher(teacher: Teacher, tmp_path: Path) -
     assert case("small", "double:1", "--results", tmp_path / "results.json")[0] == 64
     status, said = case("none", "double:1")
     assert status == 1 and "solution.py is missing" in said[-1]
-    teacher.lab = bundle(tmp_path / "visible", checks=CHECKS.replace(", hidden=True", ""))
+    teacher.lab = bundle(tmp_path / "visible", checks=CHECKS + HIDDEN.partition("\n\n")[2], hidden="")
     status, said = case("small", "unknown:1")
     assert status == 64 and said[-1].endswith("the checks are double, words, large; none of them is hidden")
 

@@ -165,13 +165,13 @@ class Code:
 def doubling(id: str, task: int, *numbers: int, hidden: bool = False) -> Any:
     """A check that double(n) is 2 * n."""
 
-    @check(id, task, hidden=hidden)
+    @check(id, task)
     def asks(student: Student) -> Iterator[Case]:
         """double(n) is 2 * n."""
         for n in numbers:
             yield Case(str(n), 2 * n, partial(student.call, "double", n))
 
-    return asks
+    return replace(asks, hidden=hidden)
 
 
 CHECKS = [
