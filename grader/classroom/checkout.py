@@ -92,7 +92,7 @@ def _inside(tops: list[Path]) -> list[Path]:
     return [top / path for top in tops if top.is_dir() for path in paths(top, failed=ignore)]
 
 
-def grade(task: Mapping[str, Any], scratch: Path) -> Found:
+def judge(task: Mapping[str, Any], scratch: Path) -> Found:
     """Run `checkout` on a team's system, and return what was found. The record and its reports stay in ``task["out"]``.
 
     ``task`` also has the submission's files and key, the mode (quick or full), the seed and the limits.

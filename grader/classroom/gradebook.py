@@ -18,10 +18,9 @@ from ..lab.judge import DIFFER, NOT_RUN, PASS
 from .late import Course
 from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
 from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
+from .work import CHECKOUT, kind_of
 
 RUN = "run.json"
-CHECKOUT = "checkout"
-"""The kind of lab 6 in run.json. A teacher's own lab may have the number 6, too."""
 _COLUMNS = (
     *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
     "by_hand",
@@ -176,11 +175,6 @@ class Row:
         if self.net is None and not self.graded_by_hand:
             return None
         return max(Decimal(0), cents((self.net or Decimal(0)) + self.by_hand))
-
-
-def is_checkout(lab: Mapping[str, Any]) -> bool:
-    """Return whether the lab of a run.json is the checkout. In an earlier version, only the checkout has a seed."""
-    return lab.get("kind") == CHECKOUT or "seed" in lab
 
 
 def read_out(folder: Path) -> Out:
@@ -401,7 +395,7 @@ def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
     if others and max(others) > (Decimal(-1) if row.net is None else row.net):
         said.append((f"an earlier submission had {number(max(others))} points", "decide which of them counts"))
     besides, time = out.handed(out.place(row.id))["others"], time_of(out, row.id, mine)
-    command = "checkout" if is_checkout(out.run["lab"]) else "one"
+    command = "checkout" if kind_of(out.run["lab"]) == CHECKOUT else "one"
     for entry, when in besides:
         old, new = (f"{day:%-d %b %H:%M}" if day else "" for day in (datetime.fromisoformat(when), time))
         text = f"{len(besides) + 1} hand-ins, took the one of {new}; the one of {old} was not judged"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError, text_of
-from ..lab.bundle import Bundle
+from ..lab import judge as judges
+from ..lab.bundle import Bundle, read_bundle
 from ..lab.checks import Check, load
-from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
+from ..lab.judge import IMPORT, PASS, Result, judging, replay, split, start
 from ..lab.source import look, put
 from ..sandbox import LAB, Tier, make, own_uid
 from ..submission.upload import AmbiguousError, Chosen, Files, choose
@@ -21,6 +23,12 @@ from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
 _TEXT = " is text, not code, and defines "
 """What `child.py` says of a text cell that looks like a part of the solution."""
+
+
+def judge(task: Mapping[str, Any], scratch: Path) -> Found:
+    """Judge the submission of a task of the pool, as `one`."""
+    files = [(name, Path(path)) for name, path in task["files"]]
+    return one(files, read_bundle(Path(task["bundle"])), task["key"], Tier(**task["tier"]), scratch)
 
 
 def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: Path) -> Found:
@@ -94,7 +102,7 @@ def _judged(
         except NoValueError as failed:
             why = f"The module cannot be imported: {failed.answer.why}"
             return [_failed(check, failed.answer) for check in checks], why, []
-        return judge(checks, worker, bundle.known, lambda: started(scratch / "again", worker)), "", notes
+        return judges.judge(checks, worker, bundle.known, lambda: started(scratch / "again", worker)), "", notes
 
 
 @contextmanager

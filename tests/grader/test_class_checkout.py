@@ -21,7 +21,7 @@ from classes import Teacher, contents, handed_in
 from records import right, shots, value
 
 from grader.__main__ import main
-from grader.classroom import checkout, command, run, teams
+from grader.classroom import checkout, run, teams, work
 from grader.classroom.checkout import ASKED, MEASURES, result, system
 from grader.classroom.points import Rubric, earned
 from grader.classroom.results import hash_of
@@ -42,7 +42,7 @@ s0003,Student 3,blue,1000003
 s0004,Student 4,,1000004
 s0005,Student 5,green,1000005
 """
-ALL = {name: Decimal(points) for name, points in teams.checkout(1).points.items()} | {"speed": Decimal(15)}
+ALL = {name: Decimal(points) for name, points in teams.Checkout(1).points.items()} | {"speed": Decimal(15)}
 Report = dict[str, Any]
 
 
@@ -197,7 +197,7 @@ def test_a_broken_checkout_toml_is_graded_and_nothing_is_unreadable(tmp_path: Pa
     for name in ("wrong", "empty", "damaged.zip"):
         task = {"id": name, "files": [("", str(tmp_path / "subs" / name))], "key": KEY, "lab": 6, "mode": "quick"}
         asked = {**task, "seed": 1, "limits": {}, "out": str(tmp_path / "out" / name)}
-        found[name] = checkout.grade(asked, tmp_path / "scratch")
+        found[name] = checkout.judge(asked, tmp_path / "scratch")
     assert {name: one["status"] for name, one in found.items()} == {
         "wrong": "graded",
         "empty": "unreadable",
@@ -239,7 +239,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Team red is right, team blue charges twice."""
     found = Runs(red=reported(right()), blue=wrong("duplicates"))
     monkeypatch.setattr(run, "run", found)
-    monkeypatch.setattr(command, "tier_for_systems", lambda scratch, ungraded: (Tier(1, "bubblewrap", ""), False))
+    monkeypatch.setattr(teams, "best_tier", lambda *how: (Tier(1, "bubblewrap", ""), False))
     return found
 
 
@@ -458,9 +458,9 @@ def test_a_weak_sandbox_gives_no_grades(teacher: Teacher, tmp_path: Path, monkey
             pass
 
     weak = Tier(3, "resource limits only", "tier 1: bwrap is not installed")
-    monkeypatch.setattr(teams, "choose", lambda *args: (weak, Closed()))
+    monkeypatch.setattr(work, "choose", lambda *args: (weak, Closed()))
     assert teacher.grade(tmp_path / "subs") == 2
-    assert "bwrap is not installed; install bubblewrap. With --ungraded" in teacher.said
+    assert "bwrap is not installed; install bubblewrap. With `class --ungraded`" in teacher.said
     assert not (teacher.out / "gradebook.csv").exists()
 
 
@@ -581,7 +581,7 @@ def test_the_tasks_have_the_points_of_the_rubric() -> None:
     """The headings of lab.md sum the checks of each task in result.json, and speed has none."""
     page = (ROOT / "labs" / "checkout" / "lab.md").read_text()
     told = {int(task): int(number) for task, number in re.findall(r"^## Task (\d): .*\((\d+) points\)$", page, re.M)}
-    given = teams.checkout(1).points
+    given = teams.Checkout(1).points
     assert told == {task: sum(given[name] for name, (one, _) in ASKED.items() if one == task) for task in (1, 2, 3)}
     assert sum(told.values()) == 85 and f"The lab has {sum(told.values())} points." in page
     assert {*given} == {*ASKED} and given["speed"] == 0

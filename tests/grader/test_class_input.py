@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from classes import RIGHT, WRONG, Teacher, bundle, handed_in
 
-from grader.classroom import single
+from grader.classroom import work
 from grader.classroom.collect import collect
 from grader.classroom.roster import Student, known_ids
 
@@ -286,7 +286,7 @@ def test_out_of_another_lab(teacher: Teacher, tmp_path: Path) -> None:
 
 def test_a_sandbox_that_is_too_weak(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2, and what to install; --ungraded runs without a gradebook, and nothing is filled in."""
-    monkeypatch.setattr(single, "no_grades", lambda tier, secret: "no tier 1; install bubblewrap")
+    monkeypatch.setattr(work, "no_grades", lambda tier, secret: "no tier 1; install bubblewrap")
     subs = handed_in(tmp_path / "subs", s0001=RIGHT)
     assert teacher.grade(subs) == 2
     assert "install bubblewrap" in teacher.said

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from classes import CHECKS, HIDDEN, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
-from grader.classroom import pool, run, teams
+from grader.classroom import pool, teams, work
 from grader.classroom.results import _SOURCES
 from grader.classroom.run import Progress
 
@@ -228,7 +228,7 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     subs = handed_in(tmp_path / "subs", s0001=RIGHT, s0002=SMALL)
     assert teacher.grade(subs) == 0
     assert "earlier version" not in teacher.said
-    monkeypatch.setattr(run, "grader_hash", lambda: "newer")
+    monkeypatch.setattr(work, "grader_hash", lambda: "newer")
     handed_in(subs, s0003=RIGHT)
     assert teacher.grade(subs) == 0
     told = "results from an earlier version of the grader or the lab: 2; --regrade changed runs them again\n"
@@ -407,6 +407,7 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.Capt
     A process that starts after Ctrl-C has removed the scratch folder ends without a word.
     """
     task: dict[str, Any] = {
+        "kind": "lab",
         "id": "s1",
         "files": [],
         "bundle": str(tmp_path),
