@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, paths
-from ..lab.judge import PASS
+from ..outcomes import Outcome
 from ..report import write
 from ..report.causes import cause_of
 from ..session import Wish, run
@@ -26,10 +26,8 @@ from ..terms import JUDGED, PHASES, SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
-from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
+from .results import AMBIGUOUS, GRADED, UNFINISHED, UNREADABLE, VOID, Found, fresh
 
-FAIL = "fail"
-"""The outcome of a phase with a violation."""
 ASKED = {
     "contract": (1, "Each route answers as the assignment says."),
     "duplicates": (1, "An order takes effect once, however often it is sent. A refused order keeps nothing."),
@@ -160,12 +158,12 @@ def _check(
     if name in MEASURES and reached:
         part = parts[name]
         share = round(part["points"] / part["most"], 6) if part["most"] else 0
-        return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
+        return {**check, **texts, "outcome": Outcome.MEASURED, "got": part["measured"], "share": str(share)}
     if name in MEASURES or not reached and (first is None or phases[first.phase]["verdict"] == "void"):
-        return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
+        return {**check, **texts, "outcome": Outcome.UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
     if first is None:
-        return {**check, **texts, "outcome": PASS}
+        return {**check, **texts, "outcome": Outcome.PASS}
     order = f"order {first.label} ({first.order_id}) " if first.label else ""
     others = f", and {len(mine) - 1:,} more" if len(mine) > 1 else ""
     got = f"{first.rule}: {order}{first.detail}{others}"
-    return {**check, **texts, "outcome": FAIL, "got": got, "says": cause_of(first).usual}
+    return {**check, **texts, "outcome": Outcome.FAIL, "got": got, "says": cause_of(first).usual}

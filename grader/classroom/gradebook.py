@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import DIFFER, NOT_RUN, PASS
+from ..outcomes import Outcome
 from .late import Course
 from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
-from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
+from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREADABLE, VOID, Found, earlier, fresh, read
 from .work import CHECKOUT, kind_of
 
 RUN = "run.json"
@@ -105,7 +105,8 @@ class Out:
         """Return the points that an unfinished result has if all that was not judged turns out right; else None."""
         if found["status"] != UNFINISHED:
             return None
-        checks = [{**one, "outcome": PASS} if one["outcome"] == UNREACHED else one for one in found["checks"]]
+        better = {Outcome.UNREACHED: Outcome.PASS}
+        checks = [{**one, "outcome": better.get(one["outcome"], one["outcome"])} for one in found["checks"]]
         return self.earned({**found, "status": GRADED, "checks": checks}, rubric)
 
     def limit(self, place: str, found: Found, rubric: Rubric) -> Decimal | None:
@@ -340,7 +341,7 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             text = f"points by hand without a grade: {number(row.by_hand)}"
             found.append((row.id, row.lab, row.status, text, "write the score that the student gets"))
         found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
-        differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
+        differ = [check for check in row.found["checks"] if check["outcome"] == Outcome.DIFFER]
         said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
         said += [f"{check['check']}: {flag}" for check in row.found["checks"] for flag in check["flags"]]
         if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
@@ -349,8 +350,8 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
             said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
         for flag in said:
             found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
-        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
-            found.append((row.id, row.lab, row.status, f"{NOT_RUN}: {'; '.join(not_run)}", "look at the code"))
+        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == Outcome.NOT_RUN}):
+            found.append((row.id, row.lab, row.status, f"{Outcome.NOT_RUN}: {'; '.join(not_run)}", "look at the code"))
         if row.status == GRADED and (why := row.found["why"]):
             found.append((row.id, row.lab, row.status, why, "look at the file, and ask the student"))
         for lost in row.found.get("left_out", []):

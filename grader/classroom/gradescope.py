@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..lab.judge import ALONE, PASS
+from ..lab.judge import ALONE
+from ..outcomes import Outcome
 from .results import GRADED, Found, as_json
 
 Check = Mapping[str, Any]
@@ -43,7 +44,7 @@ def _summary(found: Found, points: Mapping[str, float]) -> str:
     if found["status"] != GRADED:
         return _clean(f"This submission cannot be graded: {found['why']}")
     checks = found["checks"]
-    passed = [check["outcome"] == PASS for check in checks if not check["hidden"]]
+    passed = [check["outcome"] == Outcome.PASS for check in checks if not check["hidden"]]
     said = f"visible: {sum(passed)} of {len(passed)} pass."
     if hidden := [check["check"] for check in checks if check["hidden"]]:
         of = f"{sum(map(points.__getitem__, hidden)):g} of {sum(points.values()):g} points"
@@ -53,7 +54,7 @@ def _summary(found: Found, points: Mapping[str, float]) -> str:
 
 
 def _test(check: Check, name: str, points: Mapping[str, float]) -> dict[str, Any]:
-    good, most = check["outcome"] == PASS, points[check["check"]]
+    good, most = check["outcome"] == Outcome.PASS, points[check["check"]]
     return {
         "name": f"{name}: {check['rule']}",
         "score": most if good else 0,

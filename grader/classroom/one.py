@@ -13,8 +13,9 @@ from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..lab import judge as judges
 from ..lab.bundle import Bundle, read_bundle
 from ..lab.checks import Check, load
-from ..lab.judge import IMPORT, PASS, Result, judging, replay, split, start
+from ..lab.judge import IMPORT, Result, judging, replay, split, start
 from ..lab.source import look, put
+from ..outcomes import Outcome
 from ..sandbox import LAB, Tier, make, own_uid
 from ..submission.upload import AmbiguousError, Chosen, Files, choose
 from ..worker import Answer, NoValueError, Student, Worker
@@ -77,7 +78,7 @@ def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str)
     with _worker(module, folder, bundle, tier, scratch) as worker:
         start(worker)
         found = replay(order[at], number, worker)
-        if found.outcome == PASS:
+        if found.outcome == Outcome.PASS:
             start(worker)
             *_, whole = judging(order[: at + 1], worker, {})
             if whole.result.case == number:

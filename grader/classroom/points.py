@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import PASS
+from ..outcomes import Outcome
 from ..toml import Toml
 from .results import GRADED, UNREADABLE, Found
 from .roster import read_table
@@ -99,7 +99,7 @@ def share(check: Mapping[str, Any]) -> Decimal:
     >>> share({"outcome": "pass"}), share({"outcome": "measured", "share": "0.98"})
     (Decimal('1'), Decimal('0.98'))
     """
-    return Decimal(check.get("share", int(check["outcome"] == PASS)))
+    return Decimal(check.get("share", int(check["outcome"] == Outcome.PASS)))
 
 
 def cents(value: Decimal) -> Decimal:

@@ -26,14 +26,12 @@ UNFINISHED = "unfinished"
 """The status of a checkout that is a fail, but has no points yet, because the machine kept it from being judged."""
 SETTLED = (GRADED, UNREADABLE, AMBIGUOUS)
 """The status of a result that the same submission would have again."""
-MEASURED, UNREACHED = "measured", "unreached"
-"""The outcome of a check that earns a share of its points, and of one that was not judged."""
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
 _SOURCES = (
-    *("lab", "worker", "sandbox", "errors.py", "folders.py", "proc.py", "classroom/one.py", "submission/upload.py"),
-    *("processes/bounds.py", "processes/logs.py", "submission/archive.py"),
+    *("lab", "worker", "sandbox", "errors.py", "folders.py", "outcomes.py", "proc.py", "classroom/one.py"),
+    *("processes/bounds.py", "processes/logs.py", "submission/archive.py", "submission/upload.py"),
 )
 Found = dict[str, Any]
 """A result as a JSON object."""

@@ -18,7 +18,8 @@ from .. import statuses
 from ..errors import SubmissionError, UsageError
 from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
-from ..lab.judge import PASS, Result
+from ..lab.judge import Result
+from ..outcomes import Outcome
 from ..sandbox import Tier
 from ..statuses import Parser, status_of
 from ..submission.upload import as_handed
@@ -72,7 +73,7 @@ def _run(words: list[str]) -> int:
 
 def _case(result: Result) -> int:
     """Print what came in one case, and return the exit status."""
-    passed = result.outcome == PASS
+    passed = result.outcome == Outcome.PASS
     outcome, *lines = gradescope.message({**result.as_json(), "hidden": True})
     lines += ["alone   passes alone" if passed else "alone   fails alone"] * (not result.alone)
     print("\n".join([f"{outcome:7} {result.check}:{result.case}", *lines]))

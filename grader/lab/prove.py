@@ -14,10 +14,11 @@ from typing import Any
 
 from ..errors import GraderError
 from ..folders import temporary
+from ..outcomes import Outcome
 from ..sandbox import LAB, choose, own_uid
 from ..worker import Worker
 from .fields import HAND_IN
-from .judge import PASS, Judged, judging
+from .judge import Judged, judging
 from .master import Master, Mutant, where
 from .reach import Asked, reached
 from .regions import MasterError
@@ -56,7 +57,7 @@ def prove(master: Master, work: Path, say: Say) -> Proof:
                 _right(judged, check.cpu, master.lab.get("cases", {}).get(check.id), proof)
             say("stub")
             for judged in judging(master.checks, next(workers), {}):
-                if judged.result.outcome == PASS:
+                if judged.result.outcome == Outcome.PASS:
                     proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
             for number, (mutant, worker) in enumerate(zip(master.mutants, workers, strict=True), 1):
                 say(f"wrong solution {number} of {len(master.mutants)}: {mutant.name}")
@@ -65,7 +66,7 @@ def prove(master: Master, work: Path, say: Say) -> Proof:
                     for check in master.checks
                     if reached(mutant.text, names[check.id]) != reached(master.solution, names[check.id])
                 ]
-                failed = (judged for judged in judging(differs, worker, {}) if judged.result.outcome != PASS)
+                failed = (judged for judged in judging(differs, worker, {}) if judged.result.outcome != Outcome.PASS)
                 _wrong(mutant, next(failed, None), master, proof)
         except (GraderError, OSError):
             raise
@@ -100,7 +101,7 @@ def _right(judged: Judged, limit: float, cases: int | None, proof: Proof) -> Non
         at = f"lab.toml: [cases] {result.check}: " + ("is missing" if cases is None else f"is {cases}")
         rule = f"{at}, but the solution is asked {judged.cases} cases; both must agree, so that no change of checks.py"
         proof.problems.append(f'{rule} weakens a check unnoticed\n  example: "{result.check}" = {judged.cases}')
-    if result.outcome != PASS:
+    if result.outcome != Outcome.PASS:
         seen = f"trace {result.trace!r}, right {result.right!r}, got {result.got!r}"
         proof.problems.append(f"{result.check}: the solution fails it ({result.outcome}): {seen}")
     if result.flags:

@@ -3,7 +3,7 @@
 FILES = tuple(
     f"{name}.py"
     for name in (
-        *("__init__", "__main__", "errors", "folders", "proc", "statuses", "toml"),
+        *("__init__", "__main__", "errors", "folders", "outcomes", "proc", "statuses", "toml"),
         *("lab/__init__", "lab/checks", "lab/judge", "lab/small", "lab/source"),
         *("student/__init__", "student/command", "student/cpu", "student/files", "student/folder", "student/local"),
         *("submission/__init__", "submission/archive", "submission/model", "submission/places", "submission/reading"),

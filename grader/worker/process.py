@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+from ..outcomes import Outcome
 from .allowance import IDLE, Allowance
-from .answers import BAD, CRASH, TIMEOUT, Answer
+from .answers import Answer
 from .protocol import Asks, ask
 
 
@@ -30,7 +31,7 @@ class Process(ABC):
         self._allowance.asked()
         answer = ask(self, steps, asks or {})
         self._allowance.answered()
-        if answer.kind in (BAD, CRASH, TIMEOUT):
+        if answer.kind in (Outcome.BAD, Outcome.CRASH, Outcome.TIMEOUT):
             self.restart()  # a late answer must not be read as the answer to a later question
         return answer
 

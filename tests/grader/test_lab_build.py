@@ -18,11 +18,12 @@ from grader.lab import drawn
 from grader.lab.build import build, student
 from grader.lab.bundle import read_bundle
 from grader.lab.command import main
-from grader.lab.judge import PASS, Judged, Result
+from grader.lab.judge import Judged, Result
 from grader.lab.master import disagreements, read
 from grader.lab.prove import Proof, _right, prove
 from grader.lab.regions import MasterError, stub
 from grader.lab.strip import leaks
+from grader.outcomes import Outcome
 from grader.student import command as student_command
 
 
@@ -150,13 +151,13 @@ def test_what_the_proof_refuses(texts: dict[str, str], said: str, tmp_path: Path
 def test_a_solution_that_takes_too_long_is_refused() -> None:
     """The solution takes at most a tenth of a check's limit, so that slower right solutions pass, too."""
     proof = Proof()
-    passed = Result("add", 1, "add(a, b) adds two numbers.", False, PASS)
+    passed = Result("add", 1, "add(a, b) adds two numbers.", False, Outcome.PASS)
     _right(Judged(passed, cases=4, cpu=0.2), 2.0, 4, proof)
     assert proof.problems == []
     _right(Judged(passed, cases=4, cpu=0.5), 2.0, 4, proof)
     (problem,) = proof.problems
     assert "takes 0.50 s of CPU time; it may take 10% of the check's 2 s\n  example: @check(..., cpu=10)" in problem
-    _right(Judged(Result("add", 1, "", False, PASS, flags=("two different answers",)), cases=4), 2.0, 4, proof)
+    _right(Judged(Result("add", 1, "", False, Outcome.PASS, flags=("two different answers",)), cases=4), 2.0, 4, proof)
     assert "with the solution, two different answers" in proof.problems[1]
 
 

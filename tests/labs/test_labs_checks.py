@@ -16,7 +16,8 @@ from in_process import Here
 
 from grader.lab import Case
 from grader.lab.checks import CHECKS, HIDDEN, Cases, load
-from grader.lab.judge import PASS, judging
+from grader.lab.judge import judging
+from grader.outcomes import Outcome
 from grader.student.local import Local
 from grader.worker import Student
 
@@ -40,7 +41,7 @@ def unlike(
     near = max((start for start in starts.values() if start[0] == at[0] and start <= at), default=None)
     checks.sort(key=lambda one: starts[one.id] != near)
     for judged in judging(checks, Here((lab / "solution.py").read_text()), {}):
-        assert judged.result.outcome == PASS, judged.result
+        assert judged.result.outcome == Outcome.PASS, judged.result
         if judged.cases != cases[judged.result.check]:
             yield judged.result.check, judged.cases, cases[judged.result.check]
 
@@ -94,9 +95,9 @@ def test_odd_answers_are_wrong(lab: Path, how: str) -> None:
     for odd in ODD:
         for judged in judging(checks, Here(text, partial(change, odd)), {}):
             result = judged.result
-            assert (result.outcome == PASS) != bool(result.got), result
-            assert result.outcome in (PASS, "wrong", "error"), result
-            if result.outcome == PASS:
+            assert (result.outcome == Outcome.PASS) != bool(result.got), result
+            assert result.outcome in (Outcome.PASS, "wrong", "error"), result
+            if result.outcome == Outcome.PASS:
                 passed.add((result.check, str(odd)))
     assert passed <= {("few", "[]")}
 
@@ -111,5 +112,5 @@ def test_a_refusal_may_be_a_subclass(base: str, passes: bool, tmp_path: Path) ->
     with Local(tmp_path, "solution") as local:
         refusals = [one for one in load(lab / "checks.py") if one.id == "refusals"]
         (judged,) = judging(refusals, local, {})
-    assert judged.result.outcome == (PASS if passes else "error")
+    assert judged.result.outcome == (Outcome.PASS if passes else "error")
     assert passes or judged.result.got.startswith("TooEarlyError: ")
