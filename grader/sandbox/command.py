@@ -30,7 +30,7 @@ STACK applies to each thread and is part of DATA: with the usual 8 MiB, a proces
 is half the number of the grader's connections."""
 _AT_WILL = {"STACK"}
 """Limits that a program can raise again. A compiler, for example, needs a larger stack."""
-Started = tuple[subprocess.Popen[bytes], Tree]
+Started = tuple["subprocess.Popen[bytes]", Tree]
 """The process of a command, which exits with 127 if the program is missing, and all its processes."""
 
 
