@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import statuses
 from ..errors import UsageError
+from ..files import as_json, write
 from ..lab.bundle import read_bundle
 from ..report.words import counted
 from ..statuses import Parser, status_of
@@ -24,7 +25,7 @@ from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out, states
 from .late import read_course
 from .points import read_adjust, read_rubric
-from .results import UNFINISHED, VOID, as_json, read, write
+from .results import UNFINISHED, VOID, read
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
 from .single import how, only_on_linux, scratch_folder

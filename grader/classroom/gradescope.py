@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..files import as_json
 from ..lab.judge import ALONE
 from ..outcomes import Outcome
-from .results import GRADED, Found, as_json
+from .results import GRADED, Found
 
 Check = Mapping[str, Any]
 _LATER = "after_published"

@@ -1,8 +1,7 @@
 """Results of submissions: what a result belongs to, and how results are stored.
 
 A result belongs to the hashes of a submission, a bundle and the grader. ``submissions/ID/result.json`` is the newest
-result. ``result-1.json``, ``result-2.json`` and so on are earlier ones. A file is complete from the moment that it has
-its name, so a killed grader leaves no half result.
+result. ``result-1.json``, ``result-2.json`` and so on are earlier ones. A killed grader leaves no half result.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, VoidError
+from ..errors import UsageError
+from ..files import as_json, write
 from ..folders import ignore, walk
 
 VERSION = 1
@@ -103,36 +101,3 @@ def store(folder: Path, found: Found) -> None:
         place.rename(folder / f"result-{len(earlier(folder)) + 1}.json")
     write(place, as_json(found))
     (folder / FIRST).unlink(missing_ok=True)
-
-
-def as_json(value: Any) -> str:
-    """Return a JSON text that is equal for equal values."""
-    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-
-
-def encoded(text: str) -> bytes:
-    """Return a text as UTF-8. Half a surrogate pair, which an answer may contain, becomes its escape."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-def write(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible.
-
-    ``private``: whether only its owner may read the file.
-    """
-    data = content if isinstance(content, bytes) else encoded(content)
-    new = path.with_name(f".{path.name}.new")
-    try:
-        if path.is_file() and path.read_bytes() == data and not private:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "wb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        said = f"{path} cannot be written ({error.strerror}); nothing is half written"
-        raise VoidError(f"{said}. Make room, and run the same command again") from error

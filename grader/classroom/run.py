@@ -12,6 +12,7 @@ from statistics import mean
 from typing import Any
 
 from ..errors import UsageError
+from ..files import as_json, write
 from ..folders import remove
 from ..sandbox import Tier
 from .collect import Collection, Submission
@@ -29,13 +30,11 @@ from .results import (
     VERSION,
     VOID,
     Found,
-    as_json,
     earlier,
     fresh,
     hash_of,
     read,
     store,
-    write,
 )
 from .roster import Student
 from .work import CHECKOUT, Task, Work, kind_of

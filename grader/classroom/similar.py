@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..files import write
 from ..lab.bundle import read_bundle
 from ..lab.fields import HAND_IN
 from ..report.words import counted, safe
 from ..statuses import OK, Parser, status_of
 from .gradebook import RUN
 from .pages import page, table
-from .results import read, write
+from .results import read
 from .winnow import Link, Pair, Source, code_of, links, pairs, ranges, source, usual
 
 PAGE = "similar.html"

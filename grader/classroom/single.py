@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import statuses
 from ..errors import SubmissionError, UsageError
+from ..files import as_json, encoded, write
 from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
 from ..lab.judge import Result
@@ -25,7 +26,7 @@ from ..statuses import Parser, status_of
 from ..submission.upload import as_handed
 from . import gradescope
 from .one import one, one_case, waited
-from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
+from .results import GRADED, VOID, grader_hash, hash_of
 from .work import tier_for_labs
 
 _SCRATCH = "grader-class-"

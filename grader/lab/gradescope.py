@@ -17,7 +17,7 @@ _GRADER = Path(__file__).resolve().parents[1]
 _ROOMS = ("lab", "sandbox", "worker")
 """Rooms that are packed whole, so that results name the same version of the grader as those of `class`."""
 _MODULES = (
-    *("__init__", "__main__", "errors", "folders", "outcomes", "proc", "statuses", "toml"),
+    *("__init__", "__main__", "errors", "files", "folders", "outcomes", "proc", "statuses", "toml"),
     *(
         "classroom/__init__",
         "classroom/gradescope",

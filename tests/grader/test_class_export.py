@@ -12,8 +12,8 @@ from classes import RIGHT, SMALL, WRONG, Teacher, bundle, handed_in
 from test_class_tables import ALL, check, out_of
 
 from grader.classroom.fill import fill
-from grader.classroom.results import as_json
 from grader.errors import UsageError
+from grader.files import as_json
 
 HALF = ("pass", "wrong", "wrong")
 """Outcomes that are worth 50 points."""

@@ -18,7 +18,7 @@ from autograder import Container, container
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle
 
 from grader.classroom.gradescope import results
-from grader.classroom.results import as_json, encoded
+from grader.files import as_json, encoded
 from grader.lab.build import build
 from grader.lab.gradescope import packed
 from grader.sandbox import landlock

@@ -239,13 +239,15 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     assert sorted(path.parent.name for path in teacher.out.rglob("result-1.json")) == ["s0001", "s0002"]
 
 
+STORES = {"classroom/results.py", "files.py"}
+
+
 @pytest.mark.parametrize(
     ("judges", "sources", "without"),
     [
         # How results are stored; what reads a checkout.toml.
-        ("one", _SOURCES, {"classroom/results.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
-        # What judges solutions to labs, of which lab 6 uses names only.
-        ("checkout", teams._SOURCES, {"classroom/one.py", "classroom/results.py", "lab", "worker"}),
+        ("one", _SOURCES, {*STORES, "toml.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
+        ("checkout", teams._SOURCES, STORES),
     ],
 )  # fmt: skip
 def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], without: set[str]) -> None:

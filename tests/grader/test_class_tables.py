@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from grader.classroom.fill import fill
 from grader.classroom.late import Course, read_course
 from grader.classroom.points import cents
-from grader.classroom.results import as_json
 from grader.errors import UsageError
+from grader.files import as_json
 
 COURSE = """
 [due]
