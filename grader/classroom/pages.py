@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
@@ -30,27 +31,16 @@ _UNCLEAR = "It is not clear which files are your submission. Your teacher has th
 _FAILED = "The machine has failed, and not your submission. It will be graded again."
 _ALL_OR_NOTHING = "A check that passes has all of its points."
 _SHARES = "A phase that passes has all of its points. What is measured has a share."
-_STYLE = """
-.lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
-.checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
-.checks .word,.class .word,.checks thead th,.class thead th,.checks .id,tbody th code{white-space:nowrap}
-.case{margin-top:26px}.case dl{margin:8px 0;display:grid;
- grid-template-columns:max-content 1fr;gap:4px 18px}.case dt{color:var(--soft)}.case dd{margin:0;min-width:0}
-.rate{display:block;height:12px;margin-top:5px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
- background:var(--bar)}
-@media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
- .class .bar{display:none}.checks td.word,.class td.word,
- tbody th code{white-space:normal}}
-"""
+_STYLE = (Path(__file__).resolve().parent / "page.css").read_text(encoding="utf-8")
 Check = Mapping[str, Any]
 
 
-def page(title: str, body: Sequence[str], style: str = "") -> str:
-    """Return a page with the title and the parts of its body, which are HTML. ``style``: more CSS."""
+def page(title: str, body: Sequence[str]) -> str:
+    """Return a page with the title and the parts of its body, which are HTML."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
     policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
     parts = [f'<!doctype html><html lang="en"><head>{head}{policy}<title>{safe(title)}</title>']
-    parts.append(f"<style>{STYLE}{_STYLE}{style}</style></head><body><main>")
+    parts.append(f"<style>{STYLE}{_STYLE}</style></head><body><main>")
     return "\n".join([*parts, *body, "</main></body></html>", ""])
 
 

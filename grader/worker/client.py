@@ -72,7 +72,7 @@ class Worker(Process):
         self._line: socket.socket | None = None
         self._ended = self._ended_queued = 0.0
         before, idled = (0.0, 0.0) if after is None else (after.cpu(), after._allowance.idled())
-        self._allowance = Allowance(lambda: before + self.cpu(), self._queued, idled)
+        self._allowance: Allowance = Allowance(lambda: before + self.cpu(), self._queued, idled)
 
     def __exit__(self, kind: object, *why: object) -> None:
         try:

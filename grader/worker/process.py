@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from ..outcomes import Outcome
 from .allowance import IDLE, Allowance
 from .answers import Answer
-from .protocol import Asks, ask
+from .objects import Runner
+from .protocol import Asks, Channel, ask
 
 
-class Process(ABC):
-    """Runs `child.py`, which is restarted after a crash, a timeout or an invalid answer. It is a `protocol.Channel`."""
+class Process(Runner, Channel, Protocol):
+    """Runs `child.py`, which is restarted after a crash, a timeout or an invalid answer."""
 
     _allowance: Allowance
 
@@ -43,19 +44,3 @@ class Process(ABC):
     @abstractmethod
     def _start(self) -> None:
         """Start a process. Raises VoidError if it does not say that it has started."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """End the process. The next question starts a new one."""
-
-    @abstractmethod
-    def cpu(self) -> float:
-        """Return the CPU seconds of all processes so far."""
-
-    @abstractmethod
-    def write(self, data: bytes) -> None:
-        """Send bytes."""
-
-    @abstractmethod
-    def read(self, size: int) -> bytes:
-        """Receive exactly ``size`` bytes."""

@@ -162,7 +162,7 @@ ATTACKS = {
 def double(x):
     if type(x) is str or x < 1000:
         return x + x
-    with open("/autograder/source/bundle/checks.py") as file:
+    with open("/autograder/source/bundle/hidden.py") as file:
         return int(file.read().split(f"double({x})")[1].split(",")[1])
 """,
     "kills the grader": SMALL
