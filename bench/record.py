@@ -145,7 +145,7 @@ def graded(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
 
 def tidied(folder: Path) -> None:
     """Keep the record and report.json of a report folder, in little space and with this command in place of paths."""
-    for each in ("logs", "report.html", "results.json", "gradebook.csv"):
+    for each in ("logs", "report.html", "results.json"):
         shutil.rmtree(folder / each) if (folder / each).is_dir() else (folder / each).unlink(missing_ok=True)
     run = json.loads((folder / "run.json").read_text())
     run["machine"] |= about("graded")["machine"]

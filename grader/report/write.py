@@ -1,4 +1,4 @@
-"""Writes the reports of a record: report.json, report.html, results.json and, if there is a score, gradebook.csv."""
+"""Writes the reports of a record: report.json, report.html and results.json."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..record import load
 from ..verdict import Judgement, judge
 from .as_html import as_html
 from .as_json import as_json
-from .gradescope import RESULTS, gradebook, no_score, results
+from .gradescope import RESULTS, no_score, results
 from .terminal import summary
 
 
@@ -23,10 +23,6 @@ def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
     (out / "report.json").write_text(as_json(record, judgement))
     (out / "report.html").write_text(as_html(record, judgement), encoding="utf-8")
     (out / RESULTS).write_text(results(record, judgement))
-    if (line := gradebook(record, judgement)) is None:
-        (out / "gradebook.csv").unlink(missing_ok=True)  # the file is from an earlier run in the same folder
-    else:
-        (out / "gradebook.csv").write_text(line)
     return judgement, summary(record, judgement)
 
 
