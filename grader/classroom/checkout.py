@@ -60,7 +60,7 @@ def system(files: Files, scratch: Path) -> Path:
     if len(found) > 1:
         named = dict(zip(tops, (name for name, _ in files), strict=True))
         said = ", ".join(sorted(named.get(path, path.name) for path in found))
-        raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
+        raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}", "hand in one")
     if not found:
         names = sorted(
             name
@@ -68,7 +68,7 @@ def system(files: Files, scratch: Path) -> Path:
             for name in ([f"a {top.suffix} file"] if top.is_file() else [path.name for path in top.iterdir()])
         )
         said = f"{FILE} is missing; found: {', '.join(names[:5]) or 'nothing'}{' and more' * (len(names) > 5)}"
-        raise SubmissionError(f"{said}; hand in the folder or archive that contains it")
+        raise SubmissionError(said, "hand in the folder or archive that contains it")
     return found[0]
 
 
@@ -108,16 +108,15 @@ def judge(task: Mapping[str, Any], scratch: Path) -> Found:
         run(wish, out, lambda step: None)
         write(out, out)
     except AmbiguousError as error:
-        return fresh(lab, key, 0, AMBIGUOUS, str(error))
+        return fresh(lab, key, 0, AMBIGUOUS, error.reason, error.mend)
     except SubmissionError as error:
-        return fresh(lab, key, 0, UNREADABLE, str(error))
+        return fresh(lab, key, 0, UNREADABLE, error.reason, error.mend)
     except (UsageError, VoidError, OSError) as error:
-        return fresh(lab, key, 0, VOID, f"{error}; run the same command again")
+        return fresh(lab, key, 0, VOID, str(error), "run the same command again")
     except KeyboardInterrupt:  # the class has been interrupted, and the run has ended its processes
         raise SystemExit(1) from None
     except Exception as error:  # a mistake in the grader must not end the grading of the others
-        said = f"the grader itself failed ({text_of(error)}); tell its authors"
-        return fresh(lab, key, 0, VOID, said)
+        return fresh(lab, key, 0, VOID, f"the grader itself failed ({text_of(error)})", "tell its authors")
     found = result(json.loads((out / "report.json").read_text()), lab, key)
     return {**found, "mode": mode, "report": f"{out.name}/report.html"}
 
@@ -129,7 +128,7 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
     """
     tier, rest = report["sandbox"]["tier"], report["at_most"] is not None
     if report["verdict"] == "void":
-        return fresh(lab, key, tier, VOID, f"{report['why']}; run the same command again, on an idle machine")
+        return fresh(lab, key, tier, VOID, report["why"], "run the same command again, on an idle machine")
     ended = bool(report["why"]) and not rest
     parts = {part["name"]: part for part in report["score_parts"]}
     found = [
@@ -138,9 +137,9 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
     ]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
     why = f"The system did not run to the end: {report['why']}" if ended else ""
-    why = f"{report['why']}; run the same command again for the rest" if rest else why
+    why, mend = (report["why"], "run the same command again for the rest") if rest else (why, "")
     unsafe = any(one.rule in SAFETY for one in found)
-    return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why), "unsafe": unsafe, "checks": checks}
+    return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why, mend), "unsafe": unsafe, "checks": checks}
 
 
 def _check(

@@ -13,7 +13,7 @@ from typing import Any
 from ..files import as_json
 from ..lab.judge import ALONE
 from ..outcomes import Outcome
-from .results import GRADED, Found
+from .results import GRADED, Found, sentence
 
 Check = Mapping[str, Any]
 _LATER = "after_published"
@@ -43,7 +43,7 @@ def results(found: Found, points: Mapping[str, float]) -> str:
 
 def _summary(found: Found, points: Mapping[str, float]) -> str:
     if found["status"] != GRADED:
-        return _clean(f"This submission cannot be graded: {found['why']}")
+        return _clean(f"This submission cannot be graded: {sentence(found)}")
     checks = found["checks"]
     passed = [check["outcome"] == Outcome.PASS for check in checks if not check["hidden"]]
     said = f"visible: {sum(passed)} of {len(passed)} pass."

@@ -46,14 +46,14 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
             said = [*notes, why, *(result.got for result in results)]
             odd += [f"{path.name} {what}" for what in look(path.read_text("utf-8"), said, bundle.stub)]
     except AmbiguousError as error:
-        return {**found, "status": AMBIGUOUS, "why": str(error)}
+        return {**found, "status": AMBIGUOUS, "why": error.reason, "mend": error.mend}
     except SubmissionError as error:
-        return {**found, "status": UNREADABLE, "why": str(error)}
+        return {**found, "status": UNREADABLE, "why": error.reason, "mend": error.mend}
     except (VoidError, OSError) as error:
-        return {**found, "status": VOID, "why": f"{error}; run the same command again"}
+        return {**found, "status": VOID, "why": str(error), "mend": "run the same command again"}
     except Exception as error:  # a mistake in a check must not end the grading of the others
-        failed = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
-        return {**found, "status": VOID, "why": failed}
+        failed = f"the grader itself failed ({text_of(error)})"
+        return {**found, "status": VOID, "why": failed, "mend": "tell the authors of the lab"}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
     about = {"why": why, "notes": [*read, *notes], "left_out": list(chosen.left_out), "look": odd, "checks": checks}
     return {**found, "status": GRADED, **about}

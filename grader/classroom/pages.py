@@ -18,7 +18,7 @@ from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row, states
 from .points import NOTHING, TRACE, Rubric, number, share
-from .results import GRADED, UNFINISHED, VOID, Found
+from .results import GRADED, UNFINISHED, VOID, Found, sentence
 
 _LONG = 2000
 _WORDS: dict[str, str] = {outcome: outcome.word for outcome in Outcome}
@@ -133,7 +133,7 @@ def _why(found: Found) -> str:
     """Return for the student why there is no grade. The teacher's reason can name files of others or of the machine."""
     if found["status"] == VOID:
         return _FAILED
-    return str(found["why"]) if found["submission"] else _UNCLEAR
+    return sentence(found) if found["submission"] else _UNCLEAR
 
 
 def _signed(points: Decimal) -> str:

@@ -70,10 +70,25 @@ def _digest(name: str, at: int | None) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "") -> Found:
-    """Return a result without checks. ``key``: the hashes submission, bundle and grader."""
-    about = {"version": VERSION, "lab": lab, **key, "tier": tier, "status": status, "why": why}
+def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "", mend: str = "") -> Found:
+    """Return a result without checks. ``key``: the hashes submission, bundle and grader; ``mend``: what to do."""
+    about = {"version": VERSION, "lab": lab, **key, "tier": tier, "status": status, "why": why, "mend": mend}
     return {**about, "notes": [], "checks": []}
+
+
+def reason(found: Found) -> tuple[str, str]:
+    """Return why a result is no grade, and what to do. Earlier versions stored both as one text.
+
+    >>> reason({"why": "2 files; hand in one"}), reason({"why": "2 files", "mend": "hand in one"})
+    (('2 files', 'hand in one'), ('2 files', 'hand in one'))
+    """
+    why, _, mend = (found["why"], "", found["mend"]) if "mend" in found else found["why"].rpartition("; ")
+    return why, mend
+
+
+def sentence(found: Found) -> str:
+    """Return why a result is no grade, and what to do, as one text."""
+    return "; ".join(filter(None, reason(found)))
 
 
 def read(path: Path) -> Found | None:

@@ -168,7 +168,7 @@ class Grading:
             key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.work.hash, "grader": grader}
             self._remember(one, key["submission"])
             if one.why:
-                store(self._place(one.id), fresh(self.work.about["number"], key, 0, one.status, one.why))
+                store(self._place(one.id), fresh(self.work.about["number"], key, 0, one.status, one.why, one.mend))
             elif not self._has(RESULT, one.id, key):
                 some = again if self._has(FIRST, one.id, key, VOID) else tasks
                 same = next((ask for ask in some if ask["entry"] == one.entry), None)
@@ -238,8 +238,8 @@ class Grading:
         for id in ask["ids"]:
             self.run["seconds"][id] = round(seconds, 3)
         if answer is None:
-            why = "the process that graded it was killed; run the same command again"
-            return fresh(self.work.about["number"], ask["key"], self.tier.number, VOID, why)
+            why, mend = "the process that graded it was killed", "run the same command again"
+            return fresh(self.work.about["number"], ask["key"], self.tier.number, VOID, why, mend)
         sources = answer["sources"]
         for place in (self.out / "sources" / id for id in ask["ids"]):
             for name, text in sources.items():

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ QUICK, FULL = "quick", "full"
 _RUBRIC = Path(__file__).resolve().parents[1] / "rubric.toml"
 _BESIDES = ("false_refusals", "availability", "convergence")
 """The parts of the score that count, besides the phases."""
+_TASKS = {"1": "duplicates", "2": "scarcity and load", "3": "faults"}
 _SOURCES = (
     *("audit", "orders", "phases", "powercut", "processes", "record", "report", "sandbox", "shop", "submission"),
     *("verdict", "wire", "errors.py", "folders.py", "outcomes.py", "proc.py", "session.py", "terms.py", "toml.py"),
@@ -37,7 +38,6 @@ _SOURCES = (
 )
 
 
-@dataclass(frozen=True)
 class Checkout:
     """The checkout as a class is graded with it. Its points are those of grader/rubric.toml; speed has none.
 
@@ -45,33 +45,17 @@ class Checkout:
     85
     """
 
-    seed: int
-    """The seed of the orders."""
-    mode: str = QUICK
     kind = CHECKOUT
-    folder = None
 
-    @property
-    def _rubric(self) -> dict[str, Any]:
-        return tomllib.loads(_RUBRIC.read_text())
-
-    @property
-    def hash(self) -> str:
-        """A hash of the seed."""
-        return hashlib.sha256(f"checkout {self.seed}".encode()).hexdigest()
-
-    @property
-    def points(self) -> Mapping[str, float]:
-        """The points of each check."""
-        rubric = self._rubric
-        return {**{name: rubric[name] for name in (*JUDGED, *_BESIDES)}, "speed": 0}
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """What run.json says about it, with the seed and the cap for runs that break a safety rule."""
-        tasks = {"1": "duplicates", "2": "scarcity and load", "3": "faults"}
-        lab = {"number": NUMBER, "title": "The checkout microservices", "hand_in": [FILE], "tasks": tasks}
-        return {**lab, "kind": self.kind, "seed": self.seed, "cap": str(self._rubric["safety_cap"])}
+    def __init__(self, seed: int, mode: str = QUICK) -> None:
+        """``seed``: that of the orders."""
+        rubric = tomllib.loads(_RUBRIC.read_text())
+        self.seed, self.mode = seed, mode
+        self.hash = hashlib.sha256(f"checkout {seed}".encode()).hexdigest()
+        self.points: Mapping[str, float] = {**{name: rubric[name] for name in (*JUDGED, *_BESIDES)}, "speed": 0}
+        self.folder: Path | None = None
+        lab = {"number": NUMBER, "title": "The checkout microservices", "hand_in": [FILE], "tasks": _TASKS}
+        self.about: Mapping[str, Any] = {**lab, "kind": self.kind, "seed": seed, "cap": str(rubric["safety_cap"])}
 
     def grader(self) -> str:
         """Return a hash of the sources that can change a result of `checkout`."""

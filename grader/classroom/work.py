@@ -6,7 +6,7 @@ Everything in `classroom` that differs between them is here. ``kind`` says in ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,25 +44,16 @@ def kind_of(lab: Mapping[str, Any]) -> str:
 class Work(Protocol):
     """What a class is graded with."""
 
-    @property
-    def kind(self) -> str:
-        """BUNDLE or CHECKOUT."""
-
-    @property
-    def hash(self) -> str:
-        """A hash of everything that can change a result, besides the submission and the grader."""
-
-    @property
-    def points(self) -> Mapping[str, float]:
-        """The points of each check."""
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """What run.json says about it: kind, number, title, hand_in, tasks."""
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder with the hidden checks; None if there are none."""
+    kind: str
+    """BUNDLE or CHECKOUT."""
+    hash: str
+    """A hash of everything that can change a result, besides the submission and the grader."""
+    points: Mapping[str, float]
+    """The points of each check."""
+    about: Mapping[str, Any]
+    """What run.json says about it: kind, number, title, hand_in, tasks."""
+    folder: Path | None
+    """The folder with the hidden checks; None if there are none."""
 
     def grader(self) -> str:
         """Return a hash of the sources of the grader that can change a result."""
@@ -116,32 +107,17 @@ def tier_for_labs(scratch: Path, ungraded: bool, closed: Sequence[Path]) -> tupl
     return best_tier(scratch, ungraded, lambda tier: no_grades(tier, closed), LAB, own_uid())
 
 
-@dataclass(frozen=True)
 class Lab:
     """A lab that `lab build` has built."""
 
-    bundle: Bundle
     kind = BUNDLE
 
-    @property
-    def hash(self) -> str:
-        """That of the bundle."""
-        return self.bundle.hash
-
-    @property
-    def points(self) -> Mapping[str, float]:
-        """Those of the bundle."""
-        return self.bundle.points
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """The bundle's lab.json, without the known mistakes."""
-        return {**{name: value for name, value in self.bundle.lab.items() if name != "known"}, "kind": self.kind}
-
-    @property
-    def folder(self) -> Path | None:
-        """The bundle."""
-        return self.bundle.checks.parent
+    def __init__(self, bundle: Bundle) -> None:
+        self.hash = bundle.hash
+        self.points: Mapping[str, float] = bundle.points
+        self.folder: Path | None = bundle.checks.parent
+        lab = {name: value for name, value in bundle.lab.items() if name != "known"}
+        self.about: Mapping[str, Any] = {**lab, "kind": self.kind}
 
     def grader(self) -> str:
         """Return a hash of what judges solutions."""

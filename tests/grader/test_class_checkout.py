@@ -24,7 +24,7 @@ from grader.__main__ import main
 from grader.classroom import checkout, run, teams, work
 from grader.classroom.checkout import ASKED, MEASURES, result, system
 from grader.classroom.points import Rubric, earned
-from grader.classroom.results import hash_of
+from grader.classroom.results import hash_of, reason
 from grader.errors import SubmissionError
 from grader.record import Record
 from grader.report.as_json import content
@@ -131,12 +131,12 @@ def test_what_is_void_has_no_points() -> None:
     report = reported(right()) | {"verdict": "void", "why": "the machine was too busy", "score": None}
     found = result(report, 6, KEY)
     assert (found["status"], found["checks"], earned(found, ALL, Rubric({}))) == ("void", [], None)
-    assert found["why"] == "the machine was too busy; run the same command again, on an idle machine"
+    assert reason(found) == ("the machine was too busy", "run the same command again, on an idle machine")
     report = wrong("duplicates")
     report["phases"]["load"]["verdict"] = "void"
     found = result(report | {"why": "the machine was too busy to judge load", "at_most": 40.0}, 6, KEY)
-    why = "the machine was too busy to judge load; run the same command again for the rest"
-    assert (found["status"], found["why"]) == ("unfinished", why)
+    why = ("the machine was too busy to judge load", "run the same command again for the rest")
+    assert (found["status"], reason(found)) == ("unfinished", why)
     assert (outcomes(found)["load"], outcomes(found)["duplicates"]) == ("unreached", "fail")
     assert earned(found, ALL, Rubric({})) is None
 
@@ -244,9 +244,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 @pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+def teacher(teacher: Teacher, tmp_path: Path) -> Teacher:
     """A teacher with a roster and the systems of two teams."""
-    teacher = Teacher(tmp_path, capsys)
     (tmp_path / "roster.csv").write_text(ROSTER)
     for team in ("red", "blue"):
         (tmp_path / "subs" / team).mkdir(parents=True)

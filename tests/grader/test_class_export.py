@@ -19,12 +19,6 @@ HALF = ("pass", "wrong", "wrong")
 """Outcomes that are worth 50 points."""
 
 
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher in a folder of their own."""
-    return Teacher(tmp_path, capsys)
-
-
 def adjusted(teacher: Teacher, text: str, *words: object) -> int:
     """Compute the grades with an adjust.csv."""
     (teacher.tmp / "adjust.csv").write_text(text)

@@ -115,36 +115,56 @@ def test_the_same_bytes_and_a_secret(
     assert b"twelve different" not in b"".join(drawn_again.values())
 
 
+def mutant(name: str, of: str, *changes: tuple[str, str]) -> str:
+    """Another wrong solution: a copy of one in MUTANTS, with texts replaced."""
+    (text,) = re.findall(rf"^\[{of}\]\n.*?(?:\n\n|\Z)", MUTANTS, re.DOTALL | re.MULTILINE)
+    for old, new in (*changes, (f"[{of}]", f"[{name}]")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return f"{text.strip()}\n\n"
+
+
+ODD_MUTANTS = {
+    "[also-concatenates]: gives the answers of [concatenates] in add, but says something else": (
+        "concatenates", ("The digits", "Numbers")),
+    "[elsewhere]: fails first at sum.restart, not at sum.signs": (
+        "forgets", ('check = "sum.restart"', 'check = "sum.signs"')),
+    'found: trace = "[1] | restart | [2]"': ("forgets", ("| [2]", "| [3]")),
+    "[right]: passes all checks": ("forgets", ('"        pass"', '"        self.total = int(saved)"')),
+    "[other-rule]: sum.signs checks rule 3, not rule 4": ("only-grows", ("rule = 3", "rule = 4")),
+    "[ends]: its process ends in sum.signs": (
+        "only-grows", ("max(self.total, add(self.total, change))", "__import__('os')._exit(0)")),
+}  # fmt: skip
+NAMES = ("also-concatenates", "elsewhere", "other-trace", "right", "other-rule", "ends")
+COPIES = "".join(mutant(name, *how) for name, how in zip(NAMES, ODD_MUTANTS.values(), strict=True))
+
+
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "all_said"),
     [
-        ({"mutants": MUTANTS.replace('check = "sum.restart"', 'check = "sum.signs"')}, "fails first at sum.restart"),
-        ({"mutants": MUTANTS.replace("| [2]", "| [3]")}, 'found: trace = "[1] | restart | [2]"'),
-        ({"mutants": MUTANTS.replace('"        pass"', '"        self.total = int(saved)"')}, "passes all checks"),
-        ({"mutants": MUTANTS.replace("rule = 3", "rule = 4")}, "sum.signs checks rule 3, not rule 4"),
-        ({"mutants": MUTANTS.replace("max(self.total, add(self.total, change))", "__import__('os')._exit(0)")},
-         "its process ends in sum.signs"),
-        ({"mutants": MUTANTS + MUTANTS.partition("\n\n")[2].partition("\n\n")[0].replace("[c", "[also-c").replace(
-            "The digits", "Numbers")}, "gives the answers of [concatenates] in add, but says something else"),
-        ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]")}, "[only-grows]: passes all checks"),
-        ({"hidden": HIDDEN.replace("in (NUMBERS, [NUMBERS[1], NUMBERS[0]])", "in ()")},
-         "add.drawn: the stub passes it"),
-        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "(0, 1), repeat=2")},
-         "lab.toml: [cases] add: is 9, but the solution is asked 4 cases; both must agree"),
-        ({"lab": LAB.replace('"add" = 9\n', "")}, '[cases] add: is missing, but the solution is asked 9 cases'),
-        ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")}, "raised ZeroDivision"),
-        ({"solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
-          "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")}, "add: the stub passes it"),
-        ({"solution": SOLUTION.replace("self.total = 0", "self.total = 1")},
-         "sum.signs: the solution fails it (wrong): trace '[[1]]', right '[1]', got '[2]'"),
+        ({"mutants": f"{MUTANTS}\n{COPIES}"}, [*ODD_MUTANTS]),
+        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "(0, 1), repeat=2"),
+          "hidden": HIDDEN.replace("in (NUMBERS, [NUMBERS[1], NUMBERS[0]])", "in ()"),
+          "lab": LAB.replace('"sum.restart" = 1\n', ""),
+          "solution": SOLUTION.replace("self.total = 0", "self.total = 1")},
+         ["lab.toml: [cases] add: is 9, but the solution is asked 4 cases; both must agree",
+          "add.drawn: the stub passes it",
+          "[cases] sum.restart: is missing, but the solution is asked 1 cases",
+          "sum.signs: the solution fails it (wrong): trace '[[1]]', right '[1]', got '[2]'"]),
+        ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]"),
+          "solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
+          "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")},
+         ["[only-grows]: passes all checks", "add: the stub passes it"]),
+        ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")},
+         ["checks.py, line 25: the check raised ZeroDivisionError"]),
     ],
 )  # fmt: skip
-def test_what_the_proof_refuses(texts: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_what_the_proof_refuses(texts: dict[str, str], all_said: list[str], tmp_path: Path) -> None:
     """A wrong solution with another check, trace, text or rule, a weaker check, and a solved stub are refused."""
     lab = lab_master.write(tmp_path / "9-sums", **texts)
     with pytest.raises(MasterError) as error:
         build(lab, tmp_path / "out")
-    assert said in str(error.value)
+    assert [said for said in all_said if said not in str(error.value)] == []
     assert not (tmp_path / "out").exists()
 
 
