@@ -1,4 +1,4 @@
-"""results.json for Gradescope."""
+"""Makes results.json, which Gradescope reads."""
 
 from __future__ import annotations
 
