@@ -25,9 +25,9 @@ class Toml:
 
         ``table``: "" for the top of the file; ``nth``: which of several tables [[table]], counted from 0.
 
-        >>> file = Toml("lab.toml", '[points]\\n"max.second" = 4\\n[[step]]\\n[[step]]\\nname = "x"')
-        >>> file.line("max.second", "points"), file.line("name", "step", 1), file.line("name", "step"), file.line("a")
-        (2, 5, 3, 0)
+        >>> file = Toml("lab.toml", '[a]\\n"x.y" = 1\\n[[b]]\\n[[b]]\\nz = 2\\n[b.c]\\nd = 3\\n[e]\\nz = 4')
+        >>> [file.line(*at) for at in (("x.y", "a"), ("z", "b", 1), ("z", "b"), ("c", "b", 1), ("z", "e"), ("z",))]
+        [2, 5, 3, 6, 9, 0]
         """
         here, counts, first = "", Counter[str](), 0
         for number, text in enumerate(self.lines, 1):

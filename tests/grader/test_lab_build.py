@@ -385,9 +385,11 @@ def test_a_bundle_that_was_changed_is_refused(built: Path, tmp_path: Path) -> No
         (bundle / name).write_bytes(data)
     (bundle / "points.toml").write_text((bundle / "points.toml").read_text().replace("20", "25"))
     assert read_bundle(bundle).points["add"] == 25
-    (bundle / "checks.py").write_text(CHECKS.replace("repeat=2", "repeat=1"))
-    with pytest.raises(UsageError, match="has been changed; build it again"):
-        read_bundle(bundle)
+    for name, text in (("hidden.py", HIDDEN), ("checks.py", CHECKS)):
+        (bundle / name).write_text(f"{text}\n")
+        with pytest.raises(UsageError, match="has been changed; build it again"):
+            read_bundle(bundle)
+        (bundle / name).write_text(text)
     with pytest.raises(UsageError, match="is no bundle of a lab; build it: python -m grader lab build"):
         read_bundle(lab_master.write(tmp_path / "9-sums"))
 
