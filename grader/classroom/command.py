@@ -162,7 +162,7 @@ def _grade(
     command: str,
     scratch: Path,
 ) -> None:
-    """Find the submissions, say what belongs to nobody, and judge what has no result."""
+    """Find the submissions, say which files are no student's, and judge what has no result."""
     unpacked = scratch / "given"
     unpacked.mkdir(mode=0o700)
     ids = known_ids(roster, teams=work.kind == CHECKOUT)
