@@ -15,7 +15,17 @@ from traceback import format_exception_only
 
 
 class GraderError(Exception):
-    """Base class of all errors that end a run early."""
+    """Base class of all errors that end a run early. Its text is ``reason; mend``.
+
+    >>> error = SubmissionError("the archive is damaged", "pack it again")
+    >>> str(error), error.mend
+    ('the archive is damaged; pack it again', 'pack it again')
+    """
+
+    def __init__(self, reason: str, mend: str = "") -> None:
+        """``reason``: what is wrong, and the rule; ``mend``: what to do, where a table shows it apart."""
+        super().__init__(f"{reason}; {mend}" if mend else reason)
+        self.reason, self.mend = reason, mend
 
 
 class UsageError(GraderError):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError, text_of
 from ..folders import ignore, paths
-from ..lab.judge import PASS
+from ..outcomes import Outcome
 from ..report import write
 from ..report.as_json import violation_of
 from ..report.causes import cause_of
@@ -28,10 +28,7 @@ from ..terms import SAFETY, Limits
 from ..verdict.score import UNJUDGED
 from ..verdict.story import named
 from ..verdict.violations import Violation
-from .results import AMBIGUOUS, GRADED, MEASURED, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, fresh
-
-FAIL = "fail"
-"""The outcome of a phase with a violation."""
+from .results import AMBIGUOUS, GRADED, UNFINISHED, UNREADABLE, VOID, Found, fresh
 
 
 def system(files: Files, scratch: Path) -> Path:
@@ -50,7 +47,7 @@ def system(files: Files, scratch: Path) -> Path:
     if len(found) > 1:
         named = dict(zip(tops, (name for name, _ in files), strict=True))
         said = ", ".join(sorted(named.get(path, path.name) for path in found))
-        raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}; hand in one")
+        raise AmbiguousError(f"there are {len(found)} systems with a {FILE}: {said}", "hand in one")
     if not found:
         names = sorted(
             name
@@ -58,7 +55,7 @@ def system(files: Files, scratch: Path) -> Path:
             for name in ([f"a {top.suffix} file"] if top.is_file() else [path.name for path in top.iterdir()])
         )
         said = f"{FILE} is missing; found: {', '.join(names[:5]) or 'nothing'}{' and more' * (len(names) > 5)}"
-        raise SubmissionError(f"{said}; hand in the folder or archive that contains it")
+        raise SubmissionError(said, "hand in the folder or archive that contains it")
     return found[0]
 
 
@@ -80,7 +77,7 @@ def _inside(tops: list[Path]) -> list[Path]:
     return [top / path for top in tops if top.is_dir() for path in paths(top, failed=ignore)]
 
 
-def grade(task: Mapping[str, Any], scratch: Path) -> Found:
+def judge(task: Mapping[str, Any], scratch: Path) -> Found:
     """Run `checkout` on a team's system, and return what was found. The record and its reports stay in ``task["out"]``.
 
     ``task`` also has the submission's files and key, the mode (quick or full), the seed and the limits.
@@ -98,16 +95,15 @@ def grade(task: Mapping[str, Any], scratch: Path) -> Found:
         run(wish, out, lambda step: None)
         write(out, out)
     except AmbiguousError as error:
-        return fresh(lab, key, 0, AMBIGUOUS, str(error))
+        return fresh(lab, key, 0, AMBIGUOUS, error.reason, error.mend)
     except SubmissionError as error:
-        return fresh(lab, key, 0, UNREADABLE, str(error))
+        return fresh(lab, key, 0, UNREADABLE, error.reason, error.mend)
     except (UsageError, VoidError, OSError) as error:
-        return fresh(lab, key, 0, VOID, f"{error}; run the same command again")
+        return fresh(lab, key, 0, VOID, str(error), "run the same command again")
     except KeyboardInterrupt:  # the class has been interrupted, and the run has ended its processes
         raise SystemExit(1) from None
     except Exception as error:  # a mistake in the grader must not end the grading of the others
-        said = f"the grader itself failed ({text_of(error)}); tell its authors"
-        return fresh(lab, key, 0, VOID, said)
+        return fresh(lab, key, 0, VOID, f"the grader itself failed ({text_of(error)})", "tell its authors")
     found = result(json.loads((out / "report.json").read_text()), lab, key)
     return {**found, "mode": mode, "report": f"{out.name}/report.html"}
 
@@ -119,15 +115,15 @@ def result(report: Mapping[str, Any], lab: int, key: Mapping[str, str]) -> Found
     """
     tier, rest = report["sandbox"]["tier"], report["at_most"] is not None
     if report["verdict"] == "void":
-        return fresh(lab, key, tier, VOID, f"{report['why']}; run the same command again, on an idle machine")
+        return fresh(lab, key, tier, VOID, report["why"], "run the same command again, on an idle machine")
     ended = bool(report["why"]) and not rest
     parts = {part["name"]: part for part in report["score_parts"]}
     found = [violation_of(told) for told in report["violations"]]
     checks = [_check(name, report["phases"], parts, found, ended) for name in ASKED]
     why = f"The system did not run to the end: {report['why']}" if ended else ""
-    why = f"{report['why']}; run the same command again for the rest" if rest else why
+    why, mend = (report["why"], "run the same command again for the rest") if rest else (why, "")
     unsafe = any(one.rule in SAFETY for one in found)
-    return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why), "unsafe": unsafe, "checks": checks}
+    return {**fresh(lab, key, tier, UNFINISHED if rest else GRADED, why, mend), "unsafe": unsafe, "checks": checks}
 
 
 def _check(
@@ -153,12 +149,12 @@ def _check(
     if asked.measured and reached:
         part = parts[name]
         share = round(part["points"] / part["most"], 6) if part["most"] else 0
-        return {**check, **texts, "outcome": MEASURED, "got": part["measured"], "share": str(share)}
+        return {**check, **texts, "outcome": Outcome.MEASURED, "got": part["measured"], "share": str(share)}
     if asked.measured or not reached and (first is None or phases[first.phase]["verdict"] == "void"):
-        return {**check, **texts, "outcome": UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
+        return {**check, **texts, "outcome": Outcome.UNREACHED, "got": phases[name]["why"] if name in JUDGED else ""}
     if first is None:
-        return {**check, **texts, "outcome": PASS}
+        return {**check, **texts, "outcome": Outcome.PASS}
     order = f"order {first.label} ({first.order_id}) " if first.label else ""
     others = f", and {len(mine) - 1:,} more" if len(mine) > 1 else ""
     got = f"{first.rule}: {order}{first.detail}{others}"
-    return {**check, **texts, "outcome": FAIL, "got": got, "says": cause_of(first).usual}
+    return {**check, **texts, "outcome": Outcome.FAIL, "got": got, "says": cause_of(first).usual}

@@ -58,6 +58,8 @@ class Submission:
     time: datetime | None = None
     """When it was handed in; None: unknown. Brightspace's times have no time zone."""
     why: str = ""
+    mend: str = ""
+    """What to do about ``why``."""
     status: str = AMBIGUOUS
     """What it is if it cannot be graded."""
     others: Sequence[tuple[datetime, str]] = ()
@@ -144,31 +146,33 @@ def collect(
     return Collection(sorted(found, key=lambda one: one.id), rule, left_out, notes)
 
 
-def _paths(place: Path, scratch: Path, hand_in: Sequence[str]) -> tuple[list[Path], dict[Path, str], list[Left]]:
+def _paths(
+    place: Path, scratch: Path, hand_in: Sequence[str]
+) -> tuple[list[Path], dict[Path, SubmissionError], list[Left]]:
     """Return the folders and files in SUBMISSIONS, why some cannot be read, and what leads out of the zip."""
     if place.is_dir():
         inner = place / _SUBMITTED
         return _visible(inner if inner.is_dir() and not any(map(_of_lms, os.listdir(place))) else place), {}, []
     if not place.is_file() or place.suffix.lower() != ".zip":
         raise UsageError(f"{_EMPTY}; {place} is {'no folder and no .zip' if place.exists() else 'missing'}")
-    refused: dict[Path, str] = {}
+    refused: dict[Path, SubmissionError] = {}
     left_out = []
     try:
         around = _around(names_in(place), hand_in)
         bad = unpack_groups(place, scratch, len(around), _MOST_BYTES, _MOST_FILES)
         top = scratch.joinpath(*around)
         top.mkdir(parents=True, exist_ok=True)
-        for name, why in bad:
+        for name, error in bad:
             parts = parts_of(name)
             if leads_out(name) or parts[: len(around)] != around or len(parts) == len(around):
-                left_out.append(Left(shown(name), "leads out of the archive" if leads_out(name) else why))
+                left_out.append(Left(shown(name), "leads out of the archive" if leads_out(name) else str(error)))
                 continue
             path = top / parts[len(around)].encode()[:_LONGEST].decode(errors="ignore")
-            refused[path] = why
+            refused[path] = error
             if not path.exists():
                 path.mkdir() if len(parts) > len(around) + 1 else path.touch()
-    except (SubmissionError, OSError) as error:
-        raise UsageError(f"{place}: {error}") from error
+    except (SubmissionError, OSError) as damaged:
+        raise UsageError(f"{place}: {damaged}") from damaged
     return _visible(top), refused, left_out
 
 
@@ -345,12 +349,12 @@ def _time(text: str) -> datetime | None:
 
 
 def _submission(
-    id: str, entries: list[_Entry], take: str, hand_in: Sequence[str], refused: Mapping[Path, str]
+    id: str, entries: list[_Entry], take: str, hand_in: Sequence[str], refused: Mapping[Path, SubmissionError]
 ) -> Submission:
     times = {entry.time for entry in entries if entry.time is not None}
     rests = {entry.rest for entry in entries}
-    if why := next((refused[entry.path] for entry in entries if entry.path in refused), ""):
-        return Submission(id, entries[0].path.name, [], None, why, UNREADABLE)
+    if error := next((refused[entry.path] for entry in entries if entry.path in refused), None):
+        return Submission(id, entries[0].path.name, [], None, error.reason, error.mend, UNREADABLE)
     one = len({entry.id for entry in entries}) == 1
     if one and "" not in rests and len(rests) == len(entries):  # the files of one submission
         files = [(entry.rest, entry.path) for entry in entries]
@@ -360,8 +364,8 @@ def _submission(
     if len(entries) > 1 and (not take or len(times) < len(entries)):
         names = ", ".join(entry.path.name for entry in entries)
         mend = ", because not all names have times" if take else ", or use --take newest if the names have times"
-        why = f"{len(entries)} submissions of one id: {names}; remove all but one{mend}"
-        return Submission(id, entries[0].path.name, [], None, why)
+        why = f"{len(entries)} submissions of one id: {names}"
+        return Submission(id, entries[0].path.name, [], None, why, f"remove all but one{mend}")
     newest = max(entries, key=lambda entry: entry.time.timestamp() if entry.time is not None else 0)
     others = sorted((one.time, one.path.name) for one in entries if one.time is not None and one is not newest)
     return Submission(id, newest.path.name, as_handed(newest.path, hand_in), newest.time, others=others)

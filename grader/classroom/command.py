@@ -7,29 +7,32 @@ import fcntl
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from .. import statuses
 from ..errors import UsageError
+from ..files import as_json, write
 from ..lab.bundle import read_bundle
 from ..report.words import counted
 from ..statuses import Parser, status_of
 from .collect import RULES, collect
 from .fill import feedback_zip, fill
-from .gradebook import RUN, Out, Row, is_checkout, read_out, states
+from .gradebook import RUN, Out, Row, read_out, states
 from .late import read_course
 from .points import read_adjust, read_rubric
-from .results import UNFINISHED, VOID, as_json, read, write
+from .results import UNFINISHED, VOID, read
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
-from .single import best_tier, how, only_on_linux, scratch_folder
+from .single import how, only_on_linux, scratch_folder
 from .tables import left_out, write_all
-from .teams import FULL, LAB, QUICK, Checkouts, checkout, seed_of, tier_for_systems
+from .teams import FULL, LAB, QUICK, Checkout, seed_of
 from .times import Times, read_times
+from .work import CHECKOUT, Lab, Work
 
 
 def _parser() -> Parser:
@@ -106,67 +109,80 @@ def _locked(out: Path) -> Iterator[None]:
 
 def _class(given: argparse.Namespace, words: list[str]) -> int:
     only_on_linux()
-    systems = str(given.lab) == LAB
-    if not systems and (given.quick or given.full):
-        raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
-    if systems and given.jobs not in (None, 1):
-        said = "systems are graded one at a time, because they would slow each other down"
-        raise UsageError(f"--jobs {given.jobs}: {said}; leave it out")
-    bundle = checkout(seed_of(given.out)) if systems else read_bundle(given.lab.absolute())
+    work = _work(given)
     course, adjust = read_course(given.course), read_adjust(given.adjust)
-    times, rubric = read_times(given.times, bundle.number), read_rubric(given.rubric, bundle.points)
+    number = int(work.about["number"])
+    times, rubric = read_times(given.times, number), read_rubric(given.rubric, work.points)
     roster, unlisted = read_roster(given.roster) if given.roster else (None, [])
-    course.check([bundle.number])
+    course.check([number])
     if given.submissions.resolve() in given.out.resolve().parents:
-        said = f"--out {given.out} is inside {given.submissions}, so it would be a submission"
-        raise UsageError(f"{said}; give a folder outside")
+        rule = f"--out {given.out} is inside {given.submissions}, so it would be a submission"
+        raise UsageError(f"{rule}; give a folder outside")
     with _locked(given.out):
         run = read(given.out / RUN) or {}
-        same_lab(run, bundle, given.regrade or "", given.out)
-        if roster is None:  # the one of an earlier run, so that ids stay the same
-            known, of, doubts = run.get("roster", {}).items(), run.get("teams", {}), run.get("doubts", {})
-            names = run.get("names", {})
-            roster = {
-                id: Student(id, names.get(id, ""), of.get(id, ""), lms_id, doubts.get(id, "")) for id, lms_id in known
-            }
-        ids = known_ids(roster, teams=systems)
+        same_lab(run, work, given.regrade or "", given.out)
         with scratch_folder(run) as scratch:
-            unpacked = scratch / "given"
-            unpacked.mkdir(mode=0o700)
-            found = collect(given.submissions, given.names, given.take, ids, bundle.lab["hand_in"], unpacked)
-            only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
-            if systems:
-                tier, weak = tier_for_systems(scratch, given.ungraded)
-            else:
-                tier, weak = best_tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
-            told = tier.name if systems else how(tier, weak)
-            print(f"names: {found.rule}; sandbox: tier {tier.number}, {told}", file=sys.stderr)
-            for one in found.left_out:
-                print(f"left out: {one.name!r} ({one.why})", file=sys.stderr)
-            for note in found.notes:
-                print(f"note: {note}", file=sys.stderr)
-            about = run_of(run, bundle, tier, weak, shlex.join(["python", "-m", "grader", *words]), found)
-            enrol(given.out, about, roster, systems)
-            if gone := put_aside(given.out, about, found):
-                said = "not in the roster" if roster else "found by another rule for names"
-                print(f"not handed in, and {said}, so moved to {given.out / GONE}: {', '.join(gone)}", file=sys.stderr)
-            if run.get("ungraded") and not weak:
-                about["regrading"], given.regrade = "", ALL
-            if systems:
-                grading: Grading = Checkouts(given.out, bundle, tier, 1, about, scratch, FULL if given.full else QUICK)
-            else:
-                grading = Grading(given.out, bundle, tier, given.jobs or os.cpu_count() or 1, about, scratch)
-            grading.grade(found, only, given.regrade or "")
+            command = shlex.join(["python", "-m", "grader", *words])
+            _grade(given, work, run, roster if roster is not None else _enrolled(run), command, scratch)
         outs = _timed([_noted(read_out(given.out), given)], times)
         rows = write_all(outs, course, rubric, adjust)
-    out = outs[0]
     wrong = [*unlisted, *left_out(adjust, rows), *_wrong_times(times, outs)]
-    status = max(_told(rows[bundle.number], out), _wrong(adjust.repeated, wrong))
-    now = {"bundle": bundle.hash, "grader": grading.grader()}
-    if old := sum({name: found[name] for name in now} != now for found in out.newest.values()):
-        said = f"results from an earlier version of the grader or the lab: {old}"
-        print(f"{said}; --regrade changed runs them again")
+    status = max(_summary(rows[number], outs[0]), _wrong(adjust.repeated, wrong))
+    now = {"bundle": work.hash, "grader": work.grader()}
+    if old := sum({name: found[name] for name in now} != now for found in outs[0].newest.values()):
+        print(f"results from an earlier version of the grader or the lab: {old}; --regrade changed runs them again")
     return status
+
+
+def _work(given: argparse.Namespace) -> Work:
+    """Return what --lab names. Raises UsageError if the other options do not fit it."""
+    if str(given.lab) != LAB:
+        if given.quick or given.full:
+            raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
+        return Lab(read_bundle(given.lab.absolute()))
+    if given.jobs not in (None, 1):
+        rule = "systems are graded one at a time, because they would slow each other down"
+        raise UsageError(f"--jobs {given.jobs}: {rule}; leave it out")
+    given.jobs = 1
+    return Checkout(seed_of(given.out), FULL if given.full else QUICK)
+
+
+def _enrolled(run: Mapping[str, Any]) -> dict[str, Student]:
+    """Return the roster of an earlier run, so that ids stay the same."""
+    names, teams, doubts = (run.get(name, {}) for name in ("names", "teams", "doubts"))
+    ids = run.get("roster", {}).items()
+    return {id: Student(id, names.get(id, ""), teams.get(id, ""), lms_id, doubts.get(id, "")) for id, lms_id in ids}
+
+
+def _grade(
+    given: argparse.Namespace,
+    work: Work,
+    run: dict[str, Any],
+    roster: Mapping[str, Student],
+    command: str,
+    scratch: Path,
+) -> None:
+    """Find the submissions, say which files are no student's, and judge what has no result."""
+    unpacked = scratch / "given"
+    unpacked.mkdir(mode=0o700)
+    ids = known_ids(roster, teams=work.kind == CHECKOUT)
+    found = collect(given.submissions, given.names, given.take, ids, work.about["hand_in"], unpacked)
+    only = chosen(given.only, (one.id for one in found.submissions), "--only") if given.only else set()
+    tier, weak = work.tier(scratch, given.ungraded, (given.lab, given.submissions, given.out))
+    print(f"names: {found.rule}; sandbox: tier {tier.number}, {how(tier, weak)}", file=sys.stderr)
+    for one in found.left_out:
+        print(f"left out: {one.name!r} ({one.why})", file=sys.stderr)
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    about = run_of(run, work, tier, weak, command, found)
+    enrol(given.out, about, roster)
+    if gone := put_aside(given.out, about, found):
+        why = "not in the roster" if roster else "found by another rule for names"
+        print(f"not handed in, and {why}, so moved to {given.out / GONE}: {', '.join(gone)}", file=sys.stderr)
+    regrade = given.regrade or ""
+    if run.get("ungraded") and not weak:
+        about["regrading"], regrade = "", ALL
+    Grading(given.out, work, tier, given.jobs or os.cpu_count() or 1, about, scratch).grade(found, only, regrade)
 
 
 def _noted(out: Out, given: argparse.Namespace) -> Out:
@@ -184,7 +200,7 @@ def _noted(out: Out, given: argparse.Namespace) -> Out:
     return out
 
 
-def _told(rows: Sequence[Row], out: Out) -> int:
+def _summary(rows: Sequence[Row], out: Out) -> int:
     """Print a summary and return the exit status."""
     print(f"Lab {out.lab}: {states(rows)}.")
     for name in ("gradebook.csv", "problems.csv", "class.html"):
@@ -210,7 +226,7 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
             stack.enter_context(_locked(folder))
             if roster is not None:
                 run = read(folder / RUN) or {}
-                enrol(folder, run, roster, is_checkout(run["lab"]))
+                enrol(folder, run, roster)
                 write(folder / RUN, as_json(run))
         outs = [read_out(folder) for folder in given.out]
         rubric = read_rubric(given.rubric, [check for out in outs for check in out.points])
@@ -220,9 +236,9 @@ def _grades(given: argparse.Namespace, words: list[str]) -> int:
         filled = _fill(given, rows[outs[-1].lab], outs[-1]) if given.fill else statuses.OK
         if given.feedback_zip:
             write(given.feedback_zip, feedback_zip(*outs[-1].feedback()), private=True)
-    told = [_told(rows[out.lab], out) for out in outs]
+    statuses_ = [_summary(rows[out.lab], out) for out in outs]
     wrong = [*unlisted, *left_out(adjust, rows), *_wrong_times(times, outs)]
-    return max(filled, *told, _wrong(adjust.repeated, wrong))
+    return max(filled, *statuses_, _wrong(adjust.repeated, wrong))
 
 
 def _wrong(notes: Sequence[str], wrong: Sequence[str]) -> int:

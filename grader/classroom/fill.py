@@ -8,7 +8,6 @@ lib/gradebook_exporter.rb, Moodle's mod/assign/gradingtable.php and Brightspace'
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .points import number
-from .roster import folded
+from .roster import decoded, folded
 
 _KEYS = (
     *("SIS Login ID", "SIS User ID", "ID", "Identifier", "ID number", "Email address"),
@@ -81,9 +80,10 @@ def fill(
     >>> fill(export, "Grade", {"s0001": Decimal(90)}, Decimal(100), {"s0001": "7"}).content
     b'Identifier,Grade\\nParticipant 7,90\\n'
     """
-    text, encoding = _decoded(content)
-    first = re.sub(r'"[^"]*"', "", text.partition("\n")[0])
-    delimiter = max(",;\t", key=first.count)
+    try:
+        text, encoding, delimiter = decoded(content)
+    except UnicodeDecodeError:
+        raise UsageError("the export is not a CSV file in UTF-8 or Windows-1252; export it again") from None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         rows = [_Row(cells, reader.line_num) for cells in reader]
@@ -119,23 +119,11 @@ def fill(
             cells[at] = number(score).replace(".", mark)
             filled += 1
     out = io.StringIO(newline="")
-    end = "\r\n" if first.endswith("\r") else "\n"
+    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
     csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(row.cells for row in rows)
     no_row = sorted(id for id, score in scores.items() if score is not None and id not in mine)
     above = [f"{id} ({number(scores[id])})" for id in mine if (scores[id] or 0) > of]
     return Filled(out.getvalue().encode(encoding), filled, no_row, overwritten, kept, twice, unknown, above)
-
-
-def _decoded(content: bytes) -> tuple[str, str]:
-    """Return the text of a CSV file and its encoding. Excel writes Windows-1252 if it is not told to write UTF-8."""
-    usual = "utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "utf-8"
-    usual = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else usual
-    for encoding in (usual, "cp1252"):
-        try:
-            return content.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    raise UsageError("the export is not a CSV file in UTF-8 or Windows-1252; export it again")
 
 
 def _found(

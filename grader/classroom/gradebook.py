@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import DIFFER, NOT_RUN, PASS
+from ..outcomes import Outcome
 from .late import Course
 from .points import Adjust, ByHand, Rubric, applied, cents, earned, number
-from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREACHED, UNREADABLE, VOID, Found, earlier, fresh, read
+from .results import GRADED, MISSING, RESULT, UNFINISHED, UNREADABLE, VOID, Found, earlier, fresh, read, reason
+from .work import CHECKOUT, kind_of
 
 RUN = "run.json"
-CHECKOUT = "checkout"
-"""The kind of lab 6 in run.json. A teacher's own lab may have the number 6, too."""
 _COLUMNS = (
     *("id", "lab", "status", "points", "of", "late_days", "penalty", "score", "tier", "submission", "bundle"),
     "by_hand",
@@ -106,7 +105,8 @@ class Out:
         """Return the points that an unfinished result has if all that was not judged turns out right; else None."""
         if found["status"] != UNFINISHED:
             return None
-        checks = [{**one, "outcome": PASS} if one["outcome"] == UNREACHED else one for one in found["checks"]]
+        better = {Outcome.UNREACHED: Outcome.PASS}
+        checks = [{**one, "outcome": better.get(one["outcome"], one["outcome"])} for one in found["checks"]]
         return self.earned({**found, "status": GRADED, "checks": checks}, rubric)
 
     def limit(self, place: str, found: Found, rubric: Rubric) -> Decimal | None:
@@ -176,11 +176,6 @@ class Row:
         if self.net is None and not self.graded_by_hand:
             return None
         return max(Decimal(0), cents((self.net or Decimal(0)) + self.by_hand))
-
-
-def is_checkout(lab: Mapping[str, Any]) -> bool:
-    """Return whether the lab of a run.json is the checkout. In an earlier version, only the checkout has a seed."""
-    return lab.get("kind") == CHECKOUT or "seed" in lab
 
 
 def read_out(folder: Path) -> Out:
@@ -325,49 +320,11 @@ def gradebook(rows: Sequence[Row], names: Mapping[str, str]) -> str:
 
 def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> list[tuple[str, int, str, str, str]]:
     """Return who has no grade or needs a look: id, lab, status, problem, what to do."""
-    found = []
-    for row in rows:
-        place = out.place(row.id)
-        newest = out.newest[place] if row.kept else row.found
-        why, _, mend = newest["why"].rpartition("; ")
-        if place != row.id and why:
-            why = f"{place}: {why}"
-        if row.status == MISSING:
-            found.append((row.id, row.lab, row.status, "no submission", _MEND[MISSING]))
-        elif (status := newest["status"]) != GRADED:
-            counts = f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" if row.kept else ""
-            most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
-            text = f"{most}{why or mend}{counts}"
-            found.append((row.id, row.lab, status, text, (mend if why else "") or _MEND[status]))
-        if row.graded_by_hand:
-            text = f"graded by hand: {number(row.by_hand)}"
-            found.append((row.id, row.lab, row.status, text, "if it gets another grade, take the points out again"))
-        elif row.adjusted and row.score is None:
-            text = f"points by hand without a grade: {number(row.by_hand)}"
-            found.append((row.id, row.lab, row.status, text, "write the score that the student gets"))
-        found += [(row.id, row.lab, row.status, text, MEND_OVER) for text in row.refused]
-        differ = [check for check in row.found["checks"] if check["outcome"] == DIFFER]
-        said = [f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}" for one in differ]
-        said += [f"{check['check']}: {flag}" for check in row.found["checks"] for flag in check["flags"]]
-        if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
-            said.append(f"graded twice by the same grader: {' and '.join(points)}")
-        if row.at_most is not None and row.status == GRADED:
-            said.append(f"at most {number(row.at_most)} points, which a run that could not be finished has proven")
-        for flag in said:
-            found.append((row.id, row.lab, row.status, flag, "look at the code; another run may give other points"))
-        if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == NOT_RUN}):
-            found.append((row.id, row.lab, row.status, f"{NOT_RUN}: {'; '.join(not_run)}", "look at the code"))
-        if row.status == GRADED and (why := row.found["why"]):
-            found.append((row.id, row.lab, row.status, why, "look at the file, and ask the student"))
-        for lost in row.found.get("left_out", []):
-            found.append((row.id, row.lab, row.status, lost, "ask the student for one file"))
-        if doubt := out.run.get("doubts", {}).get(row.id):
-            found.append((row.id, row.lab, row.status, doubt, "correct the roster: give the column the format Text"))
-        for odd in row.found.get("look", []):
-            found.append((row.id, row.lab, row.status, odd, "look at the file, and ask the student"))
-        if out.run["roster"] and row.id not in out.run["roster"]:
-            found.append((row.id, row.lab, row.status, "not in the roster", "correct the roster, or the name"))
-        found += [(row.id, row.lab, row.status, text, mend) for text, mend in _by_time(row, out, course)]
+    found = [
+        (row.id, row.lab, row.status if status is None else status, text, mend)
+        for row in rows
+        for text, mend, status in _of_row(row, out, course, rubric)
+    ]
     timeless = [(row, why) for row in rows if (why := _no_time(row, out, course))]
     if len(timeless) > _MANY:
         for (text, mend), many in Counter(why for _, why in timeless).items():
@@ -378,6 +335,58 @@ def problems(rows: Sequence[Row], out: Out, course: Course, rubric: Rubric) -> l
         for id in one["ids"] or [""]:
             found.append((id, out.lab, "left out", f"{one['name']}: {one['why']}", "rename or remove it"))
     return found
+
+
+def _of_row(row: Row, out: Out, course: Course, rubric: Rubric) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the problems of a row, what to do, and the status if it is that of a newer result, which does not count."""
+    place, look = out.place(row.id), "look at the file, and ask the student"
+    newest = out.newest[place] if row.kept else row.found
+    if row.status == MISSING:
+        yield "no submission", _MEND[MISSING], None
+    elif newest["status"] != GRADED:
+        yield *_without_a_grade(row, newest, place), newest["status"]
+    texts: list[tuple[str, str]] = []
+    if row.graded_by_hand:
+        text = f"graded by hand: {number(row.by_hand)}"
+        texts.append((text, "if it gets another grade, take the points out again"))
+    elif row.adjusted and row.score is None:
+        text = f"points by hand without a grade: {number(row.by_hand)}"
+        texts.append((text, "write the score that the student gets"))
+    texts += [(text, MEND_OVER) for text in row.refused]
+    texts += [(text, "look at the code; another run may give other points") for text in _unsure(row, out, rubric)]
+    if not_run := sorted({check["got"] for check in row.found["checks"] if check["outcome"] == Outcome.NOT_RUN}):
+        texts.append((f"{Outcome.NOT_RUN}: {'; '.join(not_run)}", "look at the code"))
+    if row.status == GRADED and row.found["why"]:
+        texts.append((row.found["why"], look))
+    texts += [(lost, "ask the student for one file") for lost in row.found.get("left_out", [])]
+    if doubt := out.run.get("doubts", {}).get(row.id):
+        texts.append((doubt, "correct the roster: give the column the format Text"))
+    texts += [(odd, look) for odd in row.found.get("look", [])]
+    if out.run["roster"] and row.id not in out.run["roster"]:
+        texts.append(("not in the roster", "correct the roster, or the name"))
+    yield from ((text, mend, None) for text, mend in (*texts, *_by_time(row, out, course)))
+
+
+def _without_a_grade(row: Row, newest: Found, place: str) -> tuple[str, str]:
+    """Return why the newest result is no grade, and what to do."""
+    status, (why, mend) = newest["status"], reason(newest)
+    why = f"{place}: {why}" if place != row.id and why else why
+    counts = f". {_EARLIER.get(row.found.get('mode', ''), 'An earlier run')} counts" if row.kept else ""
+    most = f"fail, at most {number(row.at_most)} points: " if status == UNFINISHED else ""
+    return f"{most}{why or mend}{counts}", (mend if why else "") or _MEND[status]
+
+
+def _unsure(row: Row, out: Out, rubric: Rubric) -> Iterator[str]:
+    """Yield why another run may give other points."""
+    for one in row.found["checks"]:
+        if one["outcome"] == Outcome.DIFFER:
+            yield f"{one['check']}:{one['case']}: answers differ: {one['got']}, then {one['other']}"
+    yield from (f"{check['check']}: {flag}" for check in row.found["checks"] for flag in check["flags"])
+    place = out.place(row.id)
+    if len(points := _points(out.newest.get(place), out.earlier.get(place, []), out, rubric)) > 1:
+        yield f"graded twice by the same grader: {' and '.join(points)}"
+    if row.at_most is not None and row.status == GRADED:
+        yield f"at most {number(row.at_most)} points, which a run that could not be finished has proven"
 
 
 def _no_time(row: Row, out: Out, course: Course) -> tuple[str, str] | None:
@@ -401,7 +410,7 @@ def _by_time(row: Row, out: Out, course: Course) -> list[tuple[str, str]]:
     if others and max(others) > (Decimal(-1) if row.net is None else row.net):
         said.append((f"an earlier submission had {number(max(others))} points", "decide which of them counts"))
     besides, time = out.handed(out.place(row.id))["others"], time_of(out, row.id, mine)
-    command = "checkout" if is_checkout(out.run["lab"]) else "one"
+    command = "checkout" if kind_of(out.run["lab"]) == CHECKOUT else "one"
     for entry, when in besides:
         old, new = (f"{day:%-d %b %H:%M}" if day else "" for day in (datetime.fromisoformat(when), time))
         text = f"{len(besides) + 1} hand-ins, took the one of {new}; the one of {old} was not judged"

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..lab.judge import ALONE, PASS
-from .results import GRADED, Found, as_json
+from ..files import as_json
+from ..lab.judge import ALONE
+from ..outcomes import Outcome
+from .results import GRADED, Found, sentence
 
 Check = Mapping[str, Any]
 _LATER = "after_published"
@@ -41,9 +43,9 @@ def results(found: Found, points: Mapping[str, float]) -> str:
 
 def _summary(found: Found, points: Mapping[str, float]) -> str:
     if found["status"] != GRADED:
-        return _clean(f"This submission cannot be graded: {found['why']}")
+        return _clean(f"This submission cannot be graded: {sentence(found)}")
     checks = found["checks"]
-    passed = [check["outcome"] == PASS for check in checks if not check["hidden"]]
+    passed = [check["outcome"] == Outcome.PASS for check in checks if not check["hidden"]]
     said = f"visible: {sum(passed)} of {len(passed)} pass."
     if hidden := [check["check"] for check in checks if check["hidden"]]:
         of = f"{sum(map(points.__getitem__, hidden)):g} of {sum(points.values()):g} points"
@@ -53,7 +55,7 @@ def _summary(found: Found, points: Mapping[str, float]) -> str:
 
 
 def _test(check: Check, name: str, points: Mapping[str, float]) -> dict[str, Any]:
-    good, most = check["outcome"] == PASS, points[check["check"]]
+    good, most = check["outcome"] == Outcome.PASS, points[check["check"]]
     return {
         "name": f"{name}: {check['rule']}",
         "score": most if good else 0,

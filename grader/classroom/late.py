@@ -24,7 +24,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from ..errors import UsageError
-from .points import cents, line_of, read_toml
+from .points import Settings, cents
 
 _LATE = ("per_day", "grace_minutes", "most_days", "free_days")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
@@ -90,13 +90,14 @@ def read_course(path: Path | None) -> Course:
     """Read course.toml. Raises UsageError with line and example."""
     if path is None:
         return Course()
-    found, text = read_toml(path)
+    file = Settings(path)
+    found = file.values
 
-    def no(key: str, said: str, example: str) -> UsageError:
-        return UsageError(f"{path}, line {line_of(text, key)}: {said}; for example: {example}")
+    def no(key: str, table: str, rule: str, example: str) -> UsageError:
+        return file.wrong(rule, key, table, f"for example: {example}")
 
     if unknown := set(found) - {"zone", "due", "late", "extensions"}:
-        raise no(min(unknown), f"{min(unknown)!r} is not zone, [due], [late] or [extensions]", "[due]")
+        raise no(min(unknown), "", f"{min(unknown)!r} is not zone, [due], [late] or [extensions]", "[due]")
     zone = None
     if "zone" in found:
         try:
@@ -104,29 +105,31 @@ def read_course(path: Path | None) -> Course:
         except (LookupError, ValueError, TypeError, OSError):
             names = available_timezones()
             said = f"zone = {found['zone']!r} is not the name of a time zone" if names else _NO_ZONES
-            raise no("zone", said, _EXAMPLE if names else "python -m pip install tzdata") from None
+            raise no("zone", "", said, _EXAMPLE if names else "python -m pip install tzdata") from None
     due = {}
     for lab, when in found.get("due", {}).items():
         if not lab.isdigit() or type(when) is not datetime or when.tzinfo is None and zone is None:
             said = f"{lab} = {when} is not a lab and a date with a time zone"
-            raise no(lab, said, f"1 = 2027-02-12T23:59:00+01:00, or {_EXAMPLE} in the first line")
+            raise no(lab, "due", said, f"1 = 2027-02-12T23:59:00+01:00, or {_EXAMPLE} in the first line")
         local = when.replace(tzinfo=zone) if when.tzinfo is None else when.astimezone(zone or when.tzinfo)
         if when.tzinfo is not None and local.utcoffset() != when.utcoffset():
             said = f"{lab} = {when.isoformat()} has another offset than {zone} on that day ({local:%z})"
-            raise no(lab, said, f"{lab} = {when.replace(tzinfo=None).isoformat()}")
+            raise no(lab, "due", said, f"{lab} = {when.replace(tzinfo=None).isoformat()}")
         due[int(lab)] = local
     late: dict[str, Any] = {"per_day": 0, "grace_minutes": 0, "most_days": 365, "free_days": 0} | found.get("late", {})
     for name, value in late.items():
         share = name == "per_day" and type(value) in (int, Decimal) and 0 <= value <= 1
         if name not in _LATE or not (share or name != "per_day" and type(value) is int and value >= 0):
             said = f"{name} = {value}; [late] has per_day from 0 to 1, and whole numbers {', '.join(_LATE[1:])}"
-            raise no(name, said, "per_day = 0.1")
+            raise no(name, "late", said, "per_day = 0.1")
     extensions = {}
     for id, labs in found.get("extensions", {}).items():
         for lab, long in labs.items() if type(labs) is dict else [("", labs)]:
             match = re.fullmatch(r"(\d{1,4}) ?([mhd])", str(long))
             if match is None or not lab.isdigit():
-                raise no(id, f"{id}: {lab} = {long!r} is not a lab and a duration", 's0001 = { 1 = "48h" }')
+                raise no(
+                    id, "extensions", f"{id}: {lab} = {long!r} is not a lab and a duration", 's0001 = { 1 = "48h" }'
+                )
             many, unit = int(match[1]), match[2]
             extensions[id, int(lab)] = (many, timedelta(0)) if unit == "d" else (0, many * _UNITS[unit])
     grace = timedelta(minutes=late["grace_minutes"])

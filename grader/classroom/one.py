@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError, text_of
-from ..lab.bundle import Bundle
+from ..lab import judge as judges
+from ..lab.bundle import Bundle, read_bundle
 from ..lab.checks import Check, load
-from ..lab.judge import IMPORT, PASS, Result, judge, judging, replay, split, start
+from ..lab.judge import IMPORT, Result, judging, replay, split, start
 from ..lab.source import look, put
-from ..sandbox import LAB, Tier, make
+from ..outcomes import Outcome
+from ..sandbox import LAB, Tier, make, own_uid
 from ..submission.upload import AmbiguousError, Chosen, Files, choose
 from ..worker import Answer, NoValueError, Student, Worker
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
@@ -21,6 +24,12 @@ from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh
 _MOST_NOTES, _LONGEST_NOTE = 100, 300
 _TEXT = " is text, not code, and defines "
 """What `child.py` says of a text cell that looks like a part of the solution."""
+
+
+def judge(task: Mapping[str, Any], scratch: Path) -> Found:
+    """Judge the submission of a task of the pool, as `one`."""
+    files = [(name, Path(path)) for name, path in task["files"]]
+    return one(files, read_bundle(Path(task["bundle"])), task["key"], Tier(**task["tier"]), scratch)
 
 
 def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: Path) -> Found:
@@ -37,14 +46,14 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
             said = [*notes, why, *(result.got for result in results)]
             odd += [f"{path.name} {what}" for what in look(path.read_text("utf-8"), said, bundle.stub)]
     except AmbiguousError as error:
-        return {**found, "status": AMBIGUOUS, "why": str(error)}
+        return {**found, "status": AMBIGUOUS, "why": error.reason, "mend": error.mend}
     except SubmissionError as error:
-        return {**found, "status": UNREADABLE, "why": str(error)}
+        return {**found, "status": UNREADABLE, "why": error.reason, "mend": error.mend}
     except (VoidError, OSError) as error:
-        return {**found, "status": VOID, "why": f"{error}; run the same command again"}
+        return {**found, "status": VOID, "why": str(error), "mend": "run the same command again"}
     except Exception as error:  # a mistake in a check must not end the grading of the others
-        failed = f"the grader itself failed ({text_of(error)}); tell the authors of the lab"
-        return {**found, "status": VOID, "why": failed}
+        failed = f"the grader itself failed ({text_of(error)})"
+        return {**found, "status": VOID, "why": failed, "mend": "tell the authors of the lab"}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
     about = {"why": why, "notes": [*read, *notes], "left_out": list(chosen.left_out), "look": odd, "checks": checks}
     return {**found, "status": GRADED, **about}
@@ -69,7 +78,7 @@ def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str)
     with _worker(module, folder, bundle, tier, scratch) as worker:
         start(worker)
         found = replay(order[at], number, worker)
-        if found.outcome == PASS:
+        if found.outcome == Outcome.PASS:
             start(worker)
             *_, whole = judging(order[: at + 1], worker, {})
             if whole.result.case == number:
@@ -94,7 +103,7 @@ def _judged(
         except NoValueError as failed:
             why = f"The module cannot be imported: {failed.answer.why}"
             return [_failed(check, failed.answer) for check in checks], why, []
-        return judge(checks, worker, bundle.known, lambda: started(scratch / "again", worker)), "", notes
+        return judges.judge(checks, worker, bundle.known, lambda: started(scratch / "again", worker)), "", notes
 
 
 @contextmanager
@@ -103,7 +112,7 @@ def _worker(
 ) -> Iterator[Worker]:
     """Make a worker in a sandbox of its own. ``scratch``: a folder for both that no other worker has."""
     scratch.mkdir(exist_ok=True)
-    box = make(tier.number, scratch, folder, LAB)
+    box = make(tier.number, scratch, folder, LAB, owner=own_uid())
     try:
         with Worker(box, tier, folder, module, scratch, bundle.memory_mib << 20, after) as worker:
             yield worker

@@ -8,30 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from ..lab.judge import ALONE, DIFFER, NOT_RUN, PASS
+from ..lab.judge import ALONE
+from ..outcomes import Outcome
 from ..report.style import STYLE
 from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row, states
 from .points import NOTHING, TRACE, Rubric, number, share
-from .results import GRADED, MEASURED, UNFINISHED, VOID, Found
+from .results import GRADED, UNFINISHED, VOID, Found, sentence
 
 _LONG = 2000
-_WORDS = {
-    "pass": "passes",
-    "wrong": "wrong answer",
-    "error": "exception",
-    "crash": "the process exited",
-    "timeout": "timeout",
-    "bad": "invalid answer",
-    DIFFER: DIFFER,
-    NOT_RUN: NOT_RUN,
-    "void": "not judged",
-    "fail": "fails",
-    "unreached": "not reached",
-}
+_WORDS: dict[str, str] = {outcome: outcome.word for outcome in Outcome}
+_FINE = (Outcome.PASS, Outcome.MEASURED)
 _REPORTED = (
     "<p>Of each phase, this page shows the gravest mistake. The report shows all of them, and for one order every "
     "request, every kill and the balances afterwards.</p>"
@@ -40,27 +31,16 @@ _UNCLEAR = "It is not clear which files are your submission. Your teacher has th
 _FAILED = "The machine has failed, and not your submission. It will be graded again."
 _ALL_OR_NOTHING = "A check that passes has all of its points."
 _SHARES = "A phase that passes has all of its points. What is measured has a share."
-_STYLE = """
-.lead p{margin:4px 0}.checks caption,.class caption{text-align:left;font-size:13px;color:var(--soft)}
-.checks tbody th,.class tbody th{font-weight:650;color:var(--ink);font-size:14px;border-top:1px solid var(--hair)}
-.checks .word,.class .word,.checks thead th,.class thead th,.checks .id,tbody th code{white-space:nowrap}
-.case{margin-top:26px}.case dl{margin:8px 0;display:grid;
- grid-template-columns:max-content 1fr;gap:4px 18px}.case dt{color:var(--soft)}.case dd{margin:0;min-width:0}
-.rate{display:block;height:12px;margin-top:5px;background:var(--over);min-width:90px}.rate i{display:block;height:12px;
- background:var(--bar)}
-@media (max-width:700px){.case dl{grid-template-columns:1fr}.case dd{margin-bottom:6px}.checks .rule,.class .rule,
- .class .bar{display:none}.checks td.word,.class td.word,
- tbody th code{white-space:normal}}
-"""
+_STYLE = (Path(__file__).resolve().parent / "page.css").read_text(encoding="utf-8")
 Check = Mapping[str, Any]
 
 
-def page(title: str, body: Sequence[str], style: str = "") -> str:
-    """Return a page with the title and the parts of its body, which are HTML. ``style``: more CSS."""
+def page(title: str, body: Sequence[str]) -> str:
+    """Return a page with the title and the parts of its body, which are HTML."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
     policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
     parts = [f'<!doctype html><html lang="en"><head>{head}{policy}<title>{safe(title)}</title>']
-    parts.append(f"<style>{STYLE}{_STYLE}{style}</style></head><body><main>")
+    parts.append(f"<style>{STYLE}{_STYLE}</style></head><body><main>")
     return "\n".join([*parts, *body, "</main></body></html>", ""])
 
 
@@ -76,9 +56,9 @@ def table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Sequen
 
 
 def _outcome(outcome: str, measured: str = "") -> str:
-    if outcome == MEASURED:
+    if outcome == Outcome.MEASURED:
         return safe(measured)
-    good = outcome == PASS
+    good = outcome == Outcome.PASS
     return f'<span class="{"good" if good else "bad"}">{sign("pass" if good else "fail")}{_WORDS[outcome]}</span>'
 
 
@@ -109,7 +89,7 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
         body.append(f"<section><h2>Hidden checks</h2>{_hidden(hidden, points, rubric.hidden)}</section>")
     shown = [*visible, *(hidden if rubric.hidden == TRACE else [])]
     if (not row.found["why"] or row.status == UNFINISHED) and (
-        failed := [check for check in shown if check["outcome"] not in (PASS, MEASURED)]
+        failed := [check for check in shown if check["outcome"] not in _FINE]
     ):
         told = _REPORTED if report else "<p>Each check shows its smallest failing case. Start with the first one.</p>"
         body.append(f"<section><h2>What failed</h2>{told}{''.join(map(_case, failed))}</section>")
@@ -153,7 +133,7 @@ def _why(found: Found) -> str:
     """Return for the student why there is no grade. The teacher's reason can name files of others or of the machine."""
     if found["status"] == VOID:
         return _FAILED
-    return str(found["why"]) if found["submission"] else _UNCLEAR
+    return sentence(found) if found["submission"] else _UNCLEAR
 
 
 def _signed(points: Decimal) -> str:
@@ -163,8 +143,8 @@ def _signed(points: Decimal) -> str:
 def _passed(checks: Sequence[Check]) -> str:
     parts = []
     for word, some in (("visible", False), ("hidden", True)):
-        if those := [check for check in checks if check["hidden"] == some and check["outcome"] != MEASURED]:
-            good = sum(check["outcome"] == PASS for check in those)
+        if those := [check for check in checks if check["hidden"] == some and check["outcome"] != Outcome.MEASURED]:
+            good = sum(check["outcome"] == Outcome.PASS for check in those)
             parts.append(f"{word}: {good} of {len(those)} checks pass")
     return "; ".join(parts).capitalize()
 
@@ -172,13 +152,13 @@ def _passed(checks: Sequence[Check]) -> str:
 def _marks(check: Check, points: Mapping[str, Decimal]) -> tuple[str, str]:
     of = points.get(check["check"], Decimal(0))
     got = f"{number(of * share(check))} of {number(of)}"
-    return _outcome(check["outcome"], check["got"]), "none" if check["outcome"] == MEASURED and not of else got
+    return _outcome(check["outcome"], check["got"]), "none" if check["outcome"] == Outcome.MEASURED and not of else got
 
 
 def _hidden(checks: Sequence[Check], points: Mapping[str, Decimal], policy: str) -> str:
     of = sum((points.get(check["check"], Decimal(0)) for check in checks), Decimal(0))
     if policy == NOTHING:
-        passed = [check for check in checks if check["outcome"] == PASS]
+        passed = [check for check in checks if check["outcome"] == Outcome.PASS]
         got = sum((points.get(check["check"], Decimal(0)) for check in passed), Decimal(0))
         return f"<p>{_passed(checks)}: {number(got)} of {number(of)} points.</p>"
     head = [("Check", ""), ("What it checks", ""), ("Result", "word"), ("Points", "num")]
@@ -194,14 +174,14 @@ def _case(check: Check) -> str:
     """Return the case in which a check has failed."""
     parts = [("rule", safe(check["rule"]) + (f" (rule {check['number']})" if check["number"] is not None else ""))]
     if check["says"]:
-        term = "the usual cause" if check["outcome"] == "fail" else "the mistake"
+        term = "the usual cause" if check["outcome"] == Outcome.FAIL else "the mistake"
         parts.append((term, safe(check["says"], _LONG)))
     if check["trace"]:
         parts.append(("what happens", code(check["trace"], _LONG)))
         parts.append(("right answer", code(check["right"], _LONG)))
-    term = {"wrong": "your answer", DIFFER: "your answer", "fail": "what happened"}.get(check["outcome"], "your code")
-    parts.append((term, code(check["got"], _LONG)))
-    if check["outcome"] == DIFFER:
+    terms = {Outcome.WRONG: "your answer", Outcome.DIFFER: "your answer", Outcome.FAIL: "what happened"}
+    parts.append((terms.get(check["outcome"], "your code"), code(check["got"], _LONG)))
+    if check["outcome"] == Outcome.DIFFER:
         parts.append(("asked again", code(check["other"], _LONG)))
     elif check.get("alone"):  # results of earlier versions have no such field
         parts.append(("the case", safe(ALONE)))
@@ -257,7 +237,7 @@ def _mistakes(rows: Sequence[Row]) -> str:
     """Return the mistakes that the first failing checks show, the commonest first."""
     found: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        first = next((check for check in row.found["checks"] if check["outcome"] not in (PASS, MEASURED)), None)
+        first = next((check for check in row.found["checks"] if check["outcome"] not in _FINE), None)
         if first is not None and row.found["why"]:
             found[first["check"], row.found["why"].partition(":")[0] + "."] += 1
         elif first is not None:

@@ -10,7 +10,6 @@ unreadable = "empty"       # the score of an unreadable submission: "empty" or 0
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..lab.judge import PASS
+from ..outcomes import Outcome
+from ..toml import Toml
 from .results import GRADED, UNREADABLE, Found
 from .roster import read_table
 
@@ -47,44 +47,40 @@ class Rubric:
         return {check: self.points.get(check, number) for check, number in points.items()}
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the content and the text of a TOML file. Fractions are decimals. Raises UsageError."""
-    try:
-        text = path.read_text("utf-8-sig")
-        return tomllib.loads(text, parse_float=Decimal), text
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from error
+class Settings(Toml):
+    """A TOML file of the teacher. Fractions are decimals. Raises UsageError if it cannot be read."""
 
+    def __init__(self, path: Path) -> None:
+        try:
+            super().__init__(str(path), path.read_text("utf-8-sig"), Decimal)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: {error}") from error
 
-def line_of(text: str, key: str) -> int:
-    """Return the first line in which a key stands at the beginning."""
-    pattern = re.compile(rf"\s*\[?[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
-    return next((number for number, line in enumerate(text.split("\n"), 1) if pattern.match(line)), 1)
+    def wrong(self, rule: str, key: str, table: str, example: str) -> UsageError:
+        """Return the error for a key: file, line, rule, example."""
+        return UsageError(f"{self.name}, line {self.line(key, table) or 1}: {rule}; {example}")
 
 
 def read_rubric(path: Path | None, checks: Iterable[str]) -> Rubric:
     """Read rubric.toml. Raises UsageError, with line and example, if it names a check that no lab has."""
     if path is None:
         return Rubric({})
-    found, text = read_toml(path)
-
-    def no(key: str, said: str, example: str = _EXAMPLE) -> UsageError:
-        return UsageError(f"{path}, line {line_of(text, key)}: {said}; {example}")
-
-    if unknown := set(found) - {"points", "policy"}:
-        raise no(min(unknown), f"{min(unknown)!r} is neither [points] nor [policy]")
+    file = Settings(path)
+    if unknown := set(file.values) - {"points", "policy"}:
+        raise file.wrong(f"{min(unknown)!r} is neither [points] nor [policy]", min(unknown), "", _EXAMPLE)
     points, known = {}, set(checks)
-    for check, number in found.get("points", {}).items():
+    for check, number in file.values.get("points", {}).items():
         if check not in known:
-            raise no(check, f"there is no check {check!r}; the checks are {', '.join(sorted(known))}")
+            rule = f"there is no check {check!r}; the checks are {', '.join(sorted(known))}"
+            raise file.wrong(rule, check, "points", _EXAMPLE)
         if type(number) not in (int, Decimal) or not 0 <= number < 10_000:
-            raise no(check, f"{number!r} is not a number of points, at least 0")
+            raise file.wrong(f"{number!r} is not a number of points, at least 0", check, "points", _EXAMPLE)
         points[check] = Decimal(number)
-    policy = {"hidden": RULE, "unreadable": "empty"} | found.get("policy", {})
-    if policy["hidden"] not in (NOTHING, RULE, TRACE):
-        raise no("hidden", f"hidden is {policy['hidden']!r}", 'write hidden = "nothing", "rule" or "trace"')
-    if policy["unreadable"] not in ("empty", 0):
-        raise no("unreadable", f"unreadable is {policy['unreadable']!r}", 'write unreadable = "empty" or 0')
+    policy = {"hidden": RULE, "unreadable": "empty"} | file.values.get("policy", {})
+    values = {"hidden": (NOTHING, RULE, TRACE), "unreadable": ("empty", 0)}
+    for name, example in {"hidden": '"nothing", "rule" or "trace"', "unreadable": '"empty" or 0'}.items():
+        if policy[name] not in values[name]:
+            raise file.wrong(f"{name} is {policy[name]!r}", name, "policy", f"write {name} = {example}")
     return Rubric(points, policy["hidden"], policy["unreadable"] == "empty")
 
 
@@ -103,7 +99,7 @@ def share(check: Mapping[str, Any]) -> Decimal:
     >>> share({"outcome": "pass"}), share({"outcome": "measured", "share": "0.98"})
     (Decimal('1'), Decimal('0.98'))
     """
-    return Decimal(check.get("share", int(check["outcome"] == PASS)))
+    return Decimal(check.get("share", int(check["outcome"] == Outcome.PASS)))
 
 
 def cents(value: Decimal) -> Decimal:

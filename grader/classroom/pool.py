@@ -18,26 +18,23 @@ import tempfile
 import time
 import uuid
 from collections import deque
-from collections.abc import Generator, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Generator, Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..folders import discard
+
+if TYPE_CHECKING:
+    from .work import Task
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from grader.classroom.pool import serve; serve()"
 _PR_SET_PDEATHSIG = 1
 _PATIENCE = 60.0
 """Seconds that a process may take to kill the student's processes and to end."""
-Task = dict[str, Any]
-"""What a process is given: the arguments of `one.one` as JSON values, and the id of the submission."""
-
-
-def task(id: str, files: Iterable[tuple[str, Path]], bundle: Path, key: dict[str, str], tier: Any, top: Path) -> Task:
-    """Return the task to judge a submission. ``top``: the folder for files that are needed meanwhile."""
-    named = [(name, str(path.absolute())) for name, path in files]  # the processes have another current folder
-    return {"id": id, "files": named, "bundle": str(bundle), "key": key, "tier": asdict(tier), "scratch": str(top)}
+_JUDGES = {"lab": "one", "checkout": "checkout"}
+"""The module of each kind of work with the function ``judge(task, place) -> Found``."""
 
 
 def run(tasks: Iterable[Task], jobs: int) -> Generator[tuple[Task, Any, float], None, None]:
@@ -81,16 +78,11 @@ def _start(task: Task) -> subprocess.Popen[bytes]:
 
 
 def serve() -> None:
-    """Run the task on standard input: a submission to a lab or, if it has a mode, a checkout."""
+    """Run the task on standard input, in the module for its kind of work."""
     signal.signal(signal.SIGTERM, _leave)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != int(sys.argv[2]):
         sys.exit(1)
-    from ..lab.bundle import read_bundle
-    from ..sandbox import Tier
-    from .one import one
-    from .results import GRADED
-
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # for what a check prints
     task = json.load(sys.stdin)
@@ -99,16 +91,11 @@ def serve() -> None:
         place.mkdir()
     except FileNotFoundError:  # the class was interrupted while this process was being started
         sys.exit(1)
-    names: list[str] = []
-    if "mode" in task:
-        from .checkout import grade
-
-        found = grade(task, place)
-    else:
-        files = [(name, Path(path)) for name, path in task["files"]]
-        found = one(files, read_bundle(Path(task["bundle"])), task["key"], Tier(**task["tier"]), place)
-        names = [name for name in os.listdir(place / "submission") if found["status"] == GRADED]
-    sources = {name: (place / "submission" / name).read_text("utf-8") for name in names}
+    judge: Callable[[Task, Path], Any] = import_module(f".{_JUDGES[task['kind']]}", __package__).judge
+    found = judge(task, place)
+    folder = place / "submission"  # a lab's solution, as it was judged
+    graded = found["status"] == "graded" and folder.is_dir()
+    sources = {path.name: path.read_text("utf-8") for path in folder.iterdir()} if graded else {}
     discard(place)
     with answer:
         json.dump({"found": found, "sources": sources}, answer)

@@ -1,8 +1,7 @@
 """Results of submissions: what a result belongs to, and how results are stored.
 
 A result belongs to the hashes of a submission, a bundle and the grader. ``submissions/ID/result.json`` is the newest
-result. ``result-1.json``, ``result-2.json`` and so on are earlier ones. A file is complete from the moment that it has
-its name, so a killed grader leaves no half result.
+result. ``result-1.json``, ``result-2.json`` and so on are earlier ones. A killed grader leaves no half result.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, VoidError
+from ..errors import UsageError
+from ..files import as_json, write
 from ..folders import ignore, walk
 
 VERSION = 1
@@ -26,14 +24,12 @@ UNFINISHED = "unfinished"
 """The status of a checkout that is a fail, but has no points yet, because the machine kept it from being judged."""
 SETTLED = (GRADED, UNREADABLE, AMBIGUOUS)
 """The status of a result that the same submission would have again."""
-MEASURED, UNREACHED = "measured", "unreached"
-"""The outcome of a check that earns a share of its points, and of one that was not judged."""
 RESULT, FIRST = "result.json", "first.json"
 """FIRST is a result that is tried once more before it counts."""
 _GRADER = Path(__file__).resolve().parent.parent
 _SOURCES = (
-    *("lab", "worker", "sandbox", "errors.py", "folders.py", "classroom/one.py", "submission/upload.py"),
-    *("processes/bounds.py", "processes/logs.py", "submission/archive.py"),
+    *("lab", "worker", "sandbox", "errors.py", "folders.py", "outcomes.py", "proc.py", "classroom/one.py"),
+    *("processes/bounds.py", "processes/logs.py", "submission/archive.py", "submission/upload.py"),
 )
 Found = dict[str, Any]
 """A result as a JSON object."""
@@ -74,10 +70,25 @@ def _digest(name: str, at: int | None) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "") -> Found:
-    """Return a result without checks. ``key``: the hashes submission, bundle and grader."""
-    about = {"version": VERSION, "lab": lab, **key, "tier": tier, "status": status, "why": why}
+def fresh(lab: int, key: Mapping[str, str], tier: int, status: str = VOID, why: str = "", mend: str = "") -> Found:
+    """Return a result without checks. ``key``: the hashes submission, bundle and grader; ``mend``: what to do."""
+    about = {"version": VERSION, "lab": lab, **key, "tier": tier, "status": status, "why": why, "mend": mend}
     return {**about, "notes": [], "checks": []}
+
+
+def reason(found: Found) -> tuple[str, str]:
+    """Return why a result is no grade, and what to do. Earlier versions stored both as one text.
+
+    >>> reason({"why": "2 files; hand in one"}), reason({"why": "2 files", "mend": "hand in one"})
+    (('2 files', 'hand in one'), ('2 files', 'hand in one'))
+    """
+    why, _, mend = (found["why"], "", found["mend"]) if "mend" in found else found["why"].rpartition("; ")
+    return why, mend
+
+
+def sentence(found: Found) -> str:
+    """Return why a result is no grade, and what to do, as one text."""
+    return "; ".join(filter(None, reason(found)))
 
 
 def read(path: Path) -> Found | None:
@@ -105,36 +116,3 @@ def store(folder: Path, found: Found) -> None:
         place.rename(folder / f"result-{len(earlier(folder)) + 1}.json")
     write(place, as_json(found))
     (folder / FIRST).unlink(missing_ok=True)
-
-
-def as_json(value: Any) -> str:
-    """Return a JSON text that is equal for equal values."""
-    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-
-
-def encoded(text: str) -> bytes:
-    """Return a text as UTF-8. Half a surrogate pair, which an answer may contain, becomes its escape."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-def write(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Write a whole file or nothing; nothing if it would stay the same. Raises VoidError if that is not possible.
-
-    ``private``: whether only its owner may read the file.
-    """
-    data = content if isinstance(content, bytes) else encoded(content)
-    new = path.with_name(f".{path.name}.new")
-    try:
-        if path.is_file() and path.read_bytes() == data and not private:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "wb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        said = f"{path} cannot be written ({error.strerror}); nothing is half written"
-        raise VoidError(f"{said}. Make room, and run the same command again") from error

@@ -58,10 +58,8 @@ def read_table(path: Path, needed: tuple[str, ...], example: str) -> list[tuple[
     are returned in small letters. Rows without a value are left out.
     """
     try:
-        content = path.read_bytes()
-        text = _decoded(content)
-        first = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+        text, _, delimiter = decoded(path.read_bytes())
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         header = [name.strip().lower() for name in next(lines, [])]
         rows = [(lines.line_num, [cell.strip() for cell in row]) for row in lines]
     except OSError as error:
@@ -74,13 +72,23 @@ def read_table(path: Path, needed: tuple[str, ...], example: str) -> list[tuple[
     return [(line, dict(zip(header, row, strict=False))) for line, row in short]
 
 
-def _decoded(content: bytes) -> str:
+def decoded(content: bytes) -> tuple[str, str, str]:
+    """Return the text of a CSV file, its encoding and its delimiter, as spreadsheets write them.
+
+    Excel writes Windows-1252 if it is not told to write UTF-8. Raises UnicodeDecodeError if the file is no text.
+
+    >>> decoded(b"id;name\\ns1;caf\\xe9")
+    ('id;name\\ns1;café', 'cp1252', ';')
+    """
+    encoding = "utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "utf-8"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16")
+        encoding = "utf-16"
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode(encoding)
     except UnicodeDecodeError:
-        return content.decode("cp1252")
+        encoding, text = "cp1252", content.decode("cp1252")
+    header = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
+    return text, encoding, max(",;\t", key=header.count)
 
 
 def read_roster(path: Path) -> tuple[dict[str, Student], list[str]]:

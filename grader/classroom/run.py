@@ -12,13 +12,13 @@ from statistics import mean
 from typing import Any
 
 from ..errors import UsageError
+from ..files import as_json, write
 from ..folders import remove
-from ..lab.bundle import Bundle
 from ..sandbox import Tier
 from .collect import Collection, Submission
-from .gradebook import RUN, is_checkout, read_out
+from .gradebook import RUN, read_out
 from .one import waited
-from .pool import Task, run, task
+from .pool import run
 from .results import (
     AMBIGUOUS,
     FIRST,
@@ -30,16 +30,14 @@ from .results import (
     VERSION,
     VOID,
     Found,
-    as_json,
     earlier,
     fresh,
-    grader_hash,
     hash_of,
     read,
     store,
-    write,
 )
 from .roster import Student
+from .work import CHECKOUT, Task, Work, kind_of
 
 _FEW = 5
 """With fewer results, there is no estimate, because the first ones can be those that hang."""
@@ -50,19 +48,19 @@ GONE = "gone"
 """The folder for results of ids that are no student's."""
 
 
-def same_lab(run: Mapping[str, Any], bundle: Bundle, regrade: str, out: Path) -> None:
+def same_lab(run: Mapping[str, Any], work: Work, regrade: str, out: Path) -> None:
     """Raise UsageError if a folder has results of another lab, or of another bundle without --regrade."""
-    same = bool(run) and is_checkout(run["lab"]) == is_checkout(bundle.lab)
-    other = bool(run) and not (same and run["lab"]["number"] == bundle.number)
-    if other or run and run["bundle"] != bundle.hash and not regrade:
+    number = work.about["number"]
+    other = bool(run) and (kind_of(run["lab"]), run["lab"]["number"]) != (work.kind, number)
+    if other or run and run["bundle"] != work.hash and not regrade:
         said = f"--out {out} has results of lab {run['lab']['number']} (bundle {run['bundle'][:12]})"
         mend = "" if other else "grade again with --regrade changed, or "
-        said += f", and --lab is lab {bundle.number} (bundle {bundle.hash[:12]})"
+        said += f", and --lab is lab {number} (bundle {work.hash[:12]})"
         raise UsageError(f"{said}; {mend}give another --out")
 
 
 def run_of(
-    run: Mapping[str, Any], bundle: Bundle, tier: Tier, weak: bool, command: str, collection: Collection
+    run: Mapping[str, Any], work: Work, tier: Tier, weak: bool, command: str, collection: Collection
 ) -> dict[str, Any]:
     """Return the content of run.json. It keeps what earlier runs knew of other submissions."""
     about = {
@@ -75,10 +73,10 @@ def run_of(
     }
     return {
         "version": VERSION,
-        "lab": {name: value for name, value in bundle.lab.items() if name != "known"},
-        "lab_folder": str(bundle.checks.parent),
-        "bundle": bundle.hash,
-        "points": {check: str(points) for check, points in bundle.points.items()},
+        "lab": work.about,
+        "lab_folder": str(work.folder or ""),
+        "bundle": work.hash,
+        "points": {check: str(points) for check, points in work.points.items()},
         "command": command,
         "tier": asdict(tier),
         "ungraded": weak,
@@ -94,11 +92,12 @@ def run_of(
     }
 
 
-def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student], teams: bool = False) -> None:
+def enrol(out: Path, run: dict[str, Any], roster: Mapping[str, Student]) -> None:
     """Put the roster into run.json. What was graded under an id of the LMS gets the id of the roster.
 
-    With ``teams``, what was graded under the id of a member gets the name of the team.
+    In the checkout, what was graded under the id of a member gets the name of the team.
     """
+    teams = kind_of(run["lab"]) == CHECKOUT
     run["roster"] = {one.id: one.lms_id for one in roster.values()}
     run["doubts"] = {one.id: one.doubt for one in roster.values() if one.doubt}
     run["names"] = {one.id: one.name for one in roster.values() if one.name}
@@ -148,7 +147,7 @@ class Grading:
     """One run over the submissions of a class."""
 
     out: Path
-    bundle: Bundle
+    work: Work
     tier: Tier
     jobs: int
     run: dict[str, Any]
@@ -156,7 +155,7 @@ class Grading:
 
     def grade(self, collection: Collection, only: set[str], regrade: str) -> None:
         """Judge what has no result yet, and what --regrade asks for."""
-        grader = self.grader()
+        grader = self.work.grader()
         tasks: list[Task] = []
         again: list[Task] = []
         if regrade and self.run.get("regrading") != regrade:
@@ -166,29 +165,23 @@ class Grading:
         for one in collection.submissions:
             if only and one.id not in only:
                 continue
-            key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.bundle.hash, "grader": grader}
+            key = {"submission": hash_of(one.files) if one.files else "", "bundle": self.work.hash, "grader": grader}
             self._remember(one, key["submission"])
             if one.why:
-                store(self._place(one.id), fresh(self.bundle.number, key, 0, one.status, one.why))
+                store(self._place(one.id), fresh(self.work.about["number"], key, 0, one.status, one.why, one.mend))
             elif not self._has(RESULT, one.id, key):
                 some = again if self._has(FIRST, one.id, key, VOID) else tasks
                 same = next((ask for ask in some if ask["entry"] == one.entry), None)
                 if same is None:
-                    some.append({**self._task(one, key), "entry": one.entry, "ids": [one.id]})
+                    ask = self.work.task(one, key, self.tier, self.scratch, self._place(one.id))
+                    some.append({**ask, "entry": one.entry, "ids": [one.id]})
                 else:  # a group has handed in together
                     same["ids"].append(one.id)
-        self._announce(len(tasks) + len(again))
+        if said := self.work.announcement(len(tasks) + len(again)):
+            print(said, file=sys.stderr, flush=True)
         self._judge(tasks, again, len(only or collection.submissions))
         self.run["regrading"] = ""
         write(self.out / RUN, as_json(self.run))
-
-    @staticmethod
-    def grader() -> str:
-        """Return a hash of the sources that can change a result."""
-        return grader_hash()
-
-    def _task(self, one: Submission, key: dict[str, str]) -> Task:
-        return task(one.id, one.files, self.bundle.checks.parent, key, self.tier, self.scratch)
 
     def _remember(self, one: Submission, submission: str) -> None:
         """Note in run.json when a submission was handed in, and what was handed in besides."""
@@ -197,16 +190,14 @@ class Grading:
         if one.time is not None:
             handed["times"][submission] = one.time.isoformat()
 
-    def _announce(self, tasks: int) -> None:
-        """Say how long it takes. A class does not know before the first results."""
-
     def _place(self, id: str) -> Path:
         return self.out / "submissions" / id
 
     def _has(self, name: str, id: str, key: Mapping[str, str], *also: str) -> bool:
         """Return whether this submission has a result that is settled, or has another of these states."""
         found = read(self._place(id) / name)
-        return found is not None and found["submission"] == key["submission"] and found["status"] in (*SETTLED, *also)
+        same = found is not None and found["submission"] == key["submission"] and self.work.counts(found)
+        return same and found is not None and found["status"] in (*SETTLED, *also)
 
     def _put_away(self, submissions: Sequence[Submission], regrade: str, grader: str) -> None:
         """Make earlier results of those that are to be graded again."""
@@ -217,7 +208,7 @@ class Grading:
             place, found = self._place(id), read(self._place(id) / RESULT)
             if found is None or found["status"] == VOID:
                 continue
-            if regrade != CHANGED or (found["bundle"], found["grader"]) != (self.bundle.hash, grader):
+            if regrade != CHANGED or (found["bundle"], found["grader"]) != (self.work.hash, grader):
                 (place / RESULT).rename(place / f"result-{len(earlier(place)) + 1}.json")
 
     def _judge(self, tasks: list[Task], again: list[Task], of: int) -> None:
@@ -247,8 +238,8 @@ class Grading:
         for id in ask["ids"]:
             self.run["seconds"][id] = round(seconds, 3)
         if answer is None:
-            why = "the process that graded it was killed; run the same command again"
-            return fresh(self.bundle.number, ask["key"], self.tier.number, VOID, why)
+            why, mend = "the process that graded it was killed", "run the same command again"
+            return fresh(self.work.about["number"], ask["key"], self.tier.number, VOID, why, mend)
         sources = answer["sources"]
         for place in (self.out / "sources" / id for id in ask["ids"]):
             for name, text in sources.items():

@@ -12,24 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..files import write
 from ..lab.bundle import read_bundle
 from ..lab.fields import HAND_IN
 from ..report.words import counted, safe
 from ..statuses import OK, Parser, status_of
 from .gradebook import RUN
 from .pages import page, table
-from .results import read, write
+from .results import read
 from .winnow import Link, Pair, Source, code_of, links, pairs, ranges, source, usual
 
 PAGE = "similar.html"
 _LINES, _ROWS, _OPEN = 20, 500, 50
 """The most pairs and groups in the terminal, in the table of the page, and with their code on the page."""
 _LEAST = 30
-_STYLE = """
-.code{display:grid;grid-template-columns:1fr 1fr;gap:0 20px}.code pre{font-size:12px;line-height:1.4;margin:6px 0}
-.code>div{min-width:0}mark{background:var(--over);color:var(--ink)}summary{cursor:pointer;padding:6px 0}
-@media (max-width:700px){.code{grid-template-columns:1fr}}
-"""
 
 
 def main(words: list[str]) -> int:
@@ -177,7 +173,7 @@ def _page(run: dict[str, Any], compared: Sequence[Source], found: Sequence[Link]
     if found:
         code = "".join(map(_side_by_side, found[:_OPEN]))
         body.append(f"<section><h2>The code of the first {min(len(found), _OPEN)}</h2>{code}</section>")
-    return page(title, body, _STYLE)
+    return page(title, body)
 
 
 def _told(least: int, half: float) -> Iterator[str]:

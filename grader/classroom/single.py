@@ -1,6 +1,6 @@
 """The command `one`: judge one submission, also on Gradescope. It needs the standard library only.
 
-`class` uses `scratch_folder` and `best_tier`, too.
+`class` uses `scratch_folder`, too.
 """
 
 from __future__ import annotations
@@ -9,22 +9,25 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .. import statuses
-from ..errors import SubmissionError, UsageError, VoidError
+from ..errors import SubmissionError, UsageError
+from ..files import as_json, encoded, write
 from ..folders import discard, temporary
 from ..lab.bundle import read_bundle
-from ..lab.judge import PASS, Result
-from ..sandbox import LAB, Tier, choose, no_grades
+from ..lab.judge import Result
+from ..outcomes import Outcome
+from ..sandbox import Tier
 from ..statuses import Parser, status_of
 from ..submission.upload import as_handed
 from . import gradescope
 from .one import one, one_case, waited
-from .results import GRADED, VOID, as_json, encoded, grader_hash, hash_of, write
+from .results import GRADED, VOID, grader_hash, hash_of
+from .work import tier_for_labs
 
 _SCRATCH = "grader-class-"
 
@@ -49,7 +52,7 @@ def _run(words: list[str]) -> int:
     files = as_handed(given.submission.absolute(), bundle.lab["hand_in"])
     key = {"submission": hash_of(files), "bundle": bundle.hash, "grader": grader_hash()}
     with scratch_folder({}) as scratch:
-        tier, _ = best_tier(scratch, False, (given.lab,))
+        tier, _ = tier_for_labs(scratch, False, (given.lab,))
         print(f"sandbox: tier {tier.number}, {how(tier)}", file=sys.stderr)
         if given.case is not None:
             try:
@@ -71,7 +74,7 @@ def _run(words: list[str]) -> int:
 
 def _case(result: Result) -> int:
     """Print what came in one case, and return the exit status."""
-    passed = result.outcome == PASS
+    passed = result.outcome == Outcome.PASS
     outcome, *lines = gradescope.message({**result.as_json(), "hidden": True})
     lines += ["alone   passes alone" if passed else "alone   fails alone"] * (not result.alone)
     print("\n".join([f"{outcome:7} {result.check}:{result.case}", *lines]))
@@ -95,18 +98,6 @@ def scratch_folder(run: dict[str, Any]) -> Iterator[Path]:
         made.chmod(0o711)
         run["scratch"] = str(made)
         yield made
-
-
-def best_tier(scratch: Path, ungraded: bool, secret: Sequence[Path]) -> tuple[Tier, bool]:
-    """Return the best tier, and whether it is too weak for grades. Raises VoidError if it is, unless ``ungraded``."""
-    place = scratch / "choose"
-    place.mkdir()
-    tier, sandbox = choose(place, None, LAB)
-    sandbox.close()
-    if (why := no_grades(tier, secret)) and not ungraded:
-        said = f"no sandbox that is good enough for grades works here: {why}"
-        raise VoidError(f"{said}. With `class --ungraded`, submissions run without a gradebook")
-    return tier, bool(why)
 
 
 def how(tier: Tier, weak: bool = False) -> str:

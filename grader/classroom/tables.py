@@ -7,12 +7,12 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..files import as_json, write
 from ..folders import remove
 from .gradebook import MEND_OVER, RUN, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
 from .points import Adjust, Rubric, number
-from .results import as_json, write
 
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 

@@ -1,6 +1,6 @@
 """Build a lab from its master. The same master gives the same bytes.
 
-student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible checks), lab.json, grader/ (runs them)
+student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible ones), lab.json, grader/ (runs them)
 solution/      solution.py and lab.ipynb, with the cells for teachers
 bundle/        what a class is graded with
 gradescope.zip an autograder for Gradescope, with the bundle
@@ -9,26 +9,24 @@ proof.json     what each wrong solution answers
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
 from ..errors import UsageError
+from ..files import as_json, whole, write_all
 from ..folders import temporary
 from ..student.files import FILES
 from .bundle import STUB, digest
+from .checks import CHECKS
 from .fields import HAND_IN, TOTAL
 from .gradescope import NAME, packed
-from .hints import covered
 from .master import PUBLIC, Master, disagreements, read
 from .notebook import run
 from .prove import Proof, Say, prove
 from .regions import MasterError
-from .strip import leaks, solved, student_checks, student_notebook
+from .strip import leaks, solved, student_notebook
 
 GRADER = Path(__file__).resolve().parents[1]
 PROOF = "proof.json"
@@ -70,7 +68,7 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         _none(disagreements(master))
         prose = "\n".join(cell.source for cell in student_notebook(master.notebook).cells)
         _none(leaks(master, {**student(master), "lab.ipynb": prose}))
-        proof = prove(master, work / "checks.py", say)
+        proof = prove(master, work, say)
         _none(proof.problems)
         grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
         files, bundle = {**student(master, proof.known), **grader}, bundled(master, proof)
@@ -78,14 +76,14 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         say("notebook")
         _try_notebook(master, files, work / "notebook")
         with whole(out) as made:
-            write_files(made / "student", files)
-            write_files(made / "solution", teachers)
-            write_files(made / "bundle", bundle)
+            write_all(made / "student", files)
+            write_all(made / "solution", teachers)
+            write_all(made / "bundle", bundle)
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
             (made / NAME).write_bytes(packed(bundle))
             (made / NAME).chmod(0o600)
             summary = {"version": 1, "lab": master.lab["number"], "bundle": bundle["hash"].strip()}
-            write_files(made, {PROOF: _json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
+            write_all(made, {PROOF: as_json({**summary, "solution": TOTAL, "stub": 0, "mutants": proof.mutants})})
     return proof
 
 
@@ -96,7 +94,7 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         **_about(master, "minutes"),
         "points": {one.id: master.lab["points"][one.id] for one in visible},
         "hidden": {"checks": len(hidden), "points": master.points(hidden)},
-        "hints": {one.id: covered(one.id, known[one.id]) for one in visible if known and known.get(one.id)},
+        "hints": {one.id: known[one.id] for one in visible if known and known.get(one.id)},
     }
     return {
         "README.md": _README.format(
@@ -109,8 +107,8 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         ),
         HAND_IN: master.stub,
         "lab.ipynb": _ipynb(student_notebook(master.notebook)),
-        "checks.py": student_checks(master.checks_text, master.checks),
-        "lab.json": _json(lab),
+        CHECKS: master.checks_texts[CHECKS],
+        "lab.json": as_json(lab),
     }
 
 
@@ -124,7 +122,7 @@ def bundled(master: Master, proof: Proof) -> dict[str, str]:
         ],
         "known": {one.id: proof.known[one.id] for one in master.checks if proof.known.get(one.id)},
     }
-    files = {"checks.py": master.checks_text, "lab.json": _json(lab)}
+    files = {**master.checks_texts, "lab.json": as_json(lab)}
     points = "".join(f'"{one.id}" = {master.lab["points"][one.id]}\n' for one in master.checks)
     return {**files, "hash": f"{digest(files)}\n", "points.toml": f"[points]\n{points}", STUB: master.stub}
 
@@ -137,7 +135,7 @@ def _try_notebook(master: Master, files: dict[str, str], folder: Path) -> None:
     # The student's cells run first, so that none of them needs a cell for teachers.
     notebook = student_notebook(master.notebook)
     notebook.cells += [cell for cell in student_notebook(master.notebook, True).cells if cell not in notebook.cells]
-    write_files(folder, {**files, HAND_IN: master.solution, "lab.ipynb": _ipynb(notebook)})
+    write_all(folder, {**files, HAND_IN: master.solution, "lab.ipynb": _ipynb(notebook)})
     if said := run(folder / "lab.ipynb"):
         raise MasterError(f"lab.ipynb: with the solution beside it, a cell fails:\n{said}")
 
@@ -149,27 +147,3 @@ def _ipynb(notebook: Any) -> str:
 def _none(problems: list[str]) -> None:
     if problems:
         raise MasterError(*problems)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-
-
-def write_files(folder: Path, files: dict[str, str]) -> None:
-    """Write texts by their paths below a folder."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-
-
-@contextmanager
-def whole(out: Path) -> Iterator[Path]:
-    """Yield a folder that becomes ``out`` at the end of the block. After an error, ``out`` is as it was before."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with temporary(f".{out.name}-", out.parent) as beside:
-        made, old = beside / "new", beside / "old"
-        made.mkdir()
-        yield made
-        if out.exists():
-            out.rename(old)
-        made.rename(out)

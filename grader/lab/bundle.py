@@ -1,8 +1,9 @@
 """The bundle of a lab: what a class is graded with. It is a folder that `lab build` writes.
 
-    checks.py      all checks
+    checks.py      the visible checks
+    hidden.py      the hidden checks
     lab.json       number, title, hand_in, memory_mib, tasks, checks, known
-    hash           a hash of these two files
+    hash           a hash of these three files
     points.toml    the points of each check; not in the hash, so that new points run nothing again
     stub.py        what students start from; not in the hash
 
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from .checks import CHECKS, HIDDEN
 
-HASHED = ("checks.py", "lab.json")
+HASHED = (CHECKS, HIDDEN, "lab.json")
 STUB = "stub.py"
 
 
@@ -41,7 +43,7 @@ class Bundle:
 
 
 def digest(files: dict[str, str]) -> str:
-    """Return the hash of the texts of checks.py and lab.json."""
+    """Return the hash of the texts of the checks and lab.json."""
     whole = hashlib.sha256()
     for name in HASHED:
         data = files[name].encode()
@@ -63,11 +65,10 @@ def read_bundle(folder: Path) -> Bundle:
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{folder}: cannot be read ({error}); build it again: python -m grader lab build") from None
     if said != digest(files):
-        raise UsageError(
-            f"{folder}: checks.py or lab.json has been changed; build it again: python -m grader lab build"
-        )
+        changed = f"{', '.join(HASHED[:-1])} or {HASHED[-1]} has been changed"
+        raise UsageError(f"{folder}: {changed}; build it again: python -m grader lab build")
     lab = json.loads(files["lab.json"])
     if lost := [one["id"] for one in lab["checks"] if one["id"] not in points]:
         raise UsageError(f'{folder}/points.toml has no points for {lost[0]!r}\n  example: "{lost[0]}" = 4')
     common = {name: lab[name] for name in ("number", "title", "memory_mib", "known")}
-    return Bundle(checks=folder / "checks.py", hash=said, points=points, lab=lab, stub=stub, **common)
+    return Bundle(checks=folder / CHECKS, hash=said, points=points, lab=lab, stub=stub, **common)

@@ -1,4 +1,4 @@
-"""Checks of a lab, as its author writes them in checks.py.
+"""Checks of a lab, as its author writes them in checks.py, and hidden ones in hidden.py.
 
 A check is a generator. It yields cases, smallest first; the first case whose answer differs is shown to the student:
 
@@ -8,21 +8,26 @@ A check is a generator. It yields cases, smallest first; the first case whose an
         for history in histories(VALUES, most=4):
             yield Case(text(history), recompute(history), lambda: student.play("Max", "step", history))
 
-The docstring is the rule in the student's words. A case is evaluated before the generator continues.
+The docstring is the rule in the student's words. A case is evaluated before the generator continues. hidden.py imports
+what it needs of the visible checks: ``from checks import VALUES``.
 """
 
 from __future__ import annotations
 
 import json
 import runpy
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..errors import UsageError
 from ..worker import Student
 
+CHECKS, HIDDEN = "checks.py", "hidden.py"
 CPU = 2.0
 """CPU seconds that all cases of a check may take together, unless the check says otherwise."""
 
@@ -83,33 +88,43 @@ class Check:
     """What the student reads: the rule in one sentence."""
     number: int | None
     """The number of the kit's rule (docs/rules.md), if there is one."""
-    hidden: bool
     needs: tuple[str, ...]
     """Checks whose failure explains a failure of this one. `check` then shows one line about it."""
     cpu: float
     cases: Cases
+    hidden: bool = False
+    """Whether it is in hidden.py, which students do not have."""
 
 
 def check(
-    id: str, task: int, rule: int | None = None, hidden: bool = False, needs: Sequence[str] = (), cpu: float = CPU
+    id: str, task: int, rule: int | None = None, needs: Sequence[str] = (), cpu: float = CPU
 ) -> Callable[[Cases], Check]:
     """Make a generator of cases a check. Its docstring's first line is the rule that it checks."""
 
     def made(cases: Cases) -> Check:
-        said = (cases.__doc__ or "").strip().partition("\n")[0]
-        if not said:
+        words = (cases.__doc__ or "").strip().partition("\n")[0]
+        if not words:
             raise UsageError(f"check {id!r} has no docstring; its first line tells the student the rule")
-        return Check(id, task, said, rule, hidden, tuple(needs), cpu, cases)
+        return Check(id, task, words, rule, tuple(needs), cpu, cases)
 
     return made
 
 
 def load(path: Path) -> list[Check]:
-    """Return the checks of a file, in its order. Raises UsageError if there are none, or one id stands twice."""
-    found = [value for value in runpy.run_path(str(path)).values() if isinstance(value, Check)]
-    ids = [one.id for one in found]
+    """Return the checks of checks.py, and of hidden.py beside it, by task. Hidden ones are the last of each task.
+
+    Raises UsageError if there are none, or one id stands twice.
+    """
+    names = runpy.run_path(str(path))
+    found = _checks(names)
     if not found:
         raise UsageError(f"{path} has no checks; a check is a generator with the decorator @check(id, task=...)")
+    hidden = path.with_name(HIDDEN)
+    if hidden.is_file():
+        with _importable(names):
+            found += [replace(one, hidden=True) for one in _checks(runpy.run_path(str(hidden)))]
+    found.sort(key=lambda one: one.task)
+    ids = [one.id for one in found]
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
         raise UsageError(f"{path}: there are two checks with the id {twice[0]!r}; ids must differ")
     for at, one in enumerate(found):
@@ -118,6 +133,25 @@ def load(path: Path) -> list[Check]:
             rule = "which is hidden, or no check above it"
             raise UsageError(f"{path}: {one.id!r} needs {min(missing)!r}, {rule}")
     return found
+
+
+def _checks(names: dict[str, Any]) -> list[Check]:
+    return [value for value in names.values() if isinstance(value, Check)]
+
+
+@contextmanager
+def _importable(names: dict[str, Any]) -> Iterator[None]:
+    """Let ``import checks`` find these names in the block."""
+    name = Path(CHECKS).stem
+    module, before = ModuleType(name), sys.modules.get(name)
+    module.__dict__.update(names)
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
 
 
 def jsonable(value: Any) -> Any:

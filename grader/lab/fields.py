@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..toml import Toml
 from .regions import MasterError
 
 HAND_IN = "solution.py"
@@ -76,32 +76,20 @@ def read_text(path: Path) -> str:
         raise MasterError(f"{path.name}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
 
 
-class Toml:
-    """A TOML file that knows the lines of its keys."""
+class Fields(Toml):
+    """A TOML file of a master. Raises MasterError if it is not valid TOML."""
 
     def __init__(self, path: Path) -> None:
-        self.file, self.lines = path.name, read_text(path).splitlines()
         try:
-            self.values = tomllib.loads("\n".join(self.lines))
+            super().__init__(path.name, read_text(path))
         except tomllib.TOMLDecodeError as error:
-            raise MasterError(f"{self.file}: {error}; the file must be valid TOML") from None
-
-    def line(self, table: str, key: str = "") -> int:
-        """Return the line of a key, or of its table if the key or ``key`` is missing. 1 if both are missing."""
-        names = [re.match(r"\[\s*[\"']?(.+?)[\"']?\s*\]", line) for line in self.lines]
-        first = next((at for at, name in enumerate(names) if name and name[1] == table), 0)
-        for at in range(first, len(self.lines)):
-            if key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", self.lines[at]):
-                return at + 1
-            if at > first and names[at]:
-                break
-        return first + 1
+            raise MasterError(f"{path.name}: {error}; the file must be valid TOML") from None
 
     def wrong(self, rule: str, table: str, key: str = "", example: str = "") -> str:
         """Return a problem: file, line, rule, example."""
         where = " ".join(filter(None, [f"[{table}]" if table else "", key]))
         shown = f"\n  example: {example}" if example else ""
-        return f"{self.file}, line {self.line(table, key)}: {where}: {rule}{shown}"
+        return f"{self.name}, line {self.line(key, table) or 1}: {where}: {rule}{shown}"
 
     def problems(self, values: dict[str, Any], rules: dict[str, Rule], table: str, may: set[str]) -> list[str]:
         """Return what is wrong with the keys of a table. Keys in ``may`` can be missing."""

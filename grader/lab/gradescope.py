@@ -17,8 +17,15 @@ _GRADER = Path(__file__).resolve().parents[1]
 _ROOMS = ("lab", "sandbox", "worker")
 """Rooms that are packed whole, so that results name the same version of the grader as those of `class`."""
 _MODULES = (
-    *("__init__", "__main__", "errors", "folders", "statuses"),
-    *("classroom/__init__", "classroom/gradescope", "classroom/one", "classroom/results", "classroom/single"),
+    *("__init__", "__main__", "errors", "files", "folders", "outcomes", "proc", "statuses", "toml"),
+    *(
+        "classroom/__init__",
+        "classroom/gradescope",
+        "classroom/one",
+        "classroom/results",
+        "classroom/single",
+        "classroom/work",
+    ),
     "submission/upload",
     *("processes/__init__", "processes/bounds", "processes/logs"),
     *("submission/__init__", "submission/archive", "submission/model", "submission/places", "submission/reading"),

@@ -11,8 +11,9 @@ import re
 from pathlib import Path, PurePosixPath
 
 from ..errors import UsageError
+from ..files import whole, write_all
 from ..folders import paths
-from .build import GRADER, whole, write_files
+from .build import GRADER
 
 START, TASKS, TEACHERS = "start", "lab.md", "\n## For teachers\n"
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
@@ -36,7 +37,7 @@ def hand_out(lab: Path, out: Path) -> None:
     files["README.md"] = _linked((lab / TASKS).read_text(encoding="utf-8"))
     files["assignment.md"] = _linked(assignment.partition(TEACHERS)[0].rstrip() + "\n")
     with whole(out) as made:
-        write_files(made / "student", files)
+        write_all(made / "student", files)
 
 
 def _linked(text: str) -> str:

@@ -20,16 +20,15 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..errors import GraderError, UsageError, text_of
+from ..outcomes import Outcome
 from ..worker import Answer, NoValueError, Runner, Student, same
 from ..worker.allowance import IDLE
 from .checks import Case, Check, UnlikeError, jsonable, python
 
-PASS, WRONG, ERROR, CRASH, TIMEOUT, BAD, VOID = "pass", "wrong", "error", "crash", "timeout", "bad", "void"
-"""Outcomes of a check. The kinds of `grader.worker.Answer`, pass, wrong, and void if the machine could not run it."""
-NOT_RUN, DIFFER = "not run", "answers differ"
-"""More outcomes: a check that was not tried, and one whose failing case has two different answers."""
 ALONE = "passes alone: do your objects share state?"
 """What a failing check with `Result.alone` means."""
+_GOES_ON = (Outcome.PASS, Outcome.WRONG, Outcome.ERROR)
+"""After these, the next case is asked."""
 IMPORT = 5.0
 """CPU seconds that importing a module may take."""
 _TIMEOUTS = 2
@@ -87,7 +86,8 @@ class Seen(NamedTuple):
     def doubtful(self) -> bool:
         """Whether another process could answer otherwise. Code that is not complete cannot."""
         types = () if self.none is None else self.none.types
-        return self.outcome in (WRONG, ERROR) and not {"NotImplementedError", "NameError"}.intersection(types)
+        incomplete = {"NotImplementedError", "NameError"}.intersection(types)
+        return self.outcome in (Outcome.WRONG, Outcome.ERROR) and not incomplete
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,9 @@ class _Second:
             result, seen = self._alone(check, was, new)
             if self._task is None and not new:
                 result, seen = self._alone(check, was, True)
-            if seen.outcome == PASS:
-                found[check.id] = replace(was, result=replace(was.result, outcome=DIFFER, other=result.got))
-            elif seen.outcome == TIMEOUT:
+            if seen.outcome == Outcome.PASS:
+                found[check.id] = replace(was, result=replace(was.result, outcome=Outcome.DIFFER, other=result.got))
+            elif seen.outcome == Outcome.TIMEOUT:
                 break  # each further one could take as long
         if found:
             start(self._runner)
@@ -193,16 +193,16 @@ def judging(checks: Sequence[Check], runner: Runner, known: Mapping[str, Mapping
         passed = _passed(check)
         if spent or late[check.task] >= _TIMEOUTS:
             why = "the time for all checks is used up" if spent else f"two checks of task {check.task} have timed out"
-            yield Judged(replace(passed, outcome=NOT_RUN, got=why))
+            yield Judged(replace(passed, outcome=Outcome.NOT_RUN, got=why))
             continue
         judged = _judge(check, passed, student, runner, known.get(check.id, {}), late.total() >= _TIMEOUTS)
         spent = judged.last is not None and judged.last.spent
-        late[check.task] += TIMEOUT in (judged.result.outcome, judged.last and judged.last.kind)
+        late[check.task] += Outcome.TIMEOUT in (judged.result.outcome, judged.last and judged.last.kind)
         yield judged
 
 
 def _passed(check: Check) -> Result:
-    return Result(check.id, check.task, check.rule, check.hidden, PASS, check.number)
+    return Result(check.id, check.task, check.rule, check.hidden, Outcome.PASS, check.number)
 
 
 def _judge(
@@ -214,23 +214,21 @@ def _judge(
     failing = last = None
     for number, case in enumerate(check.cases(student), 1):
         seen = _ask(case, student)
-        if number == 1 and seen.outcome in (PASS, WRONG, ERROR) and not _same(_ask(case, student), seen):
+        if number == 1 and seen.outcome in _GOES_ON and not _same(_ask(case, student), seen):
             flags.append("the first case has given two different answers")
         answers.append(seen.answer)
-        if failing is None and seen.outcome != PASS:
+        if failing is None and seen.outcome != Outcome.PASS:
             result, failing = _failed(passed, number, case, seen), seen
         last = seen.none
-        if seen.outcome not in (PASS, WRONG, ERROR):
+        if seen.outcome not in _GOES_ON:
             break
     else:
         mark = fingerprint(answers)
     cpu = runner.cpu() - before
     waited = last is not None and last.waited
-    if cpu > check.cpu and result.outcome in (PASS, TIMEOUT):
-        waited |= (
-            last is None or last.kind != TIMEOUT
-        )  # it has ended, and beside other programs, it takes more CPU time
-        result, mark = replace(result, outcome=TIMEOUT, got=f"more than {check.cpu:g} s of CPU time"), ""
+    if cpu > check.cpu and result.outcome in (Outcome.PASS, Outcome.TIMEOUT):
+        waited |= last is None or last.kind != Outcome.TIMEOUT  # it has ended, and other programs make it slower
+        result, mark = replace(result, outcome=Outcome.TIMEOUT, got=f"more than {check.cpu:g} s of CPU time"), ""
     if check.cpu / 2 < cpu <= most:
         flags.append("the check has taken between half and twice its CPU time")
     if last is not None and last.waited:
@@ -282,14 +280,14 @@ def _ask(case: Case, student: Student) -> Seen:
         kind, why = failed.answer.kind, failed.answer.why
         return Seen(kind, why, [kind, why.partition(":")[0]], failed.answer)
     except UnlikeError as unlike:
-        return Seen(WRONG, f"{shown}{unlike}", ["unlike", value])
+        return Seen(Outcome.WRONG, f"{shown}{unlike}", ["unlike", value])
     except (GraderError, OSError):  # of the machine
         raise
     except Exception as error:  # the proof of the lab shows that right answers raise none
         said = f"an answer that the check cannot use ({text_of(error)})"
-        return Seen(WRONG, f"{shown}{said}", ["unlike", value])
+        return Seen(Outcome.WRONG, f"{shown}{said}", ["unlike", value])
     right = jsonable(case.shape.like(jsonable(case.right)))
-    return Seen(PASS if same(like, right) else WRONG, seen, ["value", like])
+    return Seen(Outcome.PASS if same(like, right) else Outcome.WRONG, seen, ["value", like])
 
 
 def fingerprint(answers: Sequence[Any]) -> str:

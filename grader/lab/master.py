@@ -3,7 +3,8 @@
     lab.toml       number, title, minutes, hand_in, memory_mib, [tasks], [points]
     lab.ipynb      the prose; cells with the tag `teacher` are left out of the student's copy
     solution.py    the solution, with regions
-    checks.py      the checks, in the order of the ladder
+    checks.py      the visible checks; the student's copy has this file
+    hidden.py      the hidden checks
     mutants.toml   wrong solutions
 
 `read` checks each file on its own. `disagreements` compares the prose, the points and the checks.
@@ -12,12 +13,11 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ from typing import Any
 import nbformat
 
 from ..errors import UsageError
-from .checks import Check, load
-from .fields import HAND_IN, LAB, MUTANT, Toml, read_text
+from .checks import CHECKS, HIDDEN, Check, load
+from .fields import HAND_IN, LAB, MUTANT, Fields, read_text
 from .regions import MasterError, parsed, regions, stub
 
 PUBLIC = "public"
-"""The value of SECRET in a checks.py, unless the teacher gives a secret."""
-FILES = ("lab.toml", "lab.ipynb", HAND_IN, "checks.py", "mutants.toml")
+"""The value of SECRET in a hidden.py, unless the teacher gives a secret."""
+FILES = ("lab.toml", "lab.ipynb", HAND_IN, CHECKS, HIDDEN, "mutants.toml")
 _SECRET = re.compile(r'^SECRET = "(.*)"$', re.MULTILINE)
 
 
@@ -58,8 +58,8 @@ class Master:
     """The content of lab.toml."""
     solution: str
     stub: str
-    checks_text: str
-    """checks.py, with the secret."""
+    checks_texts: dict[str, str]
+    """checks.py and hidden.py, with the secret."""
     secret: bool
     """Whether the teacher has given a secret."""
     checks: list[Check]
@@ -78,60 +78,66 @@ class Master:
 
 
 def read(folder: Path, work: Path, secret: str = PUBLIC) -> Master:
-    """Read a master. ``work`` is an empty folder for a copy of checks.py.
+    """Read a master. ``work`` is an empty folder for a copy of its checks.
 
     Raises MasterError with all problems of the first file that has some.
     """
     if missing := [name for name in FILES if not (folder / name).is_file()]:
         listed = ", ".join(missing)
         raise MasterError(f"{folder} has no {listed}; a master has the files {', '.join(FILES)}; see docs/labs.md")
-    lab = Toml(folder / "lab.toml").checked(LAB, {"cases"})
+    lab = Fields(folder / "lab.toml").checked(LAB, {"cases"})
     solution = read_text(folder / HAND_IN)
     started = stub(solution)
-    text = _with_secret(read_text(folder / "checks.py"), secret)
-    checks = _read_checks(text, work)
+    texts = {CHECKS: read_text(folder / CHECKS), HIDDEN: _with_secret(read_text(folder / HIDDEN), secret)}
+    checks = _read_checks(texts, work)
     mutants = _read_mutants(folder / "mutants.toml", solution, [one.id for one in checks])
     notebook = _read_notebook(folder / "lab.ipynb")
-    return Master(lab, solution, started, text, secret != PUBLIC, checks, notebook, mutants)
+    return Master(lab, solution, started, texts, secret != PUBLIC, checks, notebook, mutants)
 
 
 def _with_secret(text: str, secret: str) -> str:
     lines = _SECRET.findall(text)
     if lines not in ([], [PUBLIC]):
-        raise MasterError(f'checks.py: SECRET must be set once, to "{PUBLIC}"\n  example: SECRET = "{PUBLIC}"')
+        raise MasterError(f'{HIDDEN}: SECRET must be set once, to "{PUBLIC}"\n  example: SECRET = "{PUBLIC}"')
     if secret != PUBLIC and not lines:
         raise MasterError(
-            "checks.py: there is no SECRET, so no check depends on the secret; build this lab without --secret"
+            f"{HIDDEN}: there is no SECRET, so no check depends on the secret; build this lab without --secret"
             f'\n  example: SECRET = "{PUBLIC}"\n           KEYS = drawn(f"{{SECRET}} keys", 3, 10, 99)'
         )
     return _SECRET.sub(f'SECRET = "{secret}"', text)
 
 
-def _read_checks(text: str, work: Path) -> list[Check]:
-    path = work / "checks.py"
-    path.write_text(text, encoding="utf-8")
-    for node in ast.walk(parsed(text, "checks.py")):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        module = f"{'.' * node.level}{node.module or ''}" if isinstance(node, ast.ImportFrom) else ""
-        for name in [module] if module else [one.name for one in node.names]:
-            if name != "grader.lab" and name.partition(".")[0] not in sys.stdlib_module_names:
+def _read_checks(texts: dict[str, str], work: Path) -> list[Check]:
+    for file, text in texts.items():
+        (work / file).write_text(text, encoding="utf-8")
+        for line, module in _imports(parsed(text, file)):
+            first = module.partition(".")[0]
+            if module != "grader.lab" and first not in sys.stdlib_module_names and (file, module) != (HIDDEN, "checks"):
                 raise MasterError(
-                    f"checks.py, line {node.lineno}: imports {name}; checks use only the standard library and "
-                    "grader.lab\n  example: from grader.lab import BAG, Case, check"
+                    f"{file}, line {line}: imports {module}; checks use only the standard library and grader.lab"
+                    "\n  example: from grader.lab import BAG, Case, check"
                 )
     try:
-        return load(path)
+        return load(work / CHECKS)
     except UsageError as error:
-        raise MasterError(str(error).replace(str(path), "checks.py")) from None
+        raise MasterError(str(error).replace(f"{work}/", "")) from None
     except Exception as error:
-        raise MasterError(f"{where(error, path)}: {type(error).__name__}: {error}") from None
+        raise MasterError(f"{where(error, work)}: {type(error).__name__}: {error}") from None
 
 
-def where(error: BaseException, path: Path) -> str:
-    """Return the last line of checks.py in a traceback: "checks.py, line 12"."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f"checks.py, line {lines[-1]}" if lines else "checks.py"
+def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each imported module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node.lineno, f"{'.' * node.level}{node.module or ''}"
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, one.name) for one in node.names)
+
+
+def where(error: BaseException, work: Path) -> str:
+    """Return the last line of the checks in a traceback: "checks.py, line 12". ``work``: the folder with the checks."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == work]
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else CHECKS
 
 
 def _read_notebook(path: Path) -> Any:
@@ -151,7 +157,7 @@ def _read_notebook(path: Path) -> Any:
 
 
 def _read_mutants(path: Path, solution: str, ids: list[str]) -> list[Mutant]:
-    toml = Toml(path)
+    toml = Fields(path)
     mutants, problems = [], []
     for name, values in toml.values.items():
         if not isinstance(values, dict):
@@ -169,9 +175,9 @@ def _read_mutants(path: Path, solution: str, ids: list[str]) -> list[Mutant]:
             text = text.replace(old, new)
         problems += found
         if not found:
-            parsed(text, f"{path.name}, line {toml.line(name, 'replace')}: [{name}] replace: the wrong solution")
+            parsed(text, f"{path.name}, line {toml.line('replace', name)}: [{name}] replace: the wrong solution")
             optional = values.get("trace", ""), values["says"], values.get("rule")
-            mutants.append(Mutant(name, toml.line(name), text, values["check"], *optional))
+            mutants.append(Mutant(name, toml.line("", name), text, values["check"], *optional))
     if not toml.values:
         problems.append(f"{path.name}, line 1: there is no wrong solution, so nothing proves that checks find mistakes")
     if problems:
@@ -183,15 +189,11 @@ def disagreements(master: Master) -> list[str]:
     """Return where the prose, the points and the checks do not agree."""
     found, tasks, ids = [], master.tasks, {one.id for one in master.checks}
     for one in master.checks:
-        at = f"checks.py, line {one.cases.__code__.co_firstlineno}: {one.id}"
+        at = f"{HIDDEN if one.hidden else CHECKS}, line {one.cases.__code__.co_firstlineno}: {one.id}"
         if one.id not in master.lab["points"]:
             found.append(f'{at}: has no points in lab.toml\n  example: [points]\n  "{one.id}" = 4')
         if one.task not in tasks:
             found.append(f"{at}: its task {one.task} is not in [tasks] of lab.toml")
-    for before, after in itertools.pairwise(master.checks):
-        if after.task < before.task:
-            rule = f"stands after {before.id} (task {before.task}); checks are in the order of their tasks"
-            found.append(f"checks.py: {after.id} (task {after.task}) {rule}")
     for table in ("points", "cases"):
         for id in sorted(master.lab.get(table, {}).keys() - ids):
             found.append(f"lab.toml: [{table}] {id}: there is no such check in checks.py")

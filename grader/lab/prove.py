@@ -14,10 +14,11 @@ from typing import Any
 
 from ..errors import GraderError
 from ..folders import temporary
-from ..sandbox import LAB, choose
+from ..outcomes import Outcome
+from ..sandbox import LAB, choose, own_uid
 from ..worker import Worker
 from .fields import HAND_IN
-from .judge import PASS, Judged, judging
+from .judge import Judged, judging
 from .master import Master, Mutant, where
 from .reach import Asked, reached
 from .regions import MasterError
@@ -40,8 +41,8 @@ class Proof:
     """Checks at which no wrong solution fails first. A mistake in such a check could go unnoticed."""
 
 
-def prove(master: Master, checks: Path, say: Say) -> Proof:
-    """Run the solution, the stub and all wrong solutions. ``checks`` is the file that the checks were loaded from."""
+def prove(master: Master, work: Path, say: Say) -> Proof:
+    """Run the solution, the stub and all wrong solutions. ``work`` is the folder that the checks were loaded from."""
     proof = Proof()
     texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
     with closing(_workers(texts, master.lab["memory_mib"])) as workers:
@@ -56,7 +57,7 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
                 _right(judged, check.cpu, master.lab.get("cases", {}).get(check.id), proof)
             say("stub")
             for judged in judging(master.checks, next(workers), {}):
-                if judged.result.outcome == PASS:
+                if judged.result.outcome == Outcome.PASS:
                     proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
             for number, (mutant, worker) in enumerate(zip(master.mutants, workers, strict=True), 1):
                 say(f"wrong solution {number} of {len(master.mutants)}: {mutant.name}")
@@ -65,12 +66,12 @@ def prove(master: Master, checks: Path, say: Say) -> Proof:
                     for check in master.checks
                     if reached(mutant.text, names[check.id]) != reached(master.solution, names[check.id])
                 ]
-                failed = (judged for judged in judging(differs, worker, {}) if judged.result.outcome != PASS)
+                failed = (judged for judged in judging(differs, worker, {}) if judged.result.outcome != Outcome.PASS)
                 _wrong(mutant, next(failed, None), master, proof)
         except (GraderError, OSError):
             raise
         except Exception as error:
-            raise MasterError(f"{where(error, checks)}: the check raised {type(error).__name__}: {error}") from error
+            raise MasterError(f"{where(error, work)}: the check raised {type(error).__name__}: {error}") from error
     proof.untested = [one.id for one in master.checks if one.id not in proof.known]
     return proof
 
@@ -82,7 +83,7 @@ def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]
         code, scratch = tmp / "code", tmp / "scratch"
         code.mkdir()
         scratch.mkdir()
-        tier, sandbox = choose(scratch, code, LAB)
+        tier, sandbox = choose(scratch, code, LAB, own_uid())
         try:
             for number, text in enumerate(texts):
                 folder = code / str(number)
@@ -100,7 +101,7 @@ def _right(judged: Judged, limit: float, cases: int | None, proof: Proof) -> Non
         at = f"lab.toml: [cases] {result.check}: " + ("is missing" if cases is None else f"is {cases}")
         rule = f"{at}, but the solution is asked {judged.cases} cases; both must agree, so that no change of checks.py"
         proof.problems.append(f'{rule} weakens a check unnoticed\n  example: "{result.check}" = {judged.cases}')
-    if result.outcome != PASS:
+    if result.outcome != Outcome.PASS:
         seen = f"trace {result.trace!r}, right {result.right!r}, got {result.got!r}"
         proof.problems.append(f"{result.check}: the solution fails it ({result.outcome}): {seen}")
     if result.flags:

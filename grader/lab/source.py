@@ -94,9 +94,9 @@ def notebook(content: bytes, name: str) -> bytes:
         found = json.loads(content.decode("utf-8-sig"))
         cells, version = found.get("cells"), found.get("nbformat")
     except (ValueError, RecursionError, AttributeError) as error:
-        raise SubmissionError(f"{name} is not a notebook: {error}; save it again and hand in that") from None
+        raise SubmissionError(f"{name} is not a notebook: {error}", "save it again and hand in that") from None
     if version != 4 or type(cells) is not list:
-        raise SubmissionError(f"{name} has format {version}; open it in JupyterLab and save it in format 4")
+        raise SubmissionError(f"{name} has format {version}", "open it in JupyterLab and save it in format 4")
     return content
 
 

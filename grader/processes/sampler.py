@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..proc import cpu
 from ..record import Record
 
 EVERY = 1.0
@@ -21,15 +22,6 @@ def busy() -> float:
     """Return the CPU seconds that all programs have used since the machine started, including steal time."""
     user, nice, system, _, _, _, _, steal = (int(n) for n in Path("/proc/stat").read_text().split(None, 9)[1:9])
     return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def used(pid: int) -> float:
-    """Return the CPU seconds that a process has used; 0 if it has ended."""
-    try:
-        text = Path("/proc", str(pid), "stat").read_text(errors="replace")
-    except OSError:
-        return 0.0
-    return sum(int(n) for n in text.rpartition(") ")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
 
 
 class Sampler:
@@ -44,8 +36,8 @@ class Sampler:
         self._last, self._due = self._read(), time.monotonic() + EVERY
 
     def _read(self) -> tuple[float, float, float]:
-        generator, services = used(self._generator), self._services()
-        return generator, services, busy() - generator - services - used(os.getpid())
+        generator, services = cpu(self._generator, children=False), self._services()
+        return generator, services, busy() - generator - services - cpu(os.getpid(), children=False)
 
     def tick(self) -> None:
         """Add a row if a second has passed since the last one."""

@@ -90,10 +90,6 @@ class Supervisor:
         """The names of the services, in the order in which they start."""
         return list(self._services)
 
-    def role(self, name: str) -> str:
-        """Return the role of a service, such as "stock" or "database"."""
-        return self._services[name].process.role
-
     def _data(self, name: str) -> str:
         path = self._all_data / name
         path.mkdir(parents=True, exist_ok=True)

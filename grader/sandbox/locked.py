@@ -14,8 +14,10 @@ import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import Command, Plain
+from .command import Command
+from .plain import Plain
 from .programs import ONLY_THE_GRADERS, Programs, for_all, settings
+from .uids import Uid
 
 _CREATE_RULESET, _VERSION = 444, 1
 _UNPRIVILEGED = 65_534
@@ -35,22 +37,27 @@ def landlock() -> int:
 class Locked(Plain):
     """Starts commands restricted by Landlock. Raises VoidError if the kernel does not have it."""
 
-    def __init__(self, submission: Path | None, network: bool = False, programs: Programs = ONLY_THE_GRADERS) -> None:
-        """``submission``: a folder that commands can read; ``network``: allow all ports."""
-        super().__init__(programs)
+    def __init__(
+        self,
+        submission: Path | None,
+        network: bool = False,
+        programs: Programs = ONLY_THE_GRADERS,
+        owner: Uid | None = None,
+    ) -> None:
+        """``submission``: a folder that commands can read; ``network``: allow all ports; the others: as in `Plain`."""
+        super().__init__(programs, owner, _UNPRIVILEGED if os.geteuid() == 0 else -1)
         self.abi = landlock()
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock; use Linux 5.13 or later, booted with lsm=landlock")
         self._submission, self._network = submission, network
-        if self.uid < 0 and os.geteuid() == 0:
-            self.uid = _UNPRIVILEGED
 
     def _rules(self, command: Command) -> dict[str, object]:
         etc = for_all() if self._network else [f"/etc/{name}" for name in _ETC]
         more = [str(path) for path in (self._submission, *self._programs.readable) if path is not None]
-        return {
+        rules = {
             "abi": self.abi,
             "readable": [*_SYSTEM, *settings(), *etc, *self._programs.prefixes, *more],
             "writable": [str(path) for path in dict.fromkeys((*command.writable, command.home))],
             "ports": None if self._network else command.ports,
         }
+        return {"landlock": rules}

@@ -31,26 +31,25 @@ class Programs:
     """A folder with the programs ``python3`` and ``python``, to use in place of the grader's environment."""
     readable: tuple[Path, ...] = ()
     """Files and folders that commands can read."""
-    lab: bool = False
-    """Run the code of a lab: on the grader's base Python, without the packages of its environment, and, if the grader
-    is root, under a uid that no other process has."""
+    bare: bool = False
+    """Whether there is only the grader's base Python, without the packages of its environment, as for a lab."""
 
     @property
     def path(self) -> str:
         """The PATH of builds and services."""
-        if self.lab:
+        if self.bare:
             return ":".join((str(Path(sys.base_prefix) / "bin"), *_SYSTEM))
         return search_path(self.python)
 
     @property
     def prefixes(self) -> list[str]:
         """The folders of the grader's Python that commands can read."""
-        found = (sys.base_prefix,) if self.lab else (sys.base_prefix, sys.prefix)
-        return sorted({str(Path(prefix).resolve()) for prefix in found})
+        prefixes = (sys.base_prefix,) if self.bare else (sys.base_prefix, sys.prefix)
+        return sorted({str(Path(prefix).resolve()) for prefix in prefixes})
 
 
 ONLY_THE_GRADERS = Programs()
-LAB = Programs(lab=True)
+LAB = Programs(bare=True)
 
 
 def _newest(path: Path) -> tuple[int, ...]:

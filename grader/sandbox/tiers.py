@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import VoidError
+from .command import Command, Sandbox
 from .locked import Locked
-from .plain import Command, Plain
+from .plain import Plain
 from .programs import ONLY_THE_GRADERS, Programs
+from .uids import Uid
 from .walls import Walls
 
 READS, CHANGES, TCP, UDP = (
@@ -72,14 +74,15 @@ def make(
     submission: Path | None,
     programs: Programs = ONLY_THE_GRADERS,
     network: bool = False,
-) -> Plain | Walls:
-    """Return a sandbox of this tier, for a build with the network of the machine. `choose` has the other arguments.
+    owner: Uid | None = None,
+) -> Sandbox:
+    """Return a sandbox of this tier. ``network``: for a build: with the network of the machine.
 
-    Raises VoidError if the machine does not allow it.
+    `choose` has the other arguments. Raises VoidError if the machine does not allow it.
     """
     if tier == 1:
         return Walls(scratch, submission, programs, network)
-    return Locked(submission, network, programs) if tier == 2 else Plain(programs)
+    return Locked(submission, network, programs, owner) if tier == 2 else Plain(programs, owner)
 
 
 def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
@@ -100,30 +103,36 @@ def no_grades(tier: Tier, secret: Sequence[Path] = ()) -> str:
     return ""
 
 
-def choose(scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS) -> tuple[Tier, Plain | Walls]:
-    """Return the best tier that works on this machine, and its sandbox."""
+def choose(
+    scratch: Path, submission: Path | None, programs: Programs = ONLY_THE_GRADERS, owner: Uid | None = None
+) -> tuple[Tier, Sandbox]:
+    """Return the best tier that works on this machine, and its sandbox.
+
+    ``scratch``: a folder for the run; ``submission``: a folder that commands can read; ``programs``: what they can use
+    besides; ``owner``: their user in tiers 2 and 3. In tier 1, they have another one anyway.
+    """
     whys = []
     try:
         walls = Walls(scratch, submission, programs)
     except VoidError as error:
         whys.append(f"tier 1: {error}")
     else:
-        if not (said := _tried(walls, scratch)):
+        if not (why := _tried(walls, scratch)):
             return Tier(1, "bubblewrap", ""), walls
         walls.close()
-        whys.append(f"tier 1: bwrap does not work on this machine: {said}")
+        whys.append(f"tier 1: bwrap does not work on this machine: {why}")
     try:
-        locked = Locked(submission, programs=programs)
+        locked = Locked(submission, False, programs, owner)
     except VoidError as error:
         whys.append(f"tier 2: {error}")
     else:
-        if not (said := _tried(locked, scratch)):
+        if not (why := _tried(locked, scratch)):
             return Tier(2, f"Landlock, ABI {locked.abi}", whys[0], locked.abi), locked
-        whys.append(f"tier 2: a process under Landlock does not work on this machine: {said}")
-    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(programs)
+        whys.append(f"tier 2: a process under Landlock does not work on this machine: {why}")
+    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(programs, owner)
 
 
-def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
+def _tried(sandbox: Sandbox, scratch: Path) -> str:
     """Run a probe that writes a file and starts Python. Returns the error; "" if it worked."""
     data = scratch / "probe"
     data.mkdir(exist_ok=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import SubmissionError, VoidError
+from ..proc import cpu, stat
 from .ipc import remove_unused
 
 _SET_CHILD_SUBREAPER = 36
@@ -67,7 +68,7 @@ def processes(age: float = 0.0) -> _Everyone:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                fields = _fields(Path("/proc", name))
+                fields = stat(Path("/proc", name))
             except OSError:
                 continue  # the process has ended
             state, parent, session, count = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
@@ -76,11 +77,6 @@ def processes(age: float = 0.0) -> _Everyone:
             found[int(name)] = Process(parent, session, state, int(fields[19]))
     _last = time.monotonic(), found
     return found
-
-
-def _fields(place: Path) -> list[str]:
-    """Return the fields of /proc/.../stat, starting with the state. Raises OSError if ``place`` no longer exists."""
-    return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
 
 
 def threads(pid: int) -> list[Path]:
@@ -100,7 +96,7 @@ def _state_of_threads(pid: int) -> str:
     states = "Z"
     for place in threads(pid):
         try:
-            states += _fields(place)[0]
+            states += stat(place)[0]
         except OSError:
             continue  # the thread has ended
     return min(states, key=lambda state: "TtZX".find(state))
@@ -213,13 +209,7 @@ class Tree:
 
     def cpu(self) -> float:
         """Return the CPU seconds of all processes, including zombies, and of the children that they waited for."""
-        total = 0
-        for pid in self.among(processes(_RECENT)):
-            try:
-                total += sum(int(ticks) for ticks in _fields(Path("/proc", str(pid)))[11:15])
-            except OSError:
-                continue  # the process has ended
-        return total / os.sysconf("SC_CLK_TCK")
+        return sum(map(cpu, self.among(processes(_RECENT))))
 
     def stopped(self, everyone: _Everyone | None = None) -> bool:
         """Return whether every process is stopped, will be stopped before its next instruction, or has ended."""
@@ -310,7 +300,7 @@ _KEPT: dict[int, int] = {}
 
 def keep(pid: int) -> None:
     """Record that the grader has started this child and waits for it, so that it is neither killed nor reaped here."""
-    _KEPT[pid] = int(_fields(Path("/proc", str(pid)))[19])
+    _KEPT[pid] = int(stat(Path("/proc", str(pid)))[19])
 
 
 def _send(pid: int, number: int) -> None:

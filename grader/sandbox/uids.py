@@ -1,4 +1,4 @@
-"""A uid for each running submission of a lab, if the grader runs as root: no other process has it.
+"""A uid for each running submission, if the grader runs as root: no other process has it.
 
 So a submission can neither signal another one nor read its files, in tiers that have no namespaces. Afterwards,
 `clear` removes what the uid has left on the machine.
@@ -6,6 +6,7 @@ So a submission can neither signal another one nor read its files, in tiers that
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import stat
@@ -21,6 +22,36 @@ _FIRST, _MANY = (1_900_000_000, 20_000), 40_000
 have only the first 65,536 uids."""
 _OPEN = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 """Folders in which every user can make files."""
+
+
+class Uid:
+    """The user of a submission: a uid that is reserved when it is first needed, and again after `close`."""
+
+    def __init__(self) -> None:
+        self._reserved: tuple[int, socket.socket] | None = None
+
+    @property
+    def number(self) -> int:
+        """The uid. Raises as `reserve`."""
+        self._reserved = self._reserved or reserve()
+        return self._reserved[0]
+
+    def release(self) -> None:
+        """Give the uid back, whose processes have ended."""
+        if self._reserved is not None:
+            self._reserved[1].close()
+            self._reserved = None
+
+    def close(self) -> None:
+        """End what the uid has left behind, and give it back. Raises as `kill_all`."""
+        if self._reserved is not None:
+            clear(self._reserved[0])
+            self.release()
+
+
+def own_uid() -> Uid | None:
+    """Return a user for the code of a lab; None if the grader is not root, and so cannot start it as another user."""
+    return Uid() if os.geteuid() == 0 else None
 
 
 def reserve() -> tuple[int, socket.socket]:

@@ -7,22 +7,19 @@ with the command, so no daemon survives.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import Command, as_asked
+from .command import Command, Started, environment, give, started
 from .programs import ONLY_THE_GRADERS, Programs, for_all, settings
-from .tree import MARK, NUMBERS, Tree, keep
-from .uids import reserve
+from .tree import keep
+from .uids import own_uid
 
-_HERE = Path(__file__).resolve().parent
+_HOLD = Path(__file__).resolve().parent / "hold.py"
 _TMP = 512 << 20
 """The size of /tmp and of /dev/shm in bytes, if a file may be as large."""
 _BURN = 'n=$0; while [ "$n" -gt 0 ]; do ( : ); n=$((n-1)); done; exec "$@"'
@@ -54,10 +51,7 @@ class Walls:
         if bwrap is None:
             raise VoidError("bwrap is missing; install the Debian package bubblewrap")
         self._bwrap, self._starts = bwrap, 0
-        self.uid, self._network = -1, network
-        self._lock: socket.socket | None = None
-        if os.geteuid() == 0:
-            self.uid, self._lock = reserve()
+        self._network, self._owner = network, own_uid()
         self._scratch = scratch
         self._submission, self._programs = submission, programs
         # This folder is only used as a mount point in a private mount namespace.
@@ -67,7 +61,7 @@ class Walls:
         for name, text in _ETC.items():
             (etc / name).write_text(text)
         self._holder = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_HERE / "hold.py"), str(self.uid)],
+            [sys.executable, "-I", "-S", str(_HOLD), str(self.uid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -82,6 +76,11 @@ class Walls:
                 f"this machine does not allow namespaces ({said}); enable user namespaces for this user, or start the "
                 "container with --privileged"
             )
+
+    @property
+    def uid(self) -> int:
+        """The uid of the commands; -1: that of the grader."""
+        return -1 if self._owner is None else self._owner.number
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -105,25 +104,12 @@ class Walls:
             *((path, path, True) for path in writable),
         ]
 
-    def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start a command. Returns its process and its process tree.
-
-        The process exits with 127 if the program is missing.
-        """
-        self._starts, number = self._starts + 1, next(NUMBERS)
+    def start(self, command: Command) -> Started:
+        """Start a command."""
+        self._starts += 1
         home = command.home if self._network else Path("/tmp")
         writable = dict.fromkeys((*command.writable, home)) if self._network else command.writable
-        if self.uid >= 0:
-            for path in writable:
-                os.chown(path, self.uid, self.uid)
-        env = {
-            "PATH": self._programs.path,
-            "HOME": str(home),
-            "TMPDIR": str(home),
-            "LANG": "C.UTF-8",
-            "PYTHONUNBUFFERED": "1",
-            **command.env,
-        }
+        give(writable, self.uid)
         words = [self._bwrap, "--unshare-all", "--share-net", "--unshare-user", "--disable-userns"]
         words += ["--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
         words += ["--proc", "/proc", "--dev", "/dev"]
@@ -132,7 +118,7 @@ class Walls:
         for name in ("bin", "sbin", "lib", "lib64"):
             words += ["--symlink", f"usr/{name}", f"/{name}"]
         words.append("--clearenv")
-        for name, value in env.items():
+        for name, value in environment(command, self._programs.path, home).items():
             words += ["--setenv", name, value]
         words += ["--chdir", str(command.folder)]
         asked = {
@@ -140,21 +126,11 @@ class Walls:
             "stage": self._stage,
             "binds": self._binds([str(path) for path in writable]),
             "namespaces": () if self._network else self.namespaces,
-            "limits": {**as_asked(command.limits), MARK: (number, True)},
             "bwrap": words,
+            "env": {},
             "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],
         }
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_HERE / "enter.py"), json.dumps(asked)],
-            cwd="/",
-            env={},
-            stdin=command.input,
-            stdout=command.output,
-            stderr=command.output,
-            start_new_session=True,
-        )
-        keep(process.pid)
-        return process, Tree(process.pid, number)
+        return started(command, asked, Path("/"), -1)
 
     def renew(self) -> None:
         """Do nothing, because each command has namespaces of its own."""
@@ -166,5 +142,5 @@ class Walls:
         for pipe in (self._holder.stdin, self._holder.stdout, self._holder.stderr):
             if pipe is not None:
                 pipe.close()
-        if self._lock is not None:
-            self._lock.close()
+        if self._owner is not None:
+            self._owner.release()

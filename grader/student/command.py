@@ -9,15 +9,15 @@ import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionError, UsageError, VoidError
 from ..lab.checks import Check
-from ..lab.hints import hint
-from ..lab.judge import IMPORT, NOT_RUN, PASS, Result, judging, replay, split
+from ..lab.judge import IMPORT, Result, judging, replay, split
 from ..lab.source import RUNS_LATER, put, runs_later
+from ..outcomes import Outcome
 from ..statuses import FAILED, OK, Parser, status_of
 from ..worker import NoValueError, Student
 from .folder import Lab, read
@@ -145,7 +145,7 @@ def _imported(lab: Lab, local: Local, how: _How) -> Result | None:
 
 def _alone(result: Result, printed: str, last: str, how: _How) -> int:
     """Print a single result and the last line, and return the exit status."""
-    passed = result.outcome == PASS
+    passed = result.outcome == Outcome.PASS
     if how.as_json:
         print(how.dump([{**result.as_json(), "printed": printed}], last))
     else:
@@ -161,17 +161,13 @@ def _chosen(lab: Lab, task: int | None) -> list[Check]:
 
 
 def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, how: _How) -> int:
-    """Run checks in the order of their tasks, and print what they find as soon as it is known."""
-    checks = sorted(checks, key=lambda check: check.task)
-    running, entries, results = judging(checks, local, {}), [], list[Result]()
+    """Run checks, and print what they find as soon as it is known."""
+    running, entries, results = judging(checks, local, lab.hints), [], list[Result]()
     task, failed = 0, set[int | str]()
     for check in checks:
         if check.task != task and failed and not go_on:
             break
-        judged = next(running)
-        result = judged.result
-        if result.outcome != PASS:
-            result = replace(result, says=hint(check.id, lab.hints.get(check.id, {}), judged.fingerprint))
+        result = next(running).result
         printed = _printed(check, result, local)
         results.append(result)
         entries.append({**result.as_json(), "printed": printed})
@@ -181,19 +177,19 @@ def _run(lab: Lab, local: Local, checks: list[Check], go_on: bool, how: _How) ->
             brief = not failed.isdisjoint((check.task, *check.needs))
             print("\n".join(_message(result, printed, how, brief, check.id in lab.advice)), flush=True)
         task = check.task
-        if result.outcome != PASS and check.id not in lab.advice:
+        if result.outcome != Outcome.PASS and check.id not in lab.advice:
             failed |= {task, check.id}
-    ran = [result for result in results if result.outcome != NOT_RUN]
-    last = lab.last(sum(result.outcome == PASS for result in ran), len(ran))
+    ran = [result for result in results if result.outcome != Outcome.NOT_RUN]
+    last = lab.last(sum(result.outcome == Outcome.PASS for result in ran), len(ran))
     print(how.dump(entries, last) if how.as_json else last)
     return FAILED if failed else OK
 
 
 def _printed(check: Check, result: Result, local: Local) -> str:
     """Return what the student's code prints in the case that fails."""
-    if result.outcome == PASS:
+    if result.outcome == Outcome.PASS:
         return ""
-    if result.outcome in ("wrong", "error"):  # the check has gone on after this case, so run it alone
+    if result.outcome in (Outcome.WRONG, Outcome.ERROR):  # the check has gone on after this case, so run it alone
         start = local.bytes_printed()
         replay(check, result.case, local)
         return local.printed(start)
@@ -209,7 +205,7 @@ def _message(result: Result, printed: str, how: _How, brief: bool = False, advic
     if result.got.startswith(_TODO):
         yield f"  to do   {result.check}: {result.got.removeprefix(_TODO)}"
         return
-    failed = result.outcome != PASS
+    failed = result.outcome != Outcome.PASS
     again = f'case="{result.check}:{result.case}"' if how.cell else f"--case {result.check}:{result.case}"
     notes = {"advice, no points": advice and failed, again: brief and failed and result.case}
     yield f"  {result.outcome:7} {result.check}" + "".join(f"  ({note})" for note, shown in notes.items() if shown)

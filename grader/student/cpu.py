@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
+
+from ..proc import cpu
 
 
 def seconds(process: subprocess.Popen[bytes]) -> float:
@@ -14,8 +14,7 @@ def seconds(process: subprocess.Popen[bytes]) -> float:
         if sys.platform == "win32":
             return _windows(process)
         if sys.platform == "linux":
-            fields = Path("/proc", str(process.pid), "stat").read_text().rpartition(") ")[2].split()
-            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            return cpu(process.pid)
         words = ["ps", "-o", "time=", "-p", str(process.pid)]
         return clock(subprocess.run(words, capture_output=True, text=True).stdout)
     except (OSError, ValueError):

@@ -3,12 +3,20 @@
 FILES = tuple(
     f"{name}.py"
     for name in (
-        *("__init__", "__main__", "errors", "folders", "statuses"),
-        *("lab/__init__", "lab/checks", "lab/hints", "lab/judge", "lab/small", "lab/source"),
+        *("__init__", "__main__", "errors", "folders", "outcomes", "proc", "statuses", "toml"),
+        *("lab/__init__", "lab/checks", "lab/judge", "lab/small", "lab/source"),
         *("student/__init__", "student/command", "student/cpu", "student/files", "student/folder", "student/local"),
         *("submission/__init__", "submission/archive", "submission/model", "submission/places", "submission/reading"),
         "submission/upload",
-        *("worker/__init__", "worker/allowance", "worker/answers", "worker/child", "worker/objects", "worker/protocol"),
+        *(
+            "worker/__init__",
+            "worker/allowance",
+            "worker/answers",
+            "worker/child",
+            "worker/objects",
+            "worker/process",
+            "worker/protocol",
+        ),
     )
 )
 """Their paths below the folder ``grader``. They need the standard library only."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UsageError
-from ..lab.checks import Check, load
+from ..lab.checks import CHECKS, Check, load
 
 _ABOUT = "lab.json"
 
@@ -26,7 +26,7 @@ class Lab:
     advice: frozenset[str]
     """Checks without points. `check` goes on after them."""
     hints: Mapping[str, Mapping[str, str]]
-    """What is wrong with known wrong solutions, for each check as `hints.covered` returns it."""
+    """What is wrong with known wrong solutions, for each check by the fingerprint of their answers."""
     hidden: int
     """The number of hidden checks."""
     hidden_points: float
@@ -57,7 +57,7 @@ def read(folder: Path, solved: bool = True) -> Lab:
         raise UsageError(f"{folder} contains no lab ({_ABOUT} is missing); {example}") from None
     except ValueError as error:
         raise UsageError(f"{place} is damaged: {error}; take this file from the lab's archive again") from error
-    missing = [name for name in (*said["hand_in"][: int(solved)], "checks.py") if not (folder / name).is_file()]
+    missing = [name for name in (*said["hand_in"][: int(solved)], CHECKS) if not (folder / name).is_file()]
     if missing:
         near = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "none"
         raise UsageError(f"{folder} has no {missing[0]} (its .py files: {near}); rename or restore the file")
@@ -65,7 +65,7 @@ def read(folder: Path, solved: bool = True) -> Lab:
     return Lab(
         module=Path(said["hand_in"][0]).stem,
         tasks={int(number): name for number, name in said["tasks"].items()},
-        checks=load(folder / "checks.py"),
+        checks=load(folder / CHECKS),
         advice=frozenset(name for name, number in points.items() if not number),
         hints=said.get("hints", {}),
         hidden=hidden["checks"],

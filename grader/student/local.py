@@ -13,15 +13,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ..errors import VoidError
-from ..worker.allowance import IDLE, Allowance, queued
-from ..worker.answers import BAD, CRASH, TIMEOUT, Answer
-from ..worker.protocol import MOST, Asks, ask
+from ..worker.allowance import Allowance, queued
+from ..worker.process import Process
+from ..worker.protocol import MOST
 from .cpu import seconds
 
 _CHILD = Path(__file__).resolve().parents[1] / "worker" / "child.py"
@@ -33,8 +32,8 @@ _SHOWN = 4000
 """At most this many bytes of output are returned, from its end."""
 
 
-class Local:
-    """Runs a module of ``folder`` in a process, which is restarted after a crash or a timeout."""
+class Local(Process):
+    """Runs a module of ``folder`` in a plain process."""
 
     def __init__(self, folder: Path, module: str) -> None:
         self._folder, self._module = folder.resolve(), module
@@ -44,9 +43,6 @@ class Local:
         self._output = tempfile.TemporaryFile()
         self._ended = self._last = 0.0
         self._allowance = Allowance(self.cpu, lambda: queued([self._process.pid] if self._process is not None else []))
-
-    def __enter__(self) -> Local:
-        return self
 
     def __exit__(self, *why: object) -> None:
         self.restart()
@@ -70,20 +66,10 @@ class Local:
             self._last = max(self._last, seconds(self._process))
         return self._ended + self._last
 
-    def limit(self, seconds: float, idle: float = IDLE) -> None:
-        """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
-        self._allowance.limit(seconds, idle)
-
-    def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
-        """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""
-        if self._process is None:
-            self._start()
-        self._allowance.asked()
-        answer = ask(self, steps, asks or {})
-        self._allowance.answered()
-        if answer.kind in (BAD, CRASH, TIMEOUT):
-            self.restart()
-        return answer
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that waits for a question."""
+        return self._process is not None
 
     def restart(self) -> None:
         """Kill the process. The next question starts a new one."""

@@ -35,7 +35,8 @@ ENVIRONMENT = "pyvenv.cfg"
 """The file that Python writes into the folder of a virtual environment."""
 _OTHERS = {"RAR": b"Rar!\x1a\x07", "7z": b"7z\xbc\xaf\x27\x1c"}
 """The first bytes of archives that are not unpacked."""
-_SPECIAL = "is neither a file nor a folder; pack the file itself"
+_SPECIAL = "is neither a file nor a folder", "pack the file itself"
+_UNUSUAL = "is encrypted or has an unusual compression", "create an ordinary zip"
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError)
 """What zipfile raises for a damaged archive, or one that it cannot read."""
 _PIECE = 1 << 20
@@ -49,15 +50,18 @@ class Room:
     def __init__(self, most_bytes: int, most_files: int) -> None:
         self.bytes, self.files, self._most_folders = most_bytes, most_files, most_files
         self._folders: set[Path] = set()
-        said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files or folders"
-        self.said = f"{said}; leave out data files"
+        self._full = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files or folders"
+
+    def full(self) -> SubmissionError:
+        """Return the error for an archive that contains too much."""
+        return SubmissionError(self._full, "leave out data files")
 
     def take(self, size: int, files: int = 0) -> None:
         """Count bytes and files. Raises SubmissionError if there are too many."""
         self.bytes -= size
         self.files -= files
         if self.bytes < 0 or self.files < 0:
-            raise SubmissionError(self.said)
+            raise self.full()
 
     def folder(self, place: Path, name: str) -> None:
         """Make a folder unless it has been made. Raises SubmissionError if there are too many, or a file is there.
@@ -67,11 +71,11 @@ class Room:
         if place not in self._folders:
             self._folders.add(place)
             if len(self._folders) > self._most_folders:
-                raise SubmissionError(self.said)
+                raise self.full()
             try:
                 place.mkdir(exist_ok=True)
             except (FileExistsError, NotADirectoryError):
-                raise SubmissionError(_twice(name)) from None
+                raise _twice(name) from None
 
 
 @dataclass
@@ -80,8 +84,8 @@ class _Member:
 
     name: str
     folder: bool
-    wrong: str
-    """Why it is not accepted as a file, and what to do; "": it is."""
+    wrong: tuple[str, str] | None
+    """Why it is not accepted as a file, and what to do; None: it is."""
     mode: int
     open: Callable[[], Any]
     size: int
@@ -108,7 +112,9 @@ class _Header(tarfile.TarInfo):
 
     def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type not in tarfile.REGULAR_TYPES and self.size > _HEADER:
-            raise SubmissionError(f"a header has {self.size:,} bytes; the limit is {_HEADER:,}; pack the folder again")
+            raise SubmissionError(
+                f"a header has {self.size:,} bytes; the limit is {_HEADER:,}", "pack the folder again"
+            )
         found: tarfile.TarInfo = super()._proc_member(packed)  # type: ignore[misc]
         return found
 
@@ -128,19 +134,19 @@ def unpack(
     """
     room = room or Room(most_bytes, most_files)
     if path.stat().st_size > max(most_bytes, MOST_BYTES):
-        raise SubmissionError(room.said)
+        raise room.full()
     try:
         around: set[tuple[str, ...]] = set()
         if tidy:
             names = [parts_of(member.name) for member in islice(_members(path), MOST_FILES + 1)]
             if len(names) > MOST_FILES:
-                raise SubmissionError(f"the archive has more than {MOST_FILES:,} names; leave out data files")
+                raise SubmissionError(f"the archive has more than {MOST_FILES:,} names", "leave out data files")
             around = {parts[:-1] for parts in names if parts[-1:] == (ENVIRONMENT,)}
         for member in _members(path):
             _put(member, folder, room, around if tidy else None)
     except (*_DAMAGED, tarfile.TarError, OSError) as error:
         kinds = ".zip, .tar or .tar.gz"
-        raise SubmissionError(f"the archive cannot be unpacked: {error}; pack it again, as a {kinds}") from error
+        raise SubmissionError(f"the archive cannot be unpacked: {error}", f"pack it again, as a {kinds}") from error
     inside = [path for path in folder.iterdir() if path.name not in _LITTER]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not (folder / FILE).exists() else folder
 
@@ -150,17 +156,19 @@ def names_in(path: Path) -> list[tuple[str, ...]]:
     try:
         return [parts_of(member.name) for member in _zip(path) if not leads_out(member.name)]
     except _DAMAGED as error:
-        raise SubmissionError(f"the archive cannot be unpacked: {error}; download it again") from error
+        raise SubmissionError(f"the archive cannot be unpacked: {error}", "download it again") from error
 
 
-def unpack_groups(path: Path, folder: Path, depth: int, most_bytes: int, most_files: int) -> list[tuple[str, str]]:
+def unpack_groups(
+    path: Path, folder: Path, depth: int, most_bytes: int, most_files: int
+) -> list[tuple[str, SubmissionError]]:
     """Unpack a zip of many submissions: what has the same part number ``depth`` in its name is one of them.
 
-    Returns the names that are refused, each with the reason. After the first one, nothing else of its submission is
+    Returns the names that are refused, each with the error. After the first one, nothing else of its submission is
     unpacked. Each submission has the limits of `unpack`. Raises SubmissionError for the limits of the whole.
     """
     rooms: dict[str, Room] = {}
-    refused: dict[str, tuple[str, str]] = {}
+    refused: dict[str, tuple[str, SubmissionError]] = {}
     whole = Room(most_bytes, most_files)
     for member in _zip(path):
         parts = parts_of(member.name)
@@ -172,10 +180,9 @@ def unpack_groups(path: Path, folder: Path, depth: int, most_bytes: int, most_fi
         try:
             _put(member, folder, rooms.setdefault(group, Room(MOST_BYTES, MOST_FILES)))
         except (SubmissionError, *_DAMAGED) as error:
-            why = (
-                str(error) if isinstance(error, SubmissionError) else f"{shown(member.name)!r}: {error}; pack it again"
-            )
-            refused[member.name if leads_out(member.name) else group] = member.name, why
+            if not isinstance(error, SubmissionError):
+                error = SubmissionError(f"{shown(member.name)!r}: {error}", "pack it again")
+            refused[member.name if leads_out(member.name) else group] = member.name, error
         else:
             whole.take(member.size, 1)
     return list(refused.values())
@@ -206,13 +213,13 @@ def _put(member: _Member, folder: Path, room: Room, around: Collection[tuple[str
     """Write a member of an archive. ``around``: folders with a virtual environment; None: nothing is left out."""
     name, parts = member.name, parts_of(member.name)
     if leads_out(name):
-        raise SubmissionError(f"{shown(name)!r} leads out of the archive; pack the folder itself")
+        raise SubmissionError(f"{shown(name)!r} leads out of the archive", "pack the folder itself")
     if around is not None and (
         not all(map(counts, parts)) or any(parts[:end] in around for end in range(len(parts) - 1))
     ):
         return
     if why := too_long("/".join(parts)):
-        raise SubmissionError(f"{why}; pack the folder without it")
+        raise SubmissionError(why, "pack the folder without it")
     room.take(0, 1)
     place = folder
     for part in parts[:-1]:
@@ -223,21 +230,22 @@ def _put(member: _Member, folder: Path, room: Room, around: Collection[tuple[str
         room.folder(place, name)
         return
     if member.wrong:
-        raise SubmissionError(f"{name!r} {member.wrong}")
+        reason, mend = member.wrong
+        raise SubmissionError(f"{name!r} {reason}", mend)
     try:
         handle = os.open(
             place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755 if member.mode & 0o111 else 0o644
         )
     except FileExistsError:
-        raise SubmissionError(_twice(name)) from None
+        raise _twice(name) from None
     with os.fdopen(handle, "wb") as file, member.open() as stream:
         while data := stream.read(_PIECE):
             room.take(len(data))
             file.write(data)
 
 
-def _twice(name: str) -> str:
-    return f"{shown(name)!r} is in the archive twice; pack the folder again"
+def _twice(name: str) -> SubmissionError:
+    return SubmissionError(f"{shown(name)!r} is in the archive twice", "pack the folder again")
 
 
 def too_long(path: str) -> str:
@@ -258,18 +266,18 @@ def _members(path: Path) -> Iterator[_Member]:
         first = file.read(8)
     for kind, mark in _OTHERS.items():
         if first.startswith(mark):
-            raise SubmissionError(f"this is a {kind} archive; hand in the file itself")
+            raise SubmissionError(f"this is a {kind} archive", "hand in the file itself")
     yield from _zip(path) if zipfile.is_zipfile(path) else _tar(path)
 
 
 def _zip(path: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(path) as packed:
         for one in packed.infolist():
-            mode, wrong = one.external_attr >> 16, ""
+            mode, wrong = one.external_attr >> 16, None
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 wrong = _SPECIAL
             elif one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                wrong = "is encrypted or has an unusual compression; create an ordinary zip"
+                wrong = _UNUSUAL
             folder = one.filename.endswith(("/", "\\"))
             yield _Member(one.filename, folder, wrong, mode, partial(packed.open, one), one.file_size)
 
@@ -283,5 +291,5 @@ def _tar(path: Path) -> Iterator[_Member]:
         # Read the file as a stream, so that every byte is read and counted once.
         with tarfile.open(fileobj=counted, mode="r|", tarinfo=_Header) as packed:  # type: ignore[call-overload]
             for one in packed:
-                wrong = "" if one.isreg() and not one.issparse() else _SPECIAL
+                wrong = None if one.isreg() and not one.issparse() else _SPECIAL
                 yield _Member(one.name, one.isdir(), wrong, one.mode, partial(packed.extractfile, one), one.size)

@@ -1,19 +1,16 @@
-"""Read ``checkout.toml`` into a Submission. Every error shows the line, the field, the rule and an example.
-
-tomllib does not provide line numbers, so they are found by searching the text for the table and the key.
-"""
+"""Read ``checkout.toml`` into a Submission. Every error shows the line, the field, the rule and an example."""
 
 from __future__ import annotations
 
 import difflib
 import ipaddress
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import SubmissionError
+from ..toml import Toml
 from .model import LOOPBACK, ROLES, SERVICES, Process, Ready, Submission, service_urls
 from .places import BadPlace, check
 
@@ -46,34 +43,13 @@ _WAYS = {"tcp", "http", "command"}
 _PYTHON = re.compile(r"3\.\d{1,2}|/.+")
 
 
-class _Reader:
-    """The text of the file. Its methods check values and create errors with line numbers."""
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.splitlines()
-
-    def line(self, field: str, nth: int) -> int:
-        """Return the line number of a field such as process.role in the nth [[process]], counted from 0.
-
-        If the field is missing, this is the line of its [[process]]. If that is missing too, it is 0.
-        """
-        key = field.rpartition(".")[2]
-        seen = -1
-        for number, text in enumerate(self.lines, 1):
-            if re.match(r"\s*\[\[\s*process\s*\]\]", text):
-                seen += 1
-                if field == "process" and seen == nth:
-                    return number
-            here = seen == nth if field.startswith("process.") else seen < 0
-            if here and re.match(rf"\s*(\[\s*)?(process\.)?[\"']?{re.escape(key)}[\"']?\s*(=|\.|\])", text):
-                return number
-        return self.line("process", nth) if field.startswith("process.") else 0
+class _Reader(Toml):
+    """The file. Its methods check values and create errors with line numbers."""
 
     def wrong(self, field: str, rule: str, nth: int = -1) -> SubmissionError:
-        """Return the error for a field, with its line and an example."""
-        number = self.line(field, nth)
-        where = f"{FILE}, line {number}" if number else FILE
-        return SubmissionError(f"{where}, {field}: {rule}{_example(field)}")
+        """Return the error for a field such as process.role in the nth [[process]], with its line and an example."""
+        table, _, key = field.rpartition(".")
+        return SubmissionError(f"{self.at(key, table, max(0, nth))}, {field}: {rule}{_example(field)}")
 
     def text(self, value: Any, field: str, nth: int = -1) -> str:
         """Return the value. Raises SubmissionError unless it is a string that is not empty and has no zero byte."""
@@ -114,7 +90,8 @@ def read_submission(folder: Path, name: str = "") -> Submission:
         raise SubmissionError(f"{FILE} has {len(raw):,} bytes; at most {_LONGEST:,} are allowed")
     try:
         text = raw.decode("utf-8-sig")  # some editors write a byte order mark
-        return _submission(_Reader(text), tomllib.loads(text), folder.resolve(), name or folder.resolve().name)
+        reader = _Reader(FILE, text)
+        return _submission(reader, reader.values, folder.resolve(), name or folder.resolve().name)
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:  # also a number of more than 4,300 digits

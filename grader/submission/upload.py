@@ -80,7 +80,7 @@ def choose(files: Files, wanted: str, scratch: Path) -> Chosen:
             there += list(_inside(unpack(path, place, tidy=True, room=room)))
     if len(there) > MOST_FILES or sum(path.stat().st_size for _, path in there) > MOST_BYTES:
         said = f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES} files"
-        raise SubmissionError(f"{said}; leave out data files")
+        raise SubmissionError(said, "leave out data files")
     (taken, path), note = _chosen(there, wanted)
     left_out = [f"{name} was left out: only {wanted} is used." for name in _imported(taken, path, there)]
     return Chosen(taken.name, path, " ".join(filter(None, [note, *left_out])), left_out)
@@ -106,25 +106,25 @@ def _chosen(there: _Named, wanted: str) -> tuple[tuple[PurePosixPath, Path], str
         depth = min(len(name.parts) for name, _ in called)
         top = [one for one in called if len(one[0].parts) == depth]
         if len(top) > 1:
-            raise AmbiguousError(f"there are {len(called)} different files {wanted}: {_listed(called)}; hand in one")
+            raise AmbiguousError(f"there are {len(called)} different files {wanted}: {_listed(called)}", "hand in one")
         return top[0], f"There are {len(called)} files {wanted}. The one on top was taken." * (len(called) > 1)
     python = _different(one for one in there if _is_python(one[0]))
     notebooks = _different(one for one in there if one[0].suffix.lower() == _NOTEBOOK)
     if variants := [one for one in python if _is_variant(one[0], wanted)]:
         if len(variants) > 1:
             said = f"there are {len(variants)} different files that can be {wanted}: {_listed(variants)}"
-            raise AmbiguousError(f"{said}; hand in one, with the name {wanted}")
+            raise AmbiguousError(said, f"hand in one, with the name {wanted}")
         return variants[0], f"{variants[0][0].name} was taken as {wanted}."
     if python and notebooks:
         said = f"there is no {wanted}, but Python and a notebook: {_listed([*python, *notebooks])}"
-        raise AmbiguousError(f"{said}; hand in {wanted}")
+        raise AmbiguousError(said, f"hand in {wanted}")
     if len(python) == 1:
         return python[0], f"The only Python file was taken as {wanted}."
     if len(notebooks) == 1:
         return notebooks[0], ""
     near = difflib.get_close_matches(wanted, [name.name for name, _ in python], 1, 0.8)
     mend = f"rename {near[0]} to {wanted}" if near else f"hand in {wanted}"
-    raise SubmissionError(f"{wanted} is missing; found: {_listed(there) or 'nothing'}; {mend}")
+    raise SubmissionError(f"{wanted} is missing; found: {_listed(there) or 'nothing'}", mend)
 
 
 def _different(named: Iterator[tuple[PurePosixPath, Path]]) -> _Named:
@@ -158,7 +158,9 @@ def _inside(top: Path) -> Iterator[tuple[PurePosixPath, Path]]:
                 continue
             path = level.path(entry.name)
             if why := too_long(path):
-                raise SubmissionError(f"{why}; hand in the file itself")
+                raise SubmissionError(why, "hand in the file itself")
             if not entry.is_file(follow_symlinks=False):
-                raise SubmissionError(f"{shown(entry.name)!r} is neither a file nor a folder; hand in the file itself")
+                raise SubmissionError(
+                    f"{shown(entry.name)!r} is neither a file nor a folder", "hand in the file itself"
+                )
             yield PurePosixPath(path), top / path

@@ -9,9 +9,10 @@
 
 The student's code runs in a process in the sandbox. Questions are sent as JSON over a socket. Each has a random number
 that the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the
-sandbox, `protocol` sends questions, `allowance` limits time, `client` runs the process in a sandbox, and `objects`
-offers the student's classes as objects. If no value arrives, `Worker.run` returns an Answer of another kind, and
-`Student` raises NoValueError with it. It never passes, and it does not stop the grader.
+sandbox, `protocol` sends questions, `allowance` limits time, `process` is what all processes that run it share,
+`client` runs one in a sandbox, and `objects` offers the student's classes as objects. If no value arrives, `Worker.run`
+returns an Answer of another kind, and `Student` raises NoValueError with it. It never passes, and it does not stop the
+grader.
 
 The names that need Linux are loaded when they are first used, because `check` runs on every system.
 """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
-VALUE, ERROR, CRASH, TIMEOUT, BAD = "value", "error", "crash", "timeout", "bad"
-"""The kinds of answers: a value, an exception, a process that has exited, no answer in time, and an invalid answer."""
-ASK = "ask"
-"""Not an answer: the student's code calls a function of the grader. The value is [name, arguments]."""
+from ..outcomes import Outcome
+
+VALUE, ASK = "value", "ask"
+"""The kinds of answers besides those of `Outcome`: a value; and a call of a function of the grader, which is no answer
+yet. Its value is [name, arguments]."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 """The address of an object, which differs from run to run."""
 _DEEPEST = 50
@@ -66,26 +66,21 @@ def _deep(value: Any) -> int:
 
 
 def read(raw: bytes, number: str) -> Answer:
-    """Parse the answer to the question with this number. If ``raw`` is anything else, return an answer of kind BAD."""
+    """Parse the answer to the question with this number. If ``raw`` is anything else, the answer is of kind BAD."""
     try:
         said = json.loads(raw.decode(), parse_constant=_no)
         if _deep(said) > _DEEPEST:
             raise ValueError(f"nested more than {_DEEPEST} levels deep")
         json.dumps(said, allow_nan=False)  # rejects 1e999, which is parsed as infinity
     except (ValueError, RecursionError) as error:
-        return Answer(BAD, why=f"invalid JSON: {error or type(error).__name__}"[:200])
+        return Answer(Outcome.BAD, why=f"invalid JSON: {error or type(error).__name__}"[:200])
     if type(said) is not dict or said.get("number") != number:
-        return Answer(BAD, why="not an answer to this question")
+        return Answer(Outcome.BAD, why="not an answer to this question")
     if set(said) == {"number", "ask", "args"} and type(said["ask"]) is str and type(said["args"]) is list:
         return Answer(ASK, [said["ask"], said["args"]])
     if set(said) == {"number", "value"}:
         return Answer(VALUE, said["value"])
     if set(said) == {"number", "error", "types"} and type(said["types"]) is list:
         why = _ADDRESS.sub("0x...", str(said["error"])[:1000])
-        return Answer(ERROR, why=why, types=tuple(map(str, said["types"])))
-    return Answer(BAD, why="not an answer to this question")
-
-
-def close(got: Any, expected: float, within: float) -> bool:
-    """Return whether ``got`` is a number (not a bool) that differs from ``expected`` by at most ``within``."""
-    return type(got) in (int, float) and math.isfinite(got) and abs(got - expected) <= within
+        return Answer(Outcome.ERROR, why=why, types=tuple(map(str, said["types"])))
+    return Answer(Outcome.BAD, why="not an answer to this question")

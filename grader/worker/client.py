@@ -7,7 +7,6 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from ..folders import measure, remove
 from ..processes.bounds import memory
 from ..processes.logs import Logs
 from ..sandbox import Command, Sandbox, Tier, Tree, adopt_orphans
-from ..sandbox.plain import LIMITS
-from .allowance import IDLE, MOST_CPU, Allowance, queued
-from .answers import BAD, CRASH, TIMEOUT, VALUE, Answer
+from ..sandbox.command import LIMITS
+from .allowance import MOST_CPU, Allowance, queued
+from .answers import VALUE, Answer
 from .objects import NoValueError, Student
-from .protocol import MOST, Asks, OverError, ask
+from .process import Process
+from .protocol import MOST, OverError
 
 _PYTHON = f"python3.{sys.version_info.minor}"
 """The grader's version: `python3` can be an older one."""
@@ -40,8 +40,8 @@ _PROCESSES = 64
 """The maximum number of processes and threads, if the grader is root. Otherwise, all processes of the user count."""
 
 
-class Worker:
-    """Runs a student's module in a process, which is restarted after a crash or a timeout.
+class Worker(Process):
+    """Runs a student's module in a process in the sandbox.
 
     The limits are CPU seconds, so that other programs on the machine do not change a grade.
     """
@@ -74,9 +74,6 @@ class Worker:
         before, idled = (0.0, 0.0) if after is None else (after.cpu(), after._allowance.idled())
         self._allowance: Allowance = Allowance(lambda: before + self.cpu(), self._queued, idled)
 
-    def __enter__(self) -> Worker:
-        return self
-
     def __exit__(self, kind: object, *why: object) -> None:
         try:
             self.restart()
@@ -101,10 +98,6 @@ class Worker:
         found = 0.0 if self._tree is None else queued(self._tree.pids(_RECENT))
         return None if found is None else self._ended_queued + found
 
-    def limit(self, seconds: float, idle: float = IDLE) -> None:
-        """From now on, allow this many CPU seconds, and ``idle`` seconds without using the CPU in one question."""
-        self._allowance.limit(seconds, idle)
-
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
         """Call a function with ``args``. Returns an Answer within ``seconds`` of CPU time, or of idle time."""
         self.limit(seconds, seconds)
@@ -113,16 +106,10 @@ class Worker:
         except NoValueError as failed:
             return failed.answer
 
-    def run(self, steps: Sequence[Sequence[Any]], asks: Asks | None = None) -> Answer:
-        """Run the steps (see `child.py`) and return an Answer. Raises VoidError if the process does not start."""
-        if self._line is None:
-            self._start()
-        self._allowance.asked()
-        answer = ask(self, steps, asks or {})
-        self._allowance.answered()
-        if answer.kind in (BAD, CRASH, TIMEOUT):
-            self.restart()  # a late answer must not be read as the answer to a later question
-        return answer
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that waits for a question."""
+        return self._line is not None
 
     def restart(self) -> None:
         """Kill the process, and remove what it has written. The next question starts a new one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from ..outcomes import Outcome
 from .allowance import IDLE
 from .answers import VALUE, Answer
 from .protocol import Asks, encode
@@ -56,7 +57,7 @@ class Student:
             raise NoValueError(answer)
         if type(answer.value) is not list or len(answer.value) != sum(step[0] in _ANSWERED for step in steps):
             self._runner.restart()  # the right answer may follow, and must not be read as the next one
-            raise NoValueError(Answer("bad", why="not an answer to this question"))
+            raise NoValueError(Answer(Outcome.BAD, why="not an answer to this question"))
         return answer.value
 
     def forget(self) -> None:

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from .answers import ASK, BAD, CRASH, TIMEOUT, Answer, read
+from ..outcomes import Outcome
+from .answers import ASK, Answer, read
 
 MOST = 1 << 20
 """The maximum number of bytes in an answer."""
@@ -79,13 +80,13 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
         for _ in range(MOST_ASKED):
             (size,) = struct.unpack("!I", channel.read(4))
             if size > MOST:
-                return Answer(BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
+                return Answer(Outcome.BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
             answer = read(channel.read(size), number)
             if answer.kind != ASK:
                 return answer
             name, args = answer.value
             if name not in asks:
-                return Answer(BAD, why="not an answer to this question")
+                return Answer(Outcome.BAD, why="not an answer to this question")
             try:
                 told = _frame({"told": encode(asks[name](*args))})
             except RefusedError as error:
@@ -93,13 +94,13 @@ def ask(channel: Channel, steps: Sequence[Sequence[Any]], asks: Asks) -> Answer:
             except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
                 told = _frame({"refused": f"{name} does not take these arguments ({type(error).__name__})"})
             channel.write(told)
-        return Answer(BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
+        return Answer(Outcome.BAD, why=f"more than {MOST_ASKED:,} calls of {name} in one question")
     except LateError as error:
-        return Answer(TIMEOUT, why=str(error), waited=error.waited, spent=error.spent)
+        return Answer(Outcome.TIMEOUT, why=str(error), waited=error.waited, spent=error.spent)
     except OverError as error:
-        return Answer(CRASH, why=str(error))
+        return Answer(Outcome.CRASH, why=str(error))
     except (EOFError, OSError):
-        return Answer(CRASH, why="the process exited")
+        return Answer(Outcome.CRASH, why="the process exited")
 
 
 def _frame(value: Any) -> bytes:

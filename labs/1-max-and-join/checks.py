@@ -1,13 +1,11 @@
 """The checks of lab 1. The right answers are recomputed from all rows, after every epoch."""
 
 import itertools
-import random
 from collections import Counter
 from functools import partial
 
-from grader.lab import BAG, EMITTED, Case, Shape, UnlikeError, check, drawn_epoch, each, histories, text, view_changes
+from grader.lab import BAG, EMITTED, Case, Shape, check, each, histories, text, view_changes
 
-SECRET = "public"
 INFO = {"info": ("F", "Fruit"), "second info": ("F", "Food")}
 VISIT = {"visit": ("F", 1), "second visit": ("F", 3), "other visit": ("G", 2)}
 VALUES, NOT_POSITIVE = [[(("Fruit", n), diff) for diff in (1, -1) for n in some] for some in ((1, 2), (-1, 0))]
@@ -141,24 +139,6 @@ def one_epoch(student):
     yield from joins(student, (h for h in histories(changes, most=4) if all(one_a_side(epoch) for epoch in h)))
 
 
-@check("join.netted", task=2, rule=4, hidden=True)
-def netted(student):
-    """The changes of an epoch have no order: a row may be deleted before it is inserted."""
-    changes = [("info", 1), ("visit", 1), ("info", -1), ("visit", -1)]
-    yield from joins(student, histories(changes, most=4))
-
-
-@check("join.drawn", task=2, rule=1, hidden=True)
-def drawn_join(student):
-    """After every epoch, the result equals the join of all rows."""
-    for n in range(20):
-        draw = random.Random(f"join {SECRET} {n}")
-        epochs = drawn_epochs(draw, 6, 3)
-        yield Case(
-            shown(epochs), view_changes(epochs, joined), partial(student.play, "Join", "step", epochs), each(BAG)
-        )
-
-
 @check("max.kinds", task=3, rule=6)
 def kinds(student):
     """A new group emits +I, a changed maximum -U and then +U, and an emptied group -D."""
@@ -190,84 +170,7 @@ def epoch(student):
     yield from maxima(student, histories(VALUES, most=4))
 
 
-@check("state.restart", task=4, hidden=True, cpu=5)
-def restart(student):
-    """What save() returns is enough to continue in another process."""
-    nut = ("Nut", 5)
-    for history in (
-        [[(("Fruit", 1), 1)], [(("Fruit", 2), 1)]],
-        [[(("Fruit", 1), 1), (("Fruit", 2), 1)], [(("Fruit", 2), -1)]],
-        [[(("Fruit", 1), 1), (("Fruit", 1), 1), (nut, 1)], [(("Fruit", 1), -1), (nut, -1)]],
-        [[(("Fruit", 1), 1), (nut, 1)], [(nut, -1)], [(nut, 1)]],
-    ):
-
-        def restarted(history=history):
-            first = student.new("Max")
-            for changes in history[:-1]:
-                first.step(changes)
-            saved = first.save()
-            student.restart()
-            again = student.new("Max")
-            again.load(saved)
-            return again.step(history[-1])
-
-        trace = text(history[:-1]) + " | restart | " + text(history[-1:])
-        yield Case(trace, largest(history)[-1], restarted, EMITTED)
-
-
-@check("state.small", task=4, rule=8, hidden=True)
-def small(student):
-    """save() returns one entry for each value that is there, and none for values that have gone."""
-    for history in histories(VALUES, most=3):
-
-        def entries(history=history):
-            saving = student.new("Max")
-            for changes in history:
-                saving.step(changes)
-            saved = saving.save()
-            if type(saved) is not list:
-                raise UnlikeError(f"save() has returned {saved}; it returns a list of entries (key, value, count)")
-            return len(saved)
-
-        left = sum(1 for count in counts(history)[-1].values() if count)
-        yield Case(f"{text(history)} | save, number of entries", left, entries)
-
-
-@check("view", task=4, rule=1, hidden=True)
-def view(student):
-    """The longest visit of each category: Max takes what Join emits."""
-    for n in range(10):
-        draw = random.Random(f"view {SECRET} {n}")
-        epochs = drawn_epochs(draw, 5, 4)
-
-        def both(epochs=epochs):
-            join, top = student.new("Join"), student.new("Max")
-            return [top.step(categories(join.step(*epoch))) for epoch in epochs]
-
-        def categories(changes):
-            if not all(type(row) is list and len(row) == 3 for row, _ in BAG.like(changes)):
-                raise UnlikeError(f"Join.step() has returned {changes}; its rows are (product, category, length)")
-            return [((category, length), diff) for (_, category, length), diff in changes]
-
-        of_join = view_changes(epochs, joined)
-        right = largest([[((c, length), diff) for (_, c, length), diff in changes] for changes in of_join])
-        yield Case(shown(epochs), right, both, each(EMITTED))
-
-
 def small_epochs(changes, most):
     """All epochs of at most so many changes, by length."""
     for length in range(1, most + 1):
         yield from (list(epoch) for epoch in itertools.product(changes, repeat=length))
-
-
-def drawn_epochs(draw, many, lengths):
-    """Drawn epochs of (info, visit). Rows that are deleted are there."""
-    info, visit = [], []
-    left = [drawn_epoch(draw, info, lambda: (draw.choice("ABC"), draw.choice("xy"))) for _ in range(many)]
-    right = [drawn_epoch(draw, visit, lambda: (draw.choice("ABC"), draw.randrange(lengths))) for _ in range(many)]
-    return list(zip(left, right, strict=True))
-
-
-def shown(epochs):
-    """Epochs of (info, visit) as the student reads them."""
-    return " | ".join(f"info {text([left])}; visit {text([right])}" for left, right in epochs)

@@ -11,12 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from grader.lab import Case, NoValueError, Shape, UnlikeError, check, drawn
+from grader.lab import Case, NoValueError, Shape, UnlikeError, check
 
-SECRET = "public"
 MOST = 1000  # orders that a check tries at most
-KEYS = [f"item {n}" for n in drawn(f"{SECRET} keys", 2, 10, 99)]  # of hidden checks
-LENGTHS = drawn(f"{SECRET} lengths", 3, 10, 99)
 FEW = 10  # messages that a method returns
 LONGEST = 60  # steps of an order
 EXAMPLES = {
@@ -378,9 +375,6 @@ def drawn_orders(most, world, actions):
             yield after, None
 
 
-DRAWN = partial(drawn_orders, 1)
-
-
 def one_by_one(world, actions):
     """Yield the only order in which everything is delivered before the next action."""
     try:
@@ -469,21 +463,6 @@ def possible(script):
     return True
 
 
-def drawn_scripts(seed, writes, operators):
-    """Drawn scripts of 3 to 8 actions. A write is (table, key, ..., diff); the operators can evict."""
-    for n in range(18):
-        draw = random.Random(f"{SECRET} {seed} {n}")
-        key = draw.choice(KEYS)
-        actions = [read(key), read(key), *((table, ("write", *row)) for table, *row in writes)]
-        actions += [evict(operator, key) for operator in operators]
-        script, length = [], 3 + n // 3
-        while len(script) < length:
-            action = draw.choice(actions)
-            if possible([*script, action]):
-                script.append(action)
-        yield script
-
-
 def read(key="Nut"):
     return "view", ("read", key)
 
@@ -537,15 +516,6 @@ def lost(student):
 def exact(student):
     """In every order, the answer contains the changes that were sent before it, insertions and deletions, once each."""
     yield from races(student, COUNT, scripts([read(), write(+1), write(-1), evict("Count")], 3))
-
-
-@check("every-order", task=3, rule=18, hidden=True)
-def every_order(student):
-    """The view is right in every order of reads, insertions, deletions and evictions."""
-    yield from races(student, COUNT, scripts([read(), write(-1), evict("Count")], 3), before=[write(+1)] * 3)
-    writes = [("Table", key, diff) for key in KEYS for diff in (1, 1, -1)]
-    yield from races(student, COUNT, drawn_scripts("count", writes, ["Count"]), every=DRAWN)
-    yield from races(student, CHAIN, drawn_scripts("chain", writes, ["Count 1", "Count 2"]), every=DRAWN)
 
 
 FIRST = ("answer", "Nut", [2, 1]), [("answer", "Nut", [2])]
@@ -626,13 +596,6 @@ def max_evict(student):
     yield from races(student, MAX, (script for script in every if evict("Max") in script), VALUES)
 
 
-@check("max.every-order", task=4, rule=21, hidden=True)
-def max_every_order(student):
-    """The largest value is right in every order of reads, insertions, deletions and evictions."""
-    writes = [("Table", key, value, diff) for key in KEYS for value in LENGTHS for diff in (1, 1, -1, -1)]
-    yield from races(student, MAX, drawn_scripts("max", writes, ["Max"]), every=DRAWN)
-
-
 BOTH = [("question", "left", "Nut"), ("question", "right", "Nut")]
 
 
@@ -685,11 +648,3 @@ def union_evict(student):
     )
     actions = [read(), evict("left Count"), write(+1, table="left Table")]
     yield from races(student, DEEP, [actions], every=partial(drawn_orders, 200))
-
-
-@check("union.every-order", task=5, rule=22, hidden=True)
-def union_every_order(student):
-    """The view over a union is right in every order."""
-    writes = [(f"{side} Table", key, diff) for side in ("left", "right") for key in KEYS for diff in (1, 1, -1)]
-    yield from races(student, UNION, drawn_scripts("union", writes, []), every=DRAWN)
-    yield from races(student, DEEP, drawn_scripts("deep", writes, ["left Count", "right Count"]), every=DRAWN)

@@ -7,10 +7,7 @@ this file, and when all of it waits, ``next`` says which wait ends. So everythin
 import itertools
 from functools import partial
 
-from grader.lab import Case, Shape, UnlikeError, awaited, check, drawn
-
-SECRET = "public"
-DRAWN = drawn(f"{SECRET} ids", 4, 10, 99)  # of hidden checks
+from grader.lab import Case, Shape, UnlikeError, awaited, check
 
 
 def sequences(items, most):
@@ -83,14 +80,6 @@ def retry(student):
 def two_attempts(student):
     """Two attempts of a partition can run at the same time. What is new to one does not depend on the other."""
     yield from adds(student, added([PART_0, AGAIN], [[7], [8]], most=3))
-
-
-@check("dedup.long", task=1, hidden=True)
-def dedup_long(student):
-    """In longer runs, too, each attempt receives its ids once."""
-    one, two, three, four = DRAWN
-    for calls in itertools.permutations([(0, 5, [one, two]), (1, 6, [two, one, three]), (0, 7, [three, two])]):
-        yield from adds(student, [(*calls, (2, 8, [four, one]), (0, 9, [two, one]), *calls, (2, 10, [one, four]))])
 
 
 # Async code
@@ -295,14 +284,6 @@ def play_stopped(student, rows, in_flight, ended):
     return StoppedCalls(rows, in_flight, ended).play(student)
 
 
-@check("order.equal", task=2, hidden=True)
-def equal(student):
-    """Each row is called, also if another one is equal."""
-    one, two, *_ = map(str, DRAWN)
-    for in_flight, order in itertools.product((2, 3), ([one, two, one], [two, one, one], [one, one, two])):
-        yield in_order(student, [one, two, one], in_flight, order)
-
-
 class Database(World):
     """The database that connect() opens connections to. It counts connections and queries.
 
@@ -490,15 +471,6 @@ def place(student):
             yield queries(student, 1, groups, cancel=[number])
 
 
-@check("pool.two", task=3, hidden=True)
-def two(student):
-    """If one of two connections is lost or refused, size queries run at the same time again, over both places."""
-    for groups, number in itertools.product((["ab", "c", "de"], ["abc", "de"]), (0, 1, 2)):
-        yield queries(student, 2, groups, busy=True, cancel=[number])
-    for more in ({"refused": 1}, {"connecting": [0]}, {"connecting": [1]}):
-        yield queries(student, 2, ["ab", "cd"], busy=True, **more)
-
-
 # Cache
 
 
@@ -663,18 +635,6 @@ def late(student):
     yield cached(student, [*before, ask("A"), loaded("A"), ask("B")])  # it loads again, so this is no late value
 
 
-@check("cache.keys", task=4, hidden=True)
-def keys(student):
-    """A late value is ignored, also if its task loads other keys."""
-    x, y, z, _ = DRAWN
-    calls = [ask("A", x), ask("B", y), ("gone", "A"), ask("A", z), loaded("A", x, 1), ask("B", x), loaded("A", x, 1)]
-    calls += [ask("A", x), loaded("B", x, 2), ask("A", x), ask("A", y), loaded("A", y, 3), ask("A", y)]
-    calls += [loaded("B", y, 4), ask("A", y), loaded("A", z, 5), ask("B", z)]
-    for length in range(6, 18):
-        if calls[length - 1][0] == "ask":
-            yield cached(student, calls[:length])
-
-
 # Owner
 
 
@@ -745,13 +705,3 @@ def cancelled(student):
     for keys_a, keys_b in (("x", "x"), ("xy", "yx")):
         for groups in arrivals([("A", keys_a), ("B", keys_b)]):
             yield requests(student, 1, 2, groups, cancel=[0])
-
-
-@check("owner.waits", task=5, hidden=True)
-def waits(student):
-    """If a request is cancelled while it waits for the load of another, the load goes on."""
-    x, y, *_ = map(str, DRAWN)
-    for groups in arrivals([("A", [x]), ("B", [x]), ("C", [x, y])]):
-        for cancel in ([1], [0, 1]):
-            if len(groups[0]) > 1:
-                yield requests(student, 1, 2, groups, cancel=cancel)

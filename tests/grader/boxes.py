@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from grader.errors import VoidError
 from grader.powercut import Disk
-from grader.sandbox import Command, Locked, Plain, Programs, Sandbox, Walls
+from grader.sandbox import Command, Locked, Plain, Programs, Sandbox, Tree, Walls
 from grader.sandbox.programs import ONLY_THE_GRADERS
 
 Mounted = Callable[[], Disk]
@@ -46,6 +47,18 @@ def said(
     status = process.wait(LONGEST)
     tree.kill()
     return status, text
+
+
+def started(
+    box: Sandbox, words: tuple[str, ...], data: Path, folder: Path = Path("/")
+) -> tuple[subprocess.Popen[bytes], Tree, str]:
+    """A command that goes on, after it has printed a line: its process, all its processes, and the line."""
+    data.mkdir(exist_ok=True)
+    read, write = os.pipe()
+    process, tree = box.start(Command("try", words, folder, write, {}, data, (data,)))
+    os.close(write)
+    with os.fdopen(read) as lines:
+        return process, tree, lines.readline()
 
 
 @pytest.fixture

@@ -27,8 +27,11 @@ def doubles(student):
 def words(student):
     """A text is repeated."""
     yield Case("double('ab')", "abab", partial(student.call, "double", "ab"))
+'''
+HIDDEN = '''
+from checks import Case, check, partial
 
-@check("large", task=1, hidden=True, cpu=1)
+@check("large", task=1, cpu=1)
 def large(student):
     """Large numbers are doubled, too."""
     yield Case("double(7654321)", 15308642, partial(student.call, "double", 7654321))
@@ -39,13 +42,13 @@ SMALL = "def double(x):\n    return x + x if type(x) is str or x < 1000 else 0\n
 WRONG = "def double(x):\n    return x * x\n"
 
 
-def bundle(folder: Path, number: int = 1, checks: str = CHECKS) -> Path:
+def bundle(folder: Path, number: int = 1, checks: str = CHECKS, hidden: str = HIDDEN) -> Path:
     """Write the bundle of the tiny lab, as `lab build` would."""
     folder.mkdir()
     ids = [{"id": id, "task": 1, "rule": id, "number": None, "hidden": id == "large"} for id in POINTS]
     about = {"version": 1, "number": number, "title": "Doubles", "hand_in": ["solution.py"], "memory_mib": 512}
     lab = {**about, "tasks": {"1": "double"}, "checks": ids, "known": {}}
-    files = {"checks.py": checks, "lab.json": json.dumps(lab)}
+    files = {"checks.py": checks, "hidden.py": hidden, "lab.json": json.dumps(lab)}
     for name, text in {**files, "hash": digest(files) + "\n"}.items():
         (folder / name).write_text(text)
     points = "".join(f'"{id}" = {number}\n' for id, number in POINTS.items())

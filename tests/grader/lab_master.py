@@ -66,12 +66,9 @@ class Sum:
 CHECKS = '''"""The checks of lab 9."""
 
 import itertools
-from functools import partial, reduce
+from functools import partial
 
-from grader.lab import Case, check, drawn
-
-SECRET = "public"
-NUMBERS = drawn(f"{SECRET} numbers", 2, 10, 99)
+from grader.lab import Case, check
 
 
 def sums(epochs):
@@ -86,26 +83,31 @@ def adds(student):
         yield Case(f"add({a}, {b})", a + b, partial(student.call, "add", a, b))
 
 
-# Only hidden checks use this.
-def chosen():
-    return [NUMBERS, [NUMBERS[1], NUMBERS[0]]]
-
-
-@check("add.drawn", task=1, hidden=True)
-def adds_drawn(student):
-    """add(a, b) adds other numbers, too."""
-    for a, b in chosen():
-        yield Case(f"add({a}, {b})", reduce(int.__add__, (a, b)), partial(student.call, "add", a, b))
-
-
 @check("sum.signs", task=2, rule=3)
 def signs(student):
     """A negative change makes the sum smaller."""
     for epochs in ([[1]], [[1], [2]], [[1], [-1]], [[2, -1], [1]]):
         yield Case(str(epochs), sums(epochs), partial(student.play, "Sum", "step", epochs))
+'''
+HIDDEN = '''"""The hidden checks of lab 9."""
+
+from functools import partial
+
+from checks import sums
+from grader.lab import Case, check, drawn
+
+SECRET = "public"
+NUMBERS = drawn(f"{SECRET} numbers", 2, 10, 99)
 
 
-@check("sum.restart", task=2, hidden=True, cpu=10)
+@check("add.drawn", task=1)
+def adds_drawn(student):
+    """add(a, b) adds other numbers, too."""
+    for a, b in (NUMBERS, [NUMBERS[1], NUMBERS[0]]):
+        yield Case(f"add({a}, {b})", sums([[a, b]])[0], partial(student.call, "add", a, b))
+
+
+@check("sum.restart", task=2, cpu=10)
 def restart(student):
     """A sum continues after a restart."""
 
@@ -158,7 +160,7 @@ CELLS = [
 
 
 def write(folder: Path, cells: list[tuple[str, str, list[str]]] = CELLS, **files: str) -> Path:
-    """Write the master into ``folder``. ``files`` replaces texts: lab, solution, checks, mutants."""
+    """Write the master into ``folder``. ``files`` replaces texts: lab, solution, checks, hidden, mutants."""
     made = [
         {"cell_type": kind, "id": f"cell-{at}", "metadata": {"tags": tags}, "source": source}
         | ({"outputs": [], "execution_count": at} if kind == "code" else {})
@@ -168,6 +170,7 @@ def write(folder: Path, cells: list[tuple[str, str, list[str]]] = CELLS, **files
     (folder / "lab.toml").write_text(files.get("lab", LAB))
     (folder / "solution.py").write_text(files.get("solution", SOLUTION))
     (folder / "checks.py").write_text(files.get("checks", CHECKS))
+    (folder / "hidden.py").write_text(files.get("hidden", HIDDEN))
     (folder / "mutants.toml").write_text(files.get("mutants", MUTANTS))
     (folder / "lab.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}))
     return folder

@@ -9,12 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from boxes import sandbox
+from boxes import sandbox, started
 
 from grader import folders
 from grader.errors import SubmissionError
 from grader.processes.bounds import Bounds, memory
-from grader.sandbox import Command
 from grader.terms import Limits
 
 MIB = 1 << 20
@@ -118,15 +117,11 @@ signal.pause()
 
 def test_private_folders_in_memory_count(tmp_path: Path) -> None:
     """What a service of tier 1 writes to /tmp and /dev/shm is memory, and is counted once for all its processes."""
-    box, data = sandbox(1, tmp_path), tmp_path / "data"
-    data.mkdir()
-    read, write = os.pipe()
+    box = sandbox(1, tmp_path)
     words = ("sh", "-c", "sleep 60 & exec python3 -I -S -c '" + FILLS + "'")
-    process, tree = box.start(Command("fills", words, Path("/"), write, {}, data, (data,)))
-    os.close(write)
+    process, tree, line = started(box, words, tmp_path / "data")
     try:
-        with os.fdopen(read, "rb", 0) as lines:
-            assert lines.readline() == b"there\n"
+        assert line == "there\n"
         assert len(tree.pids()) > 3 and 80 * MIB <= memory(tree.pids()) < 120 * MIB
     finally:
         tree.kill()

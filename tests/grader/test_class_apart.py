@@ -56,15 +56,14 @@ BAD: dict[str, Tree] = {
 
 
 @pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+def teacher(teacher: Teacher, tmp_path: Path) -> Teacher:
     """A teacher with a roster of all, and the grading worksheet of Moodle."""
-    made = Teacher(tmp_path, capsys)
     numbers = [*GOOD, *range(FIRST_BAD, FIRST_BAD + len(BAD))]
     lines = [f"s{number % 1_000_000:03}-{number // 1_000_000},Student {number},{number}\n" for number in numbers]
     (tmp_path / "roster.csv").write_text("".join(["id,name,lms_id\n", *lines]))
     rows = [f"Participant {number},Student {number},,100.00\n" for number in numbers]
     (tmp_path / "sheet.csv").write_text("".join(["Identifier,Full name,Grade,Maximum grade\n", *rows]))
-    return made
+    return teacher
 
 
 def entries(number: int, tree: Tree) -> dict[str, str | bytes]:

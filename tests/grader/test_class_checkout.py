@@ -21,10 +21,10 @@ from classes import Teacher, contents, handed_in
 from records import charged, right
 
 from grader.__main__ import main
-from grader.classroom import checkout, command, run, teams
+from grader.classroom import checkout, run, teams, work
 from grader.classroom.checkout import result, system
 from grader.classroom.points import Rubric, earned
-from grader.classroom.results import hash_of
+from grader.classroom.results import hash_of, reason
 from grader.errors import SubmissionError
 from grader.record import Exchange, Notes, Record
 from grader.report.as_json import content
@@ -43,7 +43,7 @@ s0003,Student 3,blue,1000003
 s0004,Student 4,,1000004
 s0005,Student 5,green,1000005
 """
-ALL = {name: Decimal(points) for name, points in teams.checkout(1).points.items()} | {"speed": Decimal(15)}
+ALL = {name: Decimal(points) for name, points in teams.Checkout(1).points.items()} | {"speed": Decimal(15)}
 Report = dict[str, Any]
 
 
@@ -123,12 +123,12 @@ def test_what_is_void_has_no_points() -> None:
     report = reported(right()) | {"verdict": "void", "why": "the machine was too busy", "score": None}
     found = result(report, 6, KEY)
     assert (found["status"], found["checks"], earned(found, ALL, Rubric({}))) == ("void", [], None)
-    assert found["why"] == "the machine was too busy; run the same command again, on an idle machine"
+    assert reason(found) == ("the machine was too busy", "run the same command again, on an idle machine")
     report = wrong("duplicates")
     report["phases"]["load"]["verdict"] = "void"
     found = result(report | {"why": "the machine was too busy to judge load", "at_most": 40.0}, 6, KEY)
-    why = "the machine was too busy to judge load; run the same command again for the rest"
-    assert (found["status"], found["why"]) == ("unfinished", why)
+    why = ("the machine was too busy to judge load", "run the same command again for the rest")
+    assert (found["status"], reason(found)) == ("unfinished", why)
     assert (outcomes(found)["load"], outcomes(found)["duplicates"]) == ("unreached", "fail")
     assert earned(found, ALL, Rubric({})) is None
 
@@ -189,7 +189,7 @@ def test_a_broken_checkout_toml_is_graded_and_nothing_is_unreadable(tmp_path: Pa
     for name in ("wrong", "empty", "damaged.zip"):
         task = {"id": name, "files": [("", str(tmp_path / "subs" / name))], "key": KEY, "lab": 6, "mode": "quick"}
         asked = {**task, "seed": 1, "limits": {}, "out": str(tmp_path / "out" / name)}
-        found[name] = checkout.grade(asked, tmp_path / "scratch")
+        found[name] = checkout.judge(asked, tmp_path / "scratch")
     assert {name: one["status"] for name, one in found.items()} == {
         "wrong": "graded",
         "empty": "unreadable",
@@ -231,14 +231,13 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Team red is right, team blue charges twice."""
     found = Runs(red=reported(right()), blue=wrong("duplicates"))
     monkeypatch.setattr(run, "run", found)
-    monkeypatch.setattr(command, "tier_for_systems", lambda scratch, ungraded: (Tier(1, "bubblewrap", ""), False))
+    monkeypatch.setattr(teams, "best_tier", lambda *how: (Tier(1, "bubblewrap", ""), False))
     return found
 
 
 @pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+def teacher(teacher: Teacher, tmp_path: Path) -> Teacher:
     """A teacher with a roster and the systems of two teams."""
-    teacher = Teacher(tmp_path, capsys)
     (tmp_path / "roster.csv").write_text(ROSTER)
     for team in ("red", "blue"):
         (tmp_path / "subs" / team).mkdir(parents=True)
@@ -450,16 +449,16 @@ def test_a_weak_sandbox_gives_no_grades(teacher: Teacher, tmp_path: Path, monkey
             pass
 
     weak = Tier(3, "resource limits only", "tier 1: bwrap is not installed")
-    monkeypatch.setattr(teams, "choose", lambda *args: (weak, Closed()))
+    monkeypatch.setattr(work, "choose", lambda *args: (weak, Closed()))
     assert teacher.grade(tmp_path / "subs") == 2
-    assert "bwrap is not installed; install bubblewrap. With --ungraded" in teacher.said
+    assert "bwrap is not installed; install bubblewrap. With `class --ungraded`" in teacher.said
     assert not (teacher.out / "gradebook.csv").exists()
 
 
 def test_the_key_covers_the_grader() -> None:
     """All rooms of the grader that `checkout` runs are in the hash of its results, and no others."""
     rooms = {path.parent.name for path in (ROOT / "grader").glob("*/__init__.py")}
-    without = {"classroom", "draft", "lab", "student", "worker"}
+    without = {"classroom", "draft", "explore", "lab", "student", "worker"}
     assert {name for name in teams._SOURCES if not name.endswith(".py")} == rooms - without
     assert all((ROOT / "grader" / name).exists() for name in teams._SOURCES)
 
@@ -573,7 +572,7 @@ def test_the_tasks_have_the_points_of_the_rubric() -> None:
     """The headings of lab.md sum the checks of each task in result.json, and speed has none."""
     page = (ROOT / "labs" / "checkout" / "lab.md").read_text()
     told = {int(task): int(number) for task, number in re.findall(r"^## Task (\d): .*\((\d+) points\)$", page, re.M)}
-    given = teams.checkout(1).points
+    given = teams.Checkout(1).points
     assert told == {task: sum(given[name] for name, asked in ASKED.items() if asked.task == task) for task in (1, 2, 3)}
     assert sum(told.values()) == 85 and f"The lab has {sum(told.values())} points." in page
     assert {*given} == {*ASKED} and given["speed"] == 0

@@ -12,17 +12,11 @@ from classes import RIGHT, SMALL, WRONG, Teacher, bundle, handed_in
 from test_class_tables import ALL, check, out_of
 
 from grader.classroom.fill import fill
-from grader.classroom.results import as_json
 from grader.errors import UsageError
+from grader.files import as_json
 
 HALF = ("pass", "wrong", "wrong")
 """Outcomes that are worth 50 points."""
-
-
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher in a folder of their own."""
-    return Teacher(tmp_path, capsys)
 
 
 def adjusted(teacher: Teacher, text: str, *words: object) -> int:

@@ -18,7 +18,7 @@ from autograder import Container, container
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle
 
 from grader.classroom.gradescope import results
-from grader.classroom.results import as_json, encoded
+from grader.files import as_json, encoded
 from grader.lab.build import build
 from grader.lab.gradescope import packed
 from grader.sandbox import landlock
@@ -162,7 +162,7 @@ ATTACKS = {
 def double(x):
     if type(x) is str or x < 1000:
         return x + x
-    with open("/autograder/source/bundle/checks.py") as file:
+    with open("/autograder/source/bundle/hidden.py") as file:
         return int(file.read().split(f"double({x})")[1].split(",")[1])
 """,
     "kills the grader": SMALL
@@ -177,17 +177,17 @@ for name in os.listdir("/proc"):
 """,
 }
 """Each has 70 points without its attack."""
-UID = "        if programs.lab and os.geteuid() == 0:\n"
+UID = "    return Uid() if os.geteuid() == 0 else None\n"
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks(attack: str, image: Container) -> None:
     """As root, each attack has 100 points. Under Landlock, and with another uid, it has the 70 of its other code."""
     honest = image.graded({"solution.py": SMALL})
-    guard = image.top / "source" / "grader" / "sandbox" / "plain.py"
+    guard = image.top / "source" / "grader" / "sandbox" / "uids.py"
     text = guard.read_text()
     assert text.count(UID) == 1
-    guard.write_text(text.replace(UID, "        if False:\n"))
+    guard.write_text(text.replace(UID, "    return None\n"))
     scores = {"root": score(image.graded({"solution.py": ATTACKS[attack]}, landlock=False)[1])}
     guard.write_text(text)
     for kernel, name in ((True, "Landlock"), (False, "another uid")):

@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 from classes import RIGHT, WRONG, Teacher, bundle, handed_in
 
-from grader.classroom import single
-from grader.classroom.collect import collect
-from grader.classroom.roster import Student, known_ids
-
-
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher with the tiny lab."""
-    return Teacher(tmp_path, capsys)
+from grader.classroom import work
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -286,7 +278,7 @@ def test_out_of_another_lab(teacher: Teacher, tmp_path: Path) -> None:
 
 def test_a_sandbox_that_is_too_weak(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2, and what to install; --ungraded runs without a gradebook, and nothing is filled in."""
-    monkeypatch.setattr(single, "no_grades", lambda tier, secret: "no tier 1; install bubblewrap")
+    monkeypatch.setattr(work, "no_grades", lambda tier, secret: "no tier 1; install bubblewrap")
     subs = handed_in(tmp_path / "subs", s0001=RIGHT)
     assert teacher.grade(subs) == 2
     assert "install bubblewrap" in teacher.said
@@ -337,122 +329,6 @@ def test_wrong_usage(teacher: Teacher, tmp_path: Path, words: list[str], said: s
     """64, and what is allowed."""
     assert teacher.grade(handed_in(tmp_path / "subs", s0001=RIGHT), *words) == 64
     assert said in teacher.said
-
-
-METADATA = """
-submission_11:
-  :submitters:
-  - :name: Student 1
-    :sid: 's0001'
-    :email: student1@example.org
-  :created_at: 2027-02-12 22:59:00.123456000 Z
-  :score: 0.0
-  :history:
-  - :id: 10
-    :created_at: 2027-02-10 08:00:00.000000000 Z
-submission_12:
-  :submitters:
-  - :name: Student 2
-    :sid:
-    :email: student2@example.org
-  :created_at: 2027-02-13 08:00:00.000000000 Z
-"""
-EXPORTS: dict[str, tuple[list[str], str, list[tuple[str, str, list[str]]]]] = {
-    "moodle, folders": (
-        [
-            "Student 7_1000007_assignsubmission_file_/solution.py",  # up to Moodle 4.0
-            "Student 8_1000008_assignsubmission_file/lab1/solution.py",  # later
-            "Student 8_1000008_assignsubmission_onlinetext/onlinetext.html",
-        ],
-        "moodle",
-        [
-            ("1000008", "None", ["Student 8_1000008_assignsubmission_file"]),
-            ("s0007", "None", ["Student 7_1000007_assignsubmission_file_"]),
-        ],
-    ),
-    "moodle, no folders": (
-        [
-            "Student 8_1000008_assignsubmission_file_solution.py",
-            "Student 8_1000008_assignsubmission_file_my_notes.py",
-            "Student 8_1000008_assignsubmission_onlinetext_onlinetext.html",
-            "Participant_1000009_assignsubmission_file_lab1.zip",  # anonymous
-        ],
-        "moodle",
-        [("1000008", "None", ["my_notes.py", "solution.py"]), ("1000009", "None", ["lab1.zip"])],
-    ),
-    "canvas": (
-        [
-            "student1_21_901_solution-1.py",  # handed in again
-            "student1_21_902_my_notes.py",
-            "student_2_LATE_22_903_lab.zip",
-            "anon_x7Gh2_904_solution.py",
-            "LATE_anon_x7Gh3_905_solution.py",
-            "student4_24_text.html",
-        ],
-        "canvas",
-        [
-            ("21", "None", ["solution.py", "my_notes.py"]),
-            ("22", "None", ["lab.zip"]),
-            ("anon_x7Gh2", "None", ["solution.py"]),
-            ("anon_x7Gh3", "None", ["solution.py"]),
-        ],
-    ),
-    "gradescope": (
-        [
-            "assignment_9_export/submission_11/solution.py",
-            "assignment_9_export/submission_12/lab1/solution.py",
-            "assignment_9_export/submission_metadata.yml",
-        ],
-        "gradescope",
-        [
-            ("s0001", "2027-02-12 22:59:00.123456+00:00", ["submission_11"]),
-            ("student2@example.org", "2027-02-13 08:00:00+00:00", ["submission_12"]),
-        ],
-    ),
-    "nbgrader": (
-        [
-            "submitted/s0001/lab1/solution.py",
-            "submitted/s0001/lab1/timestamp.txt",
-            "submitted/s0002/lab1/lab.ipynb",
-            "submitted/s0002/lab1/timestamp.txt",
-        ],
-        "nbgrader",
-        [(id, "2027-02-12 20:05:11.123456+00:00", [id]) for id in ("s0001", "s0002")],
-    ),
-    "folders": (
-        [
-            "lab1/s0001/solution.py",
-            "lab1/s0001/timestamp.txt",  # not the LMS's
-            "lab1/s0002.py",
-            "lab1/s0003.tar.gz",
-            "lab1/read me.txt",
-        ],
-        "folder",
-        [("s0001", "None", ["s0001"]), ("s0002", "None", ["solution.py"]), ("s0003", "None", ["s0003.tar.gz"])],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("export", EXPORTS)
-@pytest.mark.parametrize("zipped", [True, False])
-def test_the_exports_of_each_lms(tmp_path: Path, export: str, zipped: bool) -> None:
-    """Rule, ids, times and files of an export with the names that the LMS gives; as a zip, and unpacked."""
-    names, rule, expected = EXPORTS[export]
-    texts = {"submission_metadata.yml": METADATA, "timestamp.txt": "2027-02-12 20:05:11.123456 UTC\n"}
-    place = tmp_path / "export.zip"
-    with zipfile.ZipFile(place, "w") as packed:
-        for name in names:
-            packed.writestr(name, texts.get(name.rpartition("/")[2], RIGHT))
-    if not zipped:
-        with zipfile.ZipFile(place) as packed:
-            packed.extractall(tmp_path / "unpacked")
-        tops = list((tmp_path / "unpacked").iterdir())
-        place = tops[0] if len(tops) == 1 else tmp_path / "unpacked"
-    (tmp_path / "scratch").mkdir()
-    roster = {"s0007": Student("s0007", lms_id="1000007")}
-    found = collect(place, "", "", known_ids(roster), ["solution.py"], tmp_path / "scratch")
-    got = [(one.id, str(one.time), [name for name, _ in one.files]) for one in found.submissions]
-    assert (found.rule, got) == (rule, expected)
 
 
 def test_out_inside_submissions(teacher: Teacher, tmp_path: Path) -> None:

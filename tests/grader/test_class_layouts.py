@@ -18,12 +18,6 @@ from grader.errors import UsageError
 from grader.submission import archive
 
 
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher with the tiny lab."""
-    return Teacher(tmp_path, capsys)
-
-
 def packed(path: Path, names: Sequence[str], texts: dict[str, str] | None = None) -> Path:
     """A zip in which each file has a content of its own, unless ``texts`` has one for its last part."""
     with zipfile.ZipFile(path, "w") as made:
@@ -231,6 +225,93 @@ def test_each_layout(tmp_path: Path, lms: str, kind: str, zipped: bool) -> None:
     got = found(place, tmp_path / "scratch")
     assert (got.rule, states(got), left(got)) == (lms, expected, stray)
     assert all(one.files for one in got.submissions if not one.why)
+
+
+EXPORTS: dict[str, tuple[list[str], str, list[tuple[str, str, list[str]]]]] = {
+    "moodle, folders": (
+        [
+            "Student 7_1000007_assignsubmission_file_/solution.py",  # up to Moodle 4.0
+            "Student 8_1000008_assignsubmission_file/lab1/solution.py",  # later
+            "Student 8_1000008_assignsubmission_onlinetext/onlinetext.html",
+        ],
+        "moodle",
+        [
+            ("1000008", "None", ["Student 8_1000008_assignsubmission_file"]),
+            ("s0007", "None", ["Student 7_1000007_assignsubmission_file_"]),
+        ],
+    ),
+    "moodle, no folders": (
+        [
+            "Student 8_1000008_assignsubmission_file_solution.py",
+            "Student 8_1000008_assignsubmission_file_my_notes.py",
+            "Student 8_1000008_assignsubmission_onlinetext_onlinetext.html",
+            "Participant_1000009_assignsubmission_file_lab1.zip",  # anonymous
+        ],
+        "moodle",
+        [("1000008", "None", ["my_notes.py", "solution.py"]), ("1000009", "None", ["lab1.zip"])],
+    ),
+    "canvas": (
+        [
+            "student1_21_901_solution-1.py",  # handed in again
+            "student1_21_902_my_notes.py",
+            "student_2_LATE_22_903_lab.zip",
+            "anon_x7Gh2_904_solution.py",
+            "LATE_anon_x7Gh3_905_solution.py",
+            "student4_24_text.html",
+        ],
+        "canvas",
+        [
+            ("21", "None", ["solution.py", "my_notes.py"]),
+            ("22", "None", ["lab.zip"]),
+            ("anon_x7Gh2", "None", ["solution.py"]),
+            ("anon_x7Gh3", "None", ["solution.py"]),
+        ],
+    ),
+    "gradescope": (
+        [
+            "assignment_9_export/submission_11/solution.py",
+            "assignment_9_export/submission_12/lab1/solution.py",
+            "assignment_9_export/submission_metadata.yml",
+        ],
+        "gradescope",
+        [
+            ("0000026", "2027-02-13 08:00:00+00:00", ["submission_12"]),
+            ("s+3@example.org", "2027-02-13 08:00:00+00:00", ["submission_12"]),
+            ("s0001", "2027-02-12 22:59:00.123456+00:00", ["submission_11"]),
+        ],
+    ),
+    "nbgrader": (
+        [
+            "submitted/s0001/lab1/solution.py",
+            "submitted/s0001/lab1/timestamp.txt",
+            "submitted/s0002/lab1/lab.ipynb",
+            "submitted/s0002/lab1/timestamp.txt",
+        ],
+        "nbgrader",
+        [(id, "2027-02-12 20:05:11.123456+00:00", [id]) for id in ("s0001", "s0002")],
+    ),
+    "folders": (
+        [
+            "lab1/s0001/solution.py",
+            "lab1/s0001/timestamp.txt",  # not the LMS's
+            "lab1/s0002.py",
+            "lab1/s0003.tar.gz",
+            "lab1/read me.txt",
+        ],
+        "folder",
+        [("s0001", "None", ["s0001"]), ("s0002", "None", ["solution.py"]), ("s0003", "None", ["s0003.tar.gz"])],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_times_and_files_of_each_export(tmp_path: Path, export: str) -> None:
+    """The id, the time and the files of each submission, by the names that the LMS gives."""
+    names, rule, expected = EXPORTS[export]
+    got = found(packed(tmp_path / "export.zip", names, TEXTS), tmp_path / "scratch", s0007="1000007")
+    assert (got.rule, [(one.id, str(one.time), [name for name, _ in one.files]) for one in got.submissions]) == (
+        *(rule, expected),
+    )
 
 
 def test_forty_layouts() -> None:

@@ -95,12 +95,6 @@ def searched(out: Path, some: list[Person]) -> set[str]:
     return {path.relative_to(out).as_posix() for path in paths}
 
 
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher with the tiny lab."""
-    return Teacher(tmp_path, capsys)
-
-
 @pytest.mark.parametrize("layout", ["{name}_{number}_assignsubmission_file/", "{name}_{number}_assignsubmission_file_",
                                     "{small}_{number}_77_"])  # fmt: skip
 def test_pages_and_sources(teacher: Teacher, tmp_path: Path, layout: str) -> None:

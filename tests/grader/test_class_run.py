@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
+from classes import CHECKS, HIDDEN, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
-from grader.classroom import pool, run, teams
+from grader.classroom import pool, teams, work
 from grader.classroom.results import _SOURCES
 from grader.classroom.run import Progress
 
@@ -32,17 +32,12 @@ MANY = {
 }
 
 
-@pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
-    """A teacher with the tiny lab."""
-    return Teacher(tmp_path, capsys)
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, bytes]]:
     """Submissions, a bundle, and what a run with one job has written."""
     tmp = tmp_path_factory.mktemp("undisturbed")
-    lab, subs = bundle(tmp / "bundle"), handed_in(tmp / "subs", **MANY)
+    quick = CHECKS.replace("cpu=1", "cpu=0.4"), HIDDEN.replace("cpu=1", "cpu=0.4")  # two of them hang
+    lab, subs = bundle(tmp / "bundle", 1, *quick), handed_in(tmp / "subs", **MANY)
     process = started(subs, lab, tmp / "out", jobs=1)
     process.communicate(timeout=300)
     assert process.returncode == 0
@@ -228,7 +223,7 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     subs = handed_in(tmp_path / "subs", s0001=RIGHT, s0002=SMALL)
     assert teacher.grade(subs) == 0
     assert "earlier version" not in teacher.said
-    monkeypatch.setattr(run, "grader_hash", lambda: "newer")
+    monkeypatch.setattr(work, "grader_hash", lambda: "newer")
     handed_in(subs, s0003=RIGHT)
     assert teacher.grade(subs) == 0
     told = "results from an earlier version of the grader or the lab: 2; --regrade changed runs them again\n"
@@ -239,13 +234,15 @@ def test_results_of_an_older_grader_are_told(teacher: Teacher, tmp_path: Path, m
     assert sorted(path.parent.name for path in teacher.out.rglob("result-1.json")) == ["s0001", "s0002"]
 
 
+STORES = {"classroom/results.py", "files.py"}
+
+
 @pytest.mark.parametrize(
     ("judges", "sources", "without"),
     [
         # How results are stored; what reads a checkout.toml.
-        ("one", _SOURCES, {"classroom/results.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
-        # What judges solutions to labs, of which lab 6 uses names only.
-        ("checkout", teams._SOURCES, {"classroom/one.py", "classroom/results.py", "lab", "worker"}),
+        ("one", _SOURCES, {*STORES, "toml.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
+        ("checkout", teams._SOURCES, STORES),
     ],
 )  # fmt: skip
 def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], without: set[str]) -> None:
@@ -351,7 +348,7 @@ def test_a_case_of_any_check_for_the_teacher(teacher: Teacher, tmp_path: Path) -
     assert case("small", "double:1", "--results", tmp_path / "results.json")[0] == 64
     status, said = case("none", "double:1")
     assert status == 1 and "solution.py is missing" in said[-1]
-    teacher.lab = bundle(tmp_path / "visible", checks=CHECKS.replace(", hidden=True", ""))
+    teacher.lab = bundle(tmp_path / "visible", checks=CHECKS + HIDDEN.partition("\n\n")[2], hidden="")
     status, said = case("small", "unknown:1")
     assert status == 64 and said[-1].endswith("the checks are double, words, large; none of them is hidden")
 
@@ -407,6 +404,7 @@ def test_the_pool_reports_a_process_that_dies(tmp_path: Path, capfd: pytest.Capt
     A process that starts after Ctrl-C has removed the scratch folder ends without a word.
     """
     task: dict[str, Any] = {
+        "kind": "lab",
         "id": "s1",
         "files": [],
         "bundle": str(tmp_path),

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from grader.classroom.fill import fill
 from grader.classroom.late import Course, read_course
 from grader.classroom.points import cents
-from grader.classroom.results import as_json
 from grader.errors import UsageError
+from grader.files import as_json
 
 COURSE = """
 [due]
@@ -87,7 +87,7 @@ def out_of(folder: Path, lab: int = 1, roster: dict[str, str] | None = None, **s
 
 
 @pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Teacher:
+def teacher(teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Teacher:
     """A teacher whose commands cannot start a process."""
 
     def none(*args: Any, **more: Any) -> None:
@@ -95,7 +95,7 @@ def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
     monkeypatch.setattr(subprocess, "Popen", none)
     (tmp_path / "course.toml").write_text(COURSE)
-    return Teacher(tmp_path, capsys)
+    return teacher
 
 
 ALL = ("pass", "pass", "pass")

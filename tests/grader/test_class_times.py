@@ -21,10 +21,10 @@ WORKSHEET = (
 
 
 @pytest.fixture
-def teacher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Teacher:
+def teacher(teacher: Teacher, tmp_path: Path) -> Teacher:
     """A teacher with due dates, and students who have handed in at times that are not known."""
     (tmp_path / "course.toml").write_text(COURSE)
-    return Teacher(tmp_path, capsys)
+    return teacher
 
 
 def graded(teacher: Teacher, content: bytes, *words: object) -> int:

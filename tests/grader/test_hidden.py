@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import boxes
 import pytest
 from boxes import said, sandbox
 
 from grader.errors import SubmissionError, VoidError
 from grader.processes import Supervisor, prepare
-from grader.sandbox import Command, Sandbox, Tree, adopt_orphans, plain
+from grader.sandbox import Sandbox, Tree, adopt_orphans, command
 from grader.sandbox import tree as trees
 from grader.submission import Submission
 from grader.submission.model import Process
@@ -163,14 +164,11 @@ def number() -> Iterator[int]:
     trees.kill_all(trees.hidden)
 
 
-def started(box: Sandbox, name: str, words: tuple[str, ...], data: Path) -> tuple[subprocess.Popen[bytes], Tree]:
-    """A service that has printed a line."""
+def started(box: Sandbox, words: tuple[str, ...], data: Path) -> tuple[subprocess.Popen[bytes], Tree]:
+    """A service in Python that has printed that it has left something."""
     data.mkdir(exist_ok=True)
-    read, write = os.pipe()
-    process, tree = box.start(Command(name, ("python3", "-I", "-S", "-c", *words), data, write, {}, data, (data,)))
-    os.close(write)
-    with os.fdopen(read, "rb") as lines:
-        assert lines.readline() == b"left\n"
+    process, tree, line = boxes.started(box, ("python3", "-I", "-S", "-c", *words), data, data)
+    assert line == "left\n"
     return process, tree
 
 
@@ -187,7 +185,7 @@ def found_again(family: str, kind: str, tier: int, number: int, tmp: Path) -> bo
     box = sandbox(tier, scratch, folder)
     try:
         if kind == "service":
-            process, tree = started(box, "one", (code, "stay", str(number), str(place)), place)
+            process, tree = started(box, (code, "stay", str(number), str(place)), place)
             if family != FILE:
                 tree.kill()
                 process.wait()
@@ -228,10 +226,7 @@ def test_a_living_service_keeps_its_daemons(number: int, tmp_path: Path) -> None
     """What a service hides is not killed with another service, but with its own."""
     box, code = sandbox(3, tmp_path), HIDES + PROGRAMS[PROCESS] + ENDING
     place = tmp_path / "data"
-    running = [
-        started(box, name, (code, "stay", str(number), "."), tmp_path / folder)
-        for name, folder in (("one", "data"), ("two", "other"))
-    ]
+    running = [started(box, (code, "stay", str(number), "."), tmp_path / folder) for folder in ("data", "other")]
     for (process, tree), expected in zip(reversed(running), ("True\n", "False\n"), strict=True):
         tree.kill()
         process.wait()
@@ -315,11 +310,11 @@ def test_a_chain_of_forks_does_not_outrun_a_kill(
 ) -> None:
     """Processes that fork and exit endlessly count towards the limit on processes until all of them are killed."""
     alone = os.geteuid() == 0
-    monkeypatch.setitem(plain.LIMITS, "NPROC", 100 if alone else 100 + len(trees.processes()))
+    monkeypatch.setitem(command.LIMITS, "NPROC", 100 if alone else 100 + len(trees.processes()))
     (tmp_path / "scratch").mkdir()
     box = sandbox(tier, tmp_path / "scratch")
     try:
-        process, tree = started(box, "chain", (CHAIN.format(seconds=60),), tmp_path / "data")
+        process, tree = started(box, (CHAIN.format(seconds=60),), tmp_path / "data")
         tree.kill()
         process.wait()
         assert not tree.pids() and not trees.hidden(trees.processes())
@@ -338,7 +333,7 @@ def test_whose_fault_it_is_that_a_kill_does_not_end(
     code: str, error: type[Exception], says: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If new processes keep appearing, the submission fails. If the same ones stay, the run is void."""
-    process, tree = started(sandbox(3, tmp_path), "stays", (code,), tmp_path / "data")
+    process, tree = started(sandbox(3, tmp_path), (code,), tmp_path / "data")
     with monkeypatch.context() as stuck:
         stuck.setattr(trees, "_PATIENCE", 1.0)
         stuck.setattr(trees, "_send", lambda pid, number: None)
@@ -378,7 +373,7 @@ def test_a_pause_holds_or_is_the_submissions_fault(
     box = sandbox(3, tmp_path)
     scout, team = Scout(), Submission("team", tmp_path, {}, (Process("one", "other", ("sleep", "60")),))
     supervisor = Supervisor(team, tmp_path, tmp_path, box, scout, Limits(), lambda *words: None)
-    process, tree = started(box, "one", (HELPED, "leave", "0", "."), tmp_path / "data")
+    process, tree = started(box, (HELPED, "leave", "0", "."), tmp_path / "data")
     supervisor._services["one"].tree, supervisor._services["one"].popen = tree, process
     supervisor.pause("one")
     assert tree.stopped() and not trees.hidden(trees.processes())

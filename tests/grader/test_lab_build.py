@@ -11,18 +11,19 @@ from typing import Any
 
 import lab_master
 import pytest
-from lab_master import CELLS, CHECKS, LAB, MUTANTS, SOLUTION
+from lab_master import CELLS, CHECKS, HIDDEN, LAB, MUTANTS, SOLUTION
 
 from grader.errors import UsageError
 from grader.lab import drawn
 from grader.lab.build import build, student
 from grader.lab.bundle import read_bundle
 from grader.lab.command import main
-from grader.lab.judge import PASS, Judged, Result
+from grader.lab.judge import Judged, Result
 from grader.lab.master import disagreements, read
 from grader.lab.prove import Proof, _right, prove
 from grader.lab.regions import MasterError, stub
 from grader.lab.strip import leaks
+from grader.outcomes import Outcome
 from grader.student import command as student_command
 
 
@@ -62,9 +63,10 @@ def test_what_a_build_writes(built: Path) -> None:
     assert "run: 2, for 60 of 100 points. Hidden checks: 2, for the other points.\n" in readme
     assert "\n       python -m grader check\n" in readme
     assert all((built / "student" / name).exists() for name in re.findall(r"`(\w+\.\w+)`", readme))
-    kept = (built / "student" / "checks.py").read_text()
-    assert "def sums(" in kept and "def signs(" in kept
-    assert not any(word in kept for word in ("SECRET", "drawn", "reduce", "chosen", "restart", "Only hidden"))
+    assert (built / "student" / "checks.py").read_text() == CHECKS
+    assert (built / "bundle" / "hidden.py").read_text() == HIDDEN
+    copy = b"".join(files(built / "student").values())
+    assert not any(word in copy for word in (b"NUMBERS", b"adds_drawn", b"sum.restart", b"The tens of the first"))
     hidden = json.loads((built / "student" / "lab.json").read_text())["hidden"]
     assert hidden == {"checks": 2, "points": 40}
     assert "Most students" not in (built / "student" / "lab.ipynb").read_text()
@@ -83,25 +85,23 @@ def test_what_a_build_writes(built: Path) -> None:
     ]
 
 
-def test_a_hint_is_readable_for_its_mistake_only(
-    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No file in student/ contains the words of a hint. `check` shows it for the wrong solution, and for no other."""
-    says = [one.says for one in read(lab_master.write(tmp_path / "9-sums"), tmp_path).mutants]
-    copy = files(built / "student")
-    assert len(says) == 4 and not [name for name, data in copy.items() for one in says if one.encode() in data]
+def test_a_hint_is_for_its_mistake_only(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """lab.json has the hints of visible checks. `check` shows one for its wrong solution, and for no other."""
+    says = "The digits are put next to each other."
+    hints = json.loads((built / "student" / "lab.json").read_text())["hints"]
+    assert list(hints) == ["add", "sum.signs"] and list(hints["add"].values()) == [says]
     shutil.copytree(built / "student", tmp_path / "student")
     for wrong, shown in (("return a + b + (a == 2)", False), ("return int(f'{a}{b}')", True)):
         (tmp_path / "student" / "solution.py").write_text(SOLUTION.replace("return a + b", wrong))
         assert student_command.main([str(tmp_path / "student")]) == 1
         said = " ".join(capsys.readouterr().out.split())
-        assert "wrong add rule" in said and (says[0] in said) == shown
+        assert "wrong add rule" in said and (says in said) == shown
 
 
 def test_the_same_bytes_and_a_secret(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same master gives the same bytes. A secret changes nothing but checks.py in the bundle, and what follows."""
+    """The same master gives the same bytes. A secret changes nothing but hidden.py in the bundle, and what follows."""
     monkeypatch.setattr("grader.lab.build._try_notebook", lambda *args: None)  # it writes nothing, and takes seconds
     lab, out, secret = lab_master.write(tmp_path / "9-sums"), tmp_path / "out", tmp_path / "secret"
     secret.write_text("twelve different words of the teacher")
@@ -111,52 +111,73 @@ def test_the_same_bytes_and_a_secret(
     assert main(["build", str(lab), "--out", str(out), "--secret", str(secret)]) == 0
     drawn_again = files(out)
     changed = {name for name, data in files(built).items() if drawn_again[name] != data}
-    assert changed == {"bundle/checks.py", "bundle/lab.json", "bundle/hash", "gradescope.zip", "proof.json"}
+    assert changed == {"bundle/hidden.py", "bundle/lab.json", "bundle/hash", "gradescope.zip", "proof.json"}
     assert b"twelve different" not in b"".join(drawn_again.values())
 
 
+def mutant(name: str, of: str, *changes: tuple[str, str]) -> str:
+    """Another wrong solution: a copy of one in MUTANTS, with texts replaced."""
+    (text,) = re.findall(rf"^\[{of}\]\n.*?(?:\n\n|\Z)", MUTANTS, re.DOTALL | re.MULTILINE)
+    for old, new in (*changes, (f"[{of}]", f"[{name}]")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return f"{text.strip()}\n\n"
+
+
+ODD_MUTANTS = {
+    "[also-concatenates]: gives the answers of [concatenates] in add, but says something else": (
+        "concatenates", ("The digits", "Numbers")),
+    "[elsewhere]: fails first at sum.restart, not at sum.signs": (
+        "forgets", ('check = "sum.restart"', 'check = "sum.signs"')),
+    'found: trace = "[1] | restart | [2]"': ("forgets", ("| [2]", "| [3]")),
+    "[right]: passes all checks": ("forgets", ('"        pass"', '"        self.total = int(saved)"')),
+    "[other-rule]: sum.signs checks rule 3, not rule 4": ("only-grows", ("rule = 3", "rule = 4")),
+    "[ends]: its process ends in sum.signs": (
+        "only-grows", ("max(self.total, add(self.total, change))", "__import__('os')._exit(0)")),
+}  # fmt: skip
+NAMES = ("also-concatenates", "elsewhere", "other-trace", "right", "other-rule", "ends")
+COPIES = "".join(mutant(name, *how) for name, how in zip(NAMES, ODD_MUTANTS.values(), strict=True))
+
+
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "all_said"),
     [
-        ({"mutants": MUTANTS.replace('check = "sum.restart"', 'check = "sum.signs"')}, "fails first at sum.restart"),
-        ({"mutants": MUTANTS.replace("| [2]", "| [3]")}, 'found: trace = "[1] | restart | [2]"'),
-        ({"mutants": MUTANTS.replace('"        pass"', '"        self.total = int(saved)"')}, "passes all checks"),
-        ({"mutants": MUTANTS.replace("rule = 3", "rule = 4")}, "sum.signs checks rule 3, not rule 4"),
-        ({"mutants": MUTANTS.replace("max(self.total, add(self.total, change))", "__import__('os')._exit(0)")},
-         "its process ends in sum.signs"),
-        ({"mutants": MUTANTS + MUTANTS.partition("\n\n")[2].partition("\n\n")[0].replace("[c", "[also-c").replace(
-            "The digits", "Numbers")}, "gives the answers of [concatenates] in add, but says something else"),
-        ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]")}, "[only-grows]: passes all checks"),
-        ({"checks": CHECKS.replace("in chosen()", "in chosen()[:0]")}, "add.drawn: the stub passes it"),
-        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "(0, 1), repeat=2")},
-         "lab.toml: [cases] add: is 9, but the solution is asked 4 cases; both must agree"),
-        ({"lab": LAB.replace('"add" = 9\n', "")}, '[cases] add: is missing, but the solution is asked 9 cases'),
-        ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")}, "raised ZeroDivision"),
-        ({"solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
-          "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")}, "add: the stub passes it"),
-        ({"solution": SOLUTION.replace("self.total = 0", "self.total = 1")},
-         "sum.signs: the solution fails it (wrong): trace '[[1]]', right '[1]', got '[2]'"),
+        ({"mutants": f"{MUTANTS}\n{COPIES}"}, [*ODD_MUTANTS]),
+        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "(0, 1), repeat=2"),
+          "hidden": HIDDEN.replace("in (NUMBERS, [NUMBERS[1], NUMBERS[0]])", "in ()"),
+          "lab": LAB.replace('"sum.restart" = 1\n', ""),
+          "solution": SOLUTION.replace("self.total = 0", "self.total = 1")},
+         ["lab.toml: [cases] add: is 9, but the solution is asked 4 cases; both must agree",
+          "add.drawn: the stub passes it",
+          "[cases] sum.restart: is missing, but the solution is asked 1 cases",
+          "sum.signs: the solution fails it (wrong): trace '[[1]]', right '[1]', got '[2]'"]),
+        ({"checks": CHECKS.replace("[[1], [-1]], [[2, -1], [1]]", "[[1], [3]]"),
+          "solution": SOLUTION.replace("    ### BEGIN SOLUTION task 1: add both\n    return a + b\n",
+          "    return a + b\n    ### BEGIN SOLUTION task 1: add both\n    pass\n")},
+         ["[only-grows]: passes all checks", "add: the stub passes it"]),
+        ({"checks": CHECKS.replace("yield Case(str(epochs)", "yield Case(str(1 / 0)")},
+         ["checks.py, line 25: the check raised ZeroDivisionError"]),
     ],
 )  # fmt: skip
-def test_what_the_proof_refuses(texts: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_what_the_proof_refuses(texts: dict[str, str], all_said: list[str], tmp_path: Path) -> None:
     """A wrong solution with another check, trace, text or rule, a weaker check, and a solved stub are refused."""
     lab = lab_master.write(tmp_path / "9-sums", **texts)
     with pytest.raises(MasterError) as error:
         build(lab, tmp_path / "out")
-    assert said in str(error.value)
+    assert [said for said in all_said if said not in str(error.value)] == []
     assert not (tmp_path / "out").exists()
 
 
 def test_a_solution_that_takes_too_long_is_refused() -> None:
     """The solution takes at most a tenth of a check's limit, so that slower right solutions pass, too."""
     proof = Proof()
-    passed = Result("add", 1, "add(a, b) adds two numbers.", False, PASS)
+    passed = Result("add", 1, "add(a, b) adds two numbers.", False, Outcome.PASS)
     _right(Judged(passed, cases=4, cpu=0.2), 2.0, 4, proof)
     assert proof.problems == []
     _right(Judged(passed, cases=4, cpu=0.5), 2.0, 4, proof)
     (problem,) = proof.problems
     assert "takes 0.50 s of CPU time; it may take 10% of the check's 2 s\n  example: @check(..., cpu=10)" in problem
-    _right(Judged(Result("add", 1, "", False, PASS, flags=("two different answers",)), cases=4), 2.0, 4, proof)
+    _right(Judged(Result("add", 1, "", False, Outcome.PASS, flags=("two different answers",)), cases=4), 2.0, 4, proof)
     assert "with the solution, two different answers" in proof.problems[1]
 
 
@@ -171,7 +192,7 @@ def test_a_solution_that_takes_too_long_is_refused() -> None:
         ({"lab": LAB.replace("2 = ", "3 = ")}, "lab.toml, line 7: [tasks]: must name the tasks 1, 2, 3, ..."),
         ({"lab": LAB.replace("number = 9", "number")}, "lab.toml: Expected '=' after a key"),
         ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "[points] sum.sign: there is no such check in checks.py"),
-        ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "checks.py, line 36: sum.signs: has no points in lab.toml"),
+        ({"lab": LAB.replace('"sum.signs"', '"sum.sign"')}, "checks.py, line 21: sum.signs: has no points in lab.toml"),
         ({"lab": LAB.replace('"add" = 9', '"add" = 0')}, "[cases]: must be the number of cases of each check"),
         ({"lab": f'{LAB}"sum" = 1\n'}, "lab.toml: [cases] sum: there is no such check in checks.py"),
         ({"mutants": ""}, "mutants.toml, line 1: there is no wrong solution"),
@@ -186,15 +207,14 @@ def test_a_solution_that_takes_too_long_is_refused() -> None:
         ({"checks": CHECKS.replace("import itertools", "import numpy, itertools", 1)},
          "checks.py, line 3: imports numpy; checks use only the standard library and grader.lab"),
         ({"checks": CHECKS.replace("import itertools", "import grader.cli", 1)}, "line 3: imports grader.cli"),
-        ({"checks": CHECKS + "    yield (\n"}, "checks.py, line 57: '(' was never closed"),
-        ({"checks": CHECKS + "\n\nNONE = {}[1]\n"}, "checks.py, line 59: KeyError: 1"),
-        ({"checks": CHECKS + "\n\nprint('loaded')\n"}, "checks.py, line 59: outside of functions there may only be"),
-        ({"checks": CHECKS.replace("(0, 1, 2), repeat=2", "NUMBERS, repeat=2")}, "a visible check uses SECRET"),
+        ({"hidden": HIDDEN + "    yield (\n"}, "hidden.py, line 33: '(' was never closed"),
+        ({"hidden": HIDDEN + "\n\nNONE = {}[1]\n"}, "hidden.py, line 35: KeyError: 1"),
+        ({"checks": CHECKS + "\n\nfrom hidden import NUMBERS\n"},
+         "checks.py, line 28: imports hidden; checks use only the standard library and grader.lab"),
         ({"checks": CHECKS.replace("rule=3)", 'rule=3, needs=("add.drawn",))')},
          "'sum.signs' needs 'add.drawn', which is hidden, or no check above it"),
-        ({"checks": CHECKS.replace('"sum.restart", task=2', '"sum.restart", task=1')},
-         "sum.restart (task 1) stands after sum.signs (task 2)"),
-        ({"checks": CHECKS.replace('SECRET = "public"', 'SECRET = "mine"')}, 'SECRET must be set once, to "public"'),
+        ({"hidden": HIDDEN.replace('SECRET = "public"', 'SECRET = "mine"')},
+         'hidden.py: SECRET must be set once, to "public"'),
         ({"solution": SOLUTION.replace("task 1: add", "task 4: add")}, "solution.py, line 6: task 4 is not in [tasks]"),
         ({"cells": [("markdown", "# Lab 9: Sums\n## Task 1: add (20 points)\n## Task 2: The sum (70 points)", [])]},
          "found: ## Task 1: add (20 points)\n  example:\n  # Lab 9: Sums\n  ## Task 1: add (30 points)"),
@@ -248,24 +268,16 @@ def test_a_region_keeps_what_is_around_it() -> None:
 
 
 def test_leaks(tmp_path: Path) -> None:
-    """A hidden check, a line of a region, a hint and a cell for teachers are found in the student's files."""
+    """A hidden check, by its id or its rule, and a line of a region are found in the student's files."""
     master = read(lab_master.write(tmp_path / "9-sums"), tmp_path)
     made = student(master)
     assert leaks(master, made) == []
     line = "self.total = add(self.total, change)"
-    found = leaks(
-        master,
-        {
-            **made,
-            "lab.ipynb": f"see `add.drawn`, or\n  {line}\nMost students forget the sign.\n"
-            "The sum never becomes smaller.",
-        },
-    )
+    found = leaks(master, {**made, "lab.ipynb": f"see `add.drawn`, or\n  {line}\nA sum continues after a restart."})
     assert [one.removesuffix("; leave it out") for one in found] == [
         "lab.ipynb (student's copy): contains the hidden check add.drawn",
+        "lab.ipynb (student's copy): contains the hidden check sum.restart",
         "lab.ipynb (student's copy): contains a line of the solution: 'self.total = add(self.total, change)'",
-        "lab.ipynb (student's copy): contains the hint of [only-grows]",
-        "lab.ipynb (student's copy): contains a cell for teachers",
     ]
     assert leaks(master, {"checks.py": f"{made['checks.py']}\n{line}\n"}) == []
 
@@ -323,14 +335,14 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["build", str(lab), "--out", str(tmp_path / "out")]) == 1
     assert "has no lab.ipynb; a master has the files" in capsys.readouterr().err
     (tmp_path / "secret").write_text("twelve different words of the teacher")
-    lab_master.write(lab, checks=CHECKS.replace("SECRET", "PUBLIC"))
+    lab_master.write(lab, hidden=HIDDEN.replace("SECRET", "PUBLIC"))
     assert main(["build", str(lab), "--out", str(tmp_path / "out"), "--secret", str(tmp_path / "secret")]) == 1
     assert "no check depends on the secret; build this lab without --secret" in capsys.readouterr().err
 
 
 def test_a_secret_that_git_would_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A secret in a work tree is refused unless git ignores it; a file that git tracks is not ignored."""
-    lab = lab_master.write(tmp_path / "9-sums", checks=CHECKS.replace("SECRET", "PUBLIC"))
+    lab = lab_master.write(tmp_path / "9-sums", hidden=HIDDEN.replace("SECRET", "PUBLIC"))
     clone = tmp_path / "clone"
     (clone / "mine").mkdir(parents=True)
     secret = clone / "mine" / "secret.txt"
@@ -373,9 +385,11 @@ def test_a_bundle_that_was_changed_is_refused(built: Path, tmp_path: Path) -> No
         (bundle / name).write_bytes(data)
     (bundle / "points.toml").write_text((bundle / "points.toml").read_text().replace("20", "25"))
     assert read_bundle(bundle).points["add"] == 25
-    (bundle / "checks.py").write_text(CHECKS.replace("repeat=2", "repeat=1"))
-    with pytest.raises(UsageError, match="has been changed; build it again"):
-        read_bundle(bundle)
+    for name, text in (("hidden.py", HIDDEN), ("checks.py", CHECKS)):
+        (bundle / name).write_text(f"{text}\n")
+        with pytest.raises(UsageError, match="has been changed; build it again"):
+            read_bundle(bundle)
+        (bundle / name).write_text(text)
     with pytest.raises(UsageError, match="is no bundle of a lab; build it: python -m grader lab build"):
         read_bundle(lab_master.write(tmp_path / "9-sums"))
 
@@ -392,10 +406,10 @@ def test_drawn_numbers() -> None:
 def test_the_example_of_the_page(tmp_path: Path) -> None:
     """The files in docs/labs.md are a master, and its proof finds no problem."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "labs.md").read_text().partition("## Write a lab")[2]
-    lab, solution, checks, mutants = re.findall(r"^```(?:toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[:4]
+    texts = re.findall(r"^```(?:toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    named = dict(zip(("lab", "solution", "checks", "hidden", "mutants"), texts, strict=True))
     headings = "\n".join(re.findall(r"^    (#+ (?:Lab|Task) .*)$", page, re.MULTILINE))
-    texts = {"lab": lab, "solution": solution, "checks": checks, "mutants": mutants}
-    master = read(lab_master.write(tmp_path / "9-sums", [("markdown", headings, [])], **texts), tmp_path)
+    master = read(lab_master.write(tmp_path / "9-sums", [("markdown", headings, [])], **named), tmp_path)
     assert disagreements(master) == []
-    proof = prove(master, tmp_path / "checks.py", lambda step: None)
+    proof = prove(master, tmp_path, lambda step: None)
     assert (proof.problems, proof.untested) == ([], ["add"])

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from grader.lab import Case, check
-from grader.lab.judge import DIFFER, NOT_RUN, judge, judging
+from grader.lab.judge import judge, judging
+from grader.outcomes import Outcome
 from grader.worker import Answer, Student
 
 
@@ -93,29 +94,30 @@ def test_two_timeouts_end_a_task() -> None:
     for seconds in (0.6, 1.1):
         clock = Clock(seconds, 7)
         found = [judged.result for judged in judging(in_tasks(1, 1, 1, 2, 1, 2, 2, 3), clock, {})]
-        late, not_run = "timeout", NOT_RUN
+        late, not_run = "timeout", Outcome.NOT_RUN
         assert [one.outcome for one in found] == [late, late, not_run, late, not_run, late, not_run, late]
-        assert {one.got for one in found if one.outcome == NOT_RUN} == {
+        assert {one.got for one in found if one.outcome == Outcome.NOT_RUN} == {
             "two checks of task 1 have timed out",
             "two checks of task 2 have timed out",
         }
         assert clock.used == pytest.approx(2 * min(4 * seconds, 4.1) + 3 * 2.1)
         assert [one.waited for one in found if one.outcome == "timeout"] == [seconds == 0.6] * 2 + [False] * 3
     clock = Clock(0.0, 7, idle=600)
-    assert [judged.result.outcome for judged in judging(in_tasks(1, 1, 1, 2, 2, 2, 3), clock, {})].count(NOT_RUN) == 2
+    found = [judged.result for judged in judging(in_tasks(1, 1, 1, 2, 2, 2, 3), clock, {})]
+    assert [one.outcome for one in found].count(Outcome.NOT_RUN) == 2
     assert clock.slept == 5 + 5 + 2 + 2 + 2
 
 
 def test_a_wrong_answer_before_a_timeout() -> None:
     """A check that is stopped counts as one of the two timeouts of its task, whatever it has found before."""
     found = [judged.result.outcome for judged in judging(in_tasks(1, 1, 1, 2), Clock(1.9, 8), {})]
-    assert found == ["wrong", "wrong", NOT_RUN, "wrong"]
+    assert found == ["wrong", "wrong", Outcome.NOT_RUN, "wrong"]
 
 
 def test_the_time_of_a_submission() -> None:
     """When the time for all checks is used up, the rest is not run, and the submission is judged again, alone."""
     found = [judged.result for judged in judging(in_tasks(1, 2, 3, 4), Clock(0.2, 7, total=1.3), {})]
-    assert [one.outcome for one in found] == ["pass", "timeout", NOT_RUN, NOT_RUN]
+    assert [one.outcome for one in found] == ["pass", "timeout", Outcome.NOT_RUN, Outcome.NOT_RUN]
     assert [one.waited for one in found] == [False, True, False, False]
     assert found[1].flags == ("stopped, perhaps because of a busy machine: more than 60 s",)
     assert found[2].got == "the time for all checks is used up"
@@ -165,13 +167,13 @@ class Code:
 def doubling(id: str, task: int, *numbers: int, hidden: bool = False) -> Any:
     """A check that double(n) is 2 * n."""
 
-    @check(id, task, hidden=hidden)
+    @check(id, task)
     def asks(student: Student) -> Iterator[Case]:
         """double(n) is 2 * n."""
         for n in numbers:
             yield Case(str(n), 2 * n, partial(student.call, "double", n))
 
-    return asks
+    return replace(asks, hidden=hidden)
 
 
 CHECKS = [
@@ -230,10 +232,10 @@ def test_answers_that_differ() -> None:
     """A wrong answer that does not come again when the same is asked is listed with the other one, and fails."""
     results, _ = judged("def double(n): return 2 * n if SECOND or n < 3 else 7")
     assert {id: (one.outcome, one.case, one.got, one.other) for id, one in results.items()} == {
-        "a": (DIFFER, 3, "7", "6"),
-        "b": (DIFFER, 1, "7", "8"),
-        "secret": (DIFFER, 1, "7", "140"),
-        "c": (DIFFER, 1, "7", "12"),
+        "a": (Outcome.DIFFER, 3, "7", "6"),
+        "b": (Outcome.DIFFER, 1, "7", "8"),
+        "secret": (Outcome.DIFFER, 1, "7", "140"),
+        "c": (Outcome.DIFFER, 1, "7", "12"),
     }
     assert not any(one.alone for one in results.values())
 
@@ -244,7 +246,7 @@ def test_the_same_wrong_answer_in_the_same_case_is_no_chance(questions: int, ans
     late = f"{answer} if len(asked) > {questions} else 2 * n"
     text = f"asked = []\ndef double(n):\n    asked.append(n)\n    late = {late}\n"
     results, _ = judged(f"{text}    return late if SECOND else 7 if n == 2 else 2 * n\n")
-    assert (results["a"].outcome, results["a"].got, results["a"].other) == (DIFFER, "7", "4")
+    assert (results["a"].outcome, results["a"].got, results["a"].other) == (Outcome.DIFFER, "7", "4")
 
 
 def test_a_process_that_was_asked_something_else_does_not_decide() -> None:
@@ -285,10 +287,10 @@ def test_an_exception_is_asked_again() -> None:
     """An exception that depends on the process is a lost check, whose answers differ."""
     results, _ = judged("def double(n): return 2 * n if SECOND else {}[n]")
     assert {(one.outcome, one.other) for one in results.values()} == {
-        (DIFFER, "2"),
-        (DIFFER, "8"),
-        (DIFFER, "140"),
-        (DIFFER, "12"),
+        (Outcome.DIFFER, "2"),
+        (Outcome.DIFFER, "8"),
+        (Outcome.DIFFER, "140"),
+        (Outcome.DIFFER, "12"),
     }
 
 

@@ -51,7 +51,9 @@ def test_the_time_of_a_service_that_ended_is_not_foreign(
     scout = SimpleNamespace(ports=lambda count: [1] * count, pid=os.getpid())
     monkeypatch.setattr("grader.processes.sampler.EVERY", 0.0)
     monkeypatch.setattr("grader.processes.sampler.busy", lambda: 1000.0)
-    monkeypatch.setattr("grader.processes.sampler.used", lambda pid: 0.0)  # of the generator and of this process
+    monkeypatch.setattr(
+        "grader.processes.sampler.cpu", lambda pid, children: 0.0
+    )  # of the generator and of this process
     monkeypatch.setattr("grader.sandbox.tree._RECENT", 0.0)
     team = Submission("team", tmp_path, {}, (Process("shop", "order", ("python3", "-c", USES, what)),))
     noted: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -12,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from boxes import said, started
 
 from grader.errors import VoidError
-from grader.sandbox import Command, Plain, Sandbox, Tier, Walls, choose, landlock
+from grader.sandbox import Plain, Sandbox, Tier, Walls, choose, landlock
 from grader.sandbox.programs import settings
 from grader.sandbox.tree import processes
 from grader.wire.client import Generator
@@ -79,20 +79,6 @@ def walls(tmp_path: Path) -> Iterator[Walls]:
     sandbox.close()
 
 
-def output(sandbox: Sandbox, code: str, *words: str, data: Path) -> dict[str, object]:
-    """The JSON that a piece of Python prints, run like a service."""
-    data.mkdir(exist_ok=True)
-    read, write = os.pipe()
-    command = Command("try", ("python3", "-c", code, *words), Path("/"), write, {}, data, (data,))
-    process, _ = sandbox.start(command)
-    os.close(write)
-    with os.fdopen(read) as lines:
-        text = lines.read()
-    assert process.wait(20) == 0, text
-    found: dict[str, object] = json.loads(text)
-    return found
-
-
 def tried(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     secret = tmp_path / "secret"
     secret.write_text("hidden checks")
@@ -102,7 +88,11 @@ def tried(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = str(server.getsockname()[1])
-            return output(sandbox, TRIES, str(secret), str(tmp_path / "data"), port, data=tmp_path / "data")
+            words = (str(secret), str(tmp_path / "data"), port)
+            status, text = said(sandbox, TRIES, words, tmp_path / "data")
+            assert status == 0, text
+            found: dict[str, object] = json.loads(text)
+            return found
     finally:
         witness.kill()
         witness.wait()
@@ -126,20 +116,6 @@ def test_the_same_attempts_succeed_without_walls(tmp_path: Path, monkeypatch: py
     assert not any(stopped for _, stopped in Tier(3, "", "").table())
 
 
-def started(sandbox: Sandbox, data: Path) -> tuple[subprocess.Popen[bytes], set[int]]:
-    data.mkdir()
-    read, write = os.pipe()
-    command = Command("daemon", ("python3", "-c", DAEMON), Path("/"), write, {}, data, (data,))
-    process, tree = sandbox.start(command)
-    os.close(write)
-    with os.fdopen(read, "rb") as lines:
-        assert lines.readline() == b"away\n"
-    pids = tree.pids()
-    tree.kill()
-    process.wait()
-    return process, pids
-
-
 def alive(pids: set[int]) -> set[int]:
     """The processes that are alive after at most two seconds. This process does not adopt orphans, so it polls."""
     until = time.monotonic() + 2
@@ -152,8 +128,11 @@ def alive(pids: set[int]) -> set[int]:
 
 def test_a_daemon_ends_with_its_service(walls: Walls, tmp_path: Path) -> None:
     """A daemon that forked twice, has its own session and ignores SIGTERM ends with its service."""
-    _, pids = started(walls, tmp_path / "data")
-    assert len(pids) >= 2 and alive(pids) == set()
+    process, tree, line = started(walls, ("python3", "-c", DAEMON), tmp_path / "data")
+    pids = tree.pids()
+    tree.kill()
+    process.wait()
+    assert line == "away\n" and len(pids) >= 2 and alive(pids) == set()
 
 
 def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, tmp_path: Path) -> None:
@@ -161,15 +140,9 @@ def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, 
     generator = Generator(walls.namespaces)
     try:
         (port,) = generator.ports(1)
-        data = tmp_path / "data"
-        data.mkdir()
         code = f"import socket; s = socket.create_server(('127.0.0.1', {port})); print(1, flush=True); s.accept()"
-        read, write = os.pipe()
-        process, tree = walls.start(Command("s", ("python3", "-c", code), Path("/"), write, {}, data, (data,)))
-        os.close(write)
-        with os.fdopen(read, "rb") as lines:
-            assert lines.readline() == b"1\n"
-            assert generator.knock(Target("127.0.0.1", port))
+        process, tree, line = started(walls, ("python3", "-c", code), tmp_path / "data")
+        assert line == "1\n" and generator.knock(Target("127.0.0.1", port))
         tree.kill()
         process.wait()
         with socket.create_server(("127.0.0.1", 0)) as outside:
@@ -194,7 +167,7 @@ def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monke
 def test_a_tier_that_does_not_run_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tier whose program exists but cannot start a process is refused, with the program's message."""
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
-    monkeypatch.setattr("grader.sandbox.plain._LOCK", tmp_path / "not-there.py")
+    monkeypatch.setattr("grader.sandbox.command._ENTER", tmp_path / "not-there.py")
     tier, _ = choose(tmp_path, None)
     assert tier.number == 3 and "tier 1: " in tier.why
     assert "not-there.py" in tier.why or not landlock()

@@ -75,7 +75,7 @@ def test_the_lists_follow_the_table() -> None:
     assert list(phases.RUN) == list(PHASES) == [name for name, row in TABLE.items() if row.share]
     assert {row.rule for row in TABLE.values()} == {"", *special.RULES}
     assert {row.result for row in TABLE.values()} == set(model.RESULTS)
-    assert {name for name, points in teams.checkout(1).points.items() if not points} == {"speed"}
+    assert {name for name, points in teams.Checkout(1).points.items() if not points} == {"speed"}
     assert all(row.name == name for name, row in table.TABLE.items())
 
 

@@ -14,6 +14,7 @@ import pytest
 from classes import CHECKS, RIGHT, SMALL, WRONG, Teacher
 from uploads import BOOK, REFUSED, TAKEN, Tree, packed, written
 
+from grader.classroom.results import sentence
 from grader.lab.source import CODECS, look, read, runs_later
 from grader.student.command import main
 
@@ -82,7 +83,7 @@ def copy(tmp_path: Path) -> Path:
     """A student's copy of the tiny lab, without a solution."""
     folder = tmp_path / "student"
     folder.mkdir()
-    (folder / "checks.py").write_text(CHECKS[: CHECKS.index('@check("large"')])
+    (folder / "checks.py").write_text(CHECKS)
     about = {"title": "Doubles", "hand_in": ["solution.py"], "tasks": {"1": "double"}}
     points = {"points": {"double": 50, "words": 20}, "hidden": {"checks": 1, "points": 30}}
     (folder / "lab.json").write_text(json.dumps({**about, **points}))
@@ -105,7 +106,7 @@ def test_check_and_class_agree(copy: Path, tmp_path: Path, capsys: pytest.Captur
         status = main([str(copy), "--file", str(subs / id / name), "--json", "--all"])
         said = capsys.readouterr()
         if found["status"] != "graded":
-            same = said.err == f"This file cannot be graded: {found['why']}\n" and status == 1
+            same = said.err == f"This file cannot be graded: {sentence(found)}\n" and status == 1
         else:
             checked: dict[str, Any] = json.loads(said.out)
             visible = {one["check"]: (one["outcome"], one["got"]) for one in found["checks"] if not one["hidden"]}

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from grader.errors import VoidError
-from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, uids
+from grader.outcomes import Outcome
+from grader.sandbox import LAB, Programs, Tier, choose, make, no_grades, own_uid, uids
 from grader.sandbox.programs import ONLY_THE_GRADERS
 from grader.worker import Worker
 from grader.worker import answers as said
@@ -42,7 +43,11 @@ def make_worker() -> Iterator[Make]:
             scratch.mkdir()
             (folder / "solution.py").write_text(text)
             try:
-                box = make(tier, scratch, folder, programs) if tier else choose(scratch, folder, programs)[1]
+                owner = own_uid() if programs is LAB else None
+                if tier:
+                    box = make(tier, scratch, folder, programs, owner=owner)
+                else:
+                    _, box = choose(scratch, folder, programs, owner)
             except VoidError as error:
                 pytest.skip(f"{error}; install or enable it, and this runs")
             stack.callback(box.close)
@@ -79,9 +84,9 @@ def test_memory_and_files_are_limited(make_worker: Make) -> None:
     """One process fails at the lab's memory, several together and too many files end the process, and work goes on."""
     large, small = make_worker(GROWS, memory=2 << 30), make_worker(GROWS, memory=200 << 20)
     for worker, enough in ((large, True), (small, False)):
-        assert worker.call("alone", 300, seconds=30).kind == (said.VALUE if enough else said.ERROR)
+        assert worker.call("alone", 300, seconds=30).kind == (said.VALUE if enough else Outcome.ERROR)
         kind = worker.call("together", 4, 80, 1 if enough else 60, seconds=60).kind
-        assert kind == (said.VALUE if enough else said.CRASH)
+        assert kind == (said.VALUE if enough else Outcome.CRASH)
         assert worker.call("alone", 20, seconds=30).same(20)
     assert small.call("together", 4, 80, 60, seconds=60).why == "more than 200 MiB of memory"
     assert small.call("files", 100, 1000, 0, seconds=30).same("done")
@@ -109,7 +114,7 @@ def test_the_graders_packages_are_out_of_reach(tier: int, make_worker: Make) -> 
     """A service of the checkout reads and imports the grader's packages. A lab's code cannot, whatever it patches."""
     assert make_worker(PACKAGES, tier, ONLY_THE_GRADERS).call("imports").same("pluggy")
     worker = make_worker(PACKAGES, tier)
-    assert worker.call("lists").kind == said.ERROR and worker.call("imports").kind == said.ERROR
+    assert worker.call("lists").kind == Outcome.ERROR and worker.call("imports").kind == Outcome.ERROR
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its uid; run the tests as root")

@@ -31,6 +31,10 @@ def test_a_lab_is_built(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["lab", "build", str(lab), "--out", str(out)]) == 0, capsys.readouterr().err
     proof = json.loads((out / "proof.json").read_text())
     assert len(proof["mutants"]) >= 8
+    hidden = [one for one in json.loads((out / "bundle" / "lab.json").read_text())["checks"] if one["hidden"]]
+    copy = b"".join(path.read_bytes() for path in (out / "student").rglob("*") if path.is_file())
+    assert hidden and not list((out / "student").rglob("hidden.py"))
+    assert not [one["id"] for one in hidden if one["rule"].encode() in copy]
     if lab.name.startswith("4-"):
         same_bytes(out, tmp_path)
     if lab.name.startswith("1-"):

@@ -15,8 +15,9 @@ import pytest
 from in_process import Here
 
 from grader.lab import Case
-from grader.lab.checks import Cases, load
-from grader.lab.judge import PASS, judging
+from grader.lab.checks import CHECKS, HIDDEN, Cases, load
+from grader.lab.judge import judging
+from grader.outcomes import Outcome
 from grader.student.local import Local
 from grader.worker import Student
 
@@ -24,20 +25,23 @@ LABS = sorted(path.parent for path in (Path(__file__).resolve().parents[2] / "la
 LIMITS = re.compile(
     r"most=(\d)|(?:epochs_of|watched|readers)\((\d)\)|scripts\(.*, (\d)\)|\], (\d)\)|for n in range\((\d+)\):"
 )
-"""How checks.py says how many cases there are."""
+"""How checks.py and hidden.py say how many cases there are."""
 
 
-def unlike(lab: Path, text: str, work: Path, line: int = 0) -> Iterator[tuple[str, int, int]]:
+def unlike(
+    lab: Path, texts: dict[str, str], work: Path, at: tuple[str, int] = ("", 0)
+) -> Iterator[tuple[str, int, int]]:
     """The checks whose number of cases differs from lab.toml, as (id, now, in lab.toml); first those at a line."""
-    (work / "checks.py").write_text(text)
+    for name, text in texts.items():
+        (work / name).write_text(text)
     cases = tomllib.loads((lab / "lab.toml").read_text())["cases"]
     checks = load(work / "checks.py")
     assert {one.id for one in checks} == set(cases)
-    starts = {one.id: one.cases.__code__.co_firstlineno for one in checks}
-    near = max((start for start in starts.values() if start <= line), default=0)
+    starts = {one.id: (Path(one.cases.__code__.co_filename).name, one.cases.__code__.co_firstlineno) for one in checks}
+    near = max((start for start in starts.values() if start[0] == at[0] and start <= at), default=None)
     checks.sort(key=lambda one: starts[one.id] != near)
     for judged in judging(checks, Here((lab / "solution.py").read_text()), {}):
-        assert judged.result.outcome == PASS, judged.result
+        assert judged.result.outcome == Outcome.PASS, judged.result
         if judged.cases != cases[judged.result.check]:
             yield judged.result.check, judged.cases, cases[judged.result.check]
 
@@ -45,15 +49,19 @@ def unlike(lab: Path, text: str, work: Path, line: int = 0) -> Iterator[tuple[st
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
 def test_a_weaker_check_asks_fewer_cases(lab: Path, tmp_path: Path) -> None:
     """Making any limit of a check smaller by one changes a number of lab.toml. Another secret changes none."""
-    text = (lab / "checks.py").read_text()
+    texts = {name: (lab / name).read_text() for name in (CHECKS, HIDDEN)}
     for secret in ("public", "twelve words"):
-        assert list(unlike(lab, text.replace('SECRET = "public"', f'SECRET = "{secret}"'), tmp_path)) == []
-    limits = [found.span(found.lastindex) for found in LIMITS.finditer(text) if found.lastindex]
+        changed = {name: text.replace('SECRET = "public"', f'SECRET = "{secret}"') for name, text in texts.items()}
+        assert list(unlike(lab, changed, tmp_path)) == []
+    limits = [(name, *found.span(found.lastindex)) for name, text in texts.items()
+              for found in LIMITS.finditer(text) if found.lastindex]  # fmt: skip
     assert len(limits) >= 8
-    for first, last in limits:
+    for name, first, last in limits:
+        text = texts[name]
         less = f"{text[:first]}{int(text[first:last]) - 1}{text[last:]}"
         line = text.count("\n", 0, first) + 1
-        assert next(unlike(lab, less, tmp_path, line), None), f"checks.py, line {line}: {text.splitlines()[line - 1]}"
+        found = next(unlike(lab, {**texts, name: less}, tmp_path, (name, line)), None)
+        assert found, f"{name}, line {line}: {text.splitlines()[line - 1]}"
 
 
 LARGE = 9 * 10**4299
@@ -87,9 +95,9 @@ def test_odd_answers_are_wrong(lab: Path, how: str) -> None:
     for odd in ODD:
         for judged in judging(checks, Here(text, partial(change, odd)), {}):
             result = judged.result
-            assert (result.outcome == PASS) != bool(result.got), result
-            assert result.outcome in (PASS, "wrong", "error"), result
-            if result.outcome == PASS:
+            assert (result.outcome == Outcome.PASS) != bool(result.got), result
+            assert result.outcome in (Outcome.PASS, "wrong", "error"), result
+            if result.outcome == Outcome.PASS:
                 passed.add((result.check, str(odd)))
     assert passed <= {("few", "[]")}
 
@@ -104,5 +112,5 @@ def test_a_refusal_may_be_a_subclass(base: str, passes: bool, tmp_path: Path) ->
     with Local(tmp_path, "solution") as local:
         refusals = [one for one in load(lab / "checks.py") if one.id == "refusals"]
         (judged,) = judging(refusals, local, {})
-    assert judged.result.outcome == (PASS if passes else "error")
+    assert judged.result.outcome == (Outcome.PASS if passes else "error")
     assert passes or judged.result.got.startswith("TooEarlyError: ")

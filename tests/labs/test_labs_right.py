@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from grader.lab.checks import load
-from grader.lab.judge import PASS, judge
+from grader.lab.judge import judge
+from grader.outcomes import Outcome
 from grader.student.local import Local
 
 RIGHT = Path(__file__).resolve().parent / "right"
@@ -22,4 +23,4 @@ def test_a_right_solution_passes_every_check(solution: Path, tmp_path: Path) -> 
     shutil.copy(solution, tmp_path / "solution.py")
     with Local(tmp_path, "solution") as local:
         results = judge(load(LABS / solution.parent.name / "checks.py"), local, {})
-    assert {result.check: (result.trace, result.got) for result in results if result.outcome != PASS} == {}
+    assert {result.check: (result.trace, result.got) for result in results if result.outcome != Outcome.PASS} == {}
