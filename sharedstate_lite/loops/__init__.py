@@ -16,7 +16,9 @@ Modules, from the bottom:
     search      binary search in sorted words, and comparisons of rows
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
+    keys        distinct rows, and sets of keys
     groups      the groups of a change, and their largest values
+    sums        exact sums of groups: counts, whole numbers and doubles
     strings     strings packed into words, a hash table of them, their hashes and their order
 """
 

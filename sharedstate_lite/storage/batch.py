@@ -258,24 +258,8 @@ def distinct(
     n = rows.shape[1]
     if not len(types) or n <= 1:
         return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
+    # A single column needs no hash. Its words are equal if and only if its values are.
     words = hash_rows(rows, types, strings).view(np.int64) if len(types) > 1 else rows[0]
-    order = words.argsort()
-    first = np.ones(n, dtype=bool)
-    sorted_words = words.take(order)
-    np.not_equal(sorted_words[1:], sorted_words[:-1], out=first[1:])
-    if len(types) > 1:
-        ranked = rows.take(order, axis=1)
-        if not (first[1:] | (ranked[:, 1:] == ranked[:, :-1]).all(axis=0)).all():
-            order = np.lexsort(rows)
-            ranked = rows.take(order, axis=1)
-            first[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-    kind = np.empty(n, dtype=np.intp)
-    kind[order] = first.cumsum() - 1
-    return order.compress(first), kind
-
-
-def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return all positions in the ranges ``[low, low + size)``, and for each position the index of its range."""
-    owner = np.arange(len(sizes)).repeat(sizes)
-    before = sizes.cumsum() - sizes
-    return np.arange(len(owner)) + (lows - before).take(owner), owner
+    first, number = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    count = loops.number_rows(rows, words, words.argsort(), first, number)
+    return first[:count], number

@@ -6,7 +6,9 @@ tests/kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,6 +226,96 @@ def test_the_best_rows_of_a_key_are_read(ways: list[Any], codes: list[int], most
     read, left = sorted(ranked[:most]), ranked[most:]
     assert count == 2 * len(read) and [word & 0xFFFFFFFF for word in out[0][:count]] == read * 2
     assert edge == [left[0] if left else -1, -1, left[0] if left else -1]
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, word, small, diff), max_size=12), st.sampled_from([3, 2**31]), st.booleans())
+def test_sums(ways: list[Any], given_: list[Any], limit: int, mean: bool) -> None:
+    """Counts, and sums of whole numbers in two halves, until the mass of a group is too large."""
+    lines = matrix(given_, 4)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        mass, sums, out = array(5), array(5, 5), array(5)
+        counted = np.array([1, 2])
+        end = loops.accumulate(lines[:3], lines[3], lines[0], counted, counted[:1], limit, mass, sums)
+        found = sums.copy()
+        loops.add_stored(lines[0], sums[:, lines[0]], sums)
+        return end, found, sums, loops.whole_sums(found, 1, 3, mean, out), out
+
+    end, found, _, fits, out = agree(ways, calls)
+    if end >= 0:
+        for g in range(5):
+            values = [(w, d) for who, w, _, d in given_ if who == g and w != NULL]
+            total, count = sum(w * d for w, d in values), sum(d for _, d in values)
+            assert (found[0][g], found[1][g]) == (sum(d for who, *_, d in given_ if who == g), count)
+            if not mean and fits >= 0:
+                assert out[g] == (total if count > 0 else NULL)
+    assert end == len(given_) or sum(abs(d) for who, *_, d in given_[:-end] if who == given_[-1 - end][0]) >= limit
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -(2.0**-1022), 1.5, 1e308])
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, finite, diff), max_size=10))
+def test_limbs(ways: list[Any], given_: list[Any]) -> None:
+    """The limbs of doubles add up to them, and a sum of limbs is rounded to a double."""
+    owner = np.array([g for g, *_ in given_], dtype=np.int64)
+    words = (np.array([x for _, x, _ in given_], dtype=np.float64) + 0.0).view(np.int64)
+    diffs, groups = np.array([d for *_, d in given_], dtype=np.int64), np.arange(5)[None, :]
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        rows, limbs = array(2, 4 * len(given_)), array(4 * len(given_))
+        m = loops.split_doubles(words, diffs, owner, groups, rows, limbs)
+        low, high = int(rows[1].min(initial=0)), int(rows[1].max(initial=0))
+        grid, out = array(5, high - low + 4), array(5, of=np.float64)
+        return m, rows, limbs, loops.add_limbs(rows[0, :m].copy(), rows[1, :m], limbs[:m], low, grid, out), grid, out
+
+    m, rows, limbs, end, _, out = agree(ways, calls)
+    for g in range(5):
+        exact = sum((Fraction(x) * d for who, x, d in given_ if who == g), Fraction(0))
+        parts = zip(rows[0][:m], rows[1][:m], limbs[:m], strict=True)
+        assert sum((Fraction(2) ** (24 * w) * n for who, w, n in parts if who == g), Fraction(0)) == exact
+        if end >= 0:
+            assert abs(Fraction(out[g]) - exact) <= Fraction(math.ulp(out[g]))
+        if end == -1 - g:
+            assert abs(exact) > 2**1023
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, small), max_size=14), st.lists(st.tuples(small, small), max_size=8), masks)
+def test_distinct_rows_and_sets_of_keys(ways: list[Any], some: list[Any], more: list[Any], mask: Any) -> None:
+    """Distinct rows are numbered, and a set of keys grows by those that it does not have, also if hashes are equal."""
+    first, second = matrix(some, 2), matrix(more, 2)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        def words_of(rows: Any) -> Any:
+            out = array(rows.shape[1])
+            loops.hash_rows(rows, np.arange(2), np.zeros(2, dtype=np.int64), HASHES, mask, out)
+            return out
+
+        def grown(keys: Any, words: Any, used: Any, fresh: Any, now: int) -> Any:
+            asked, most = words_of(fresh), len(words) + fresh.shape[1]
+            out = array(2, most), array(most), array(most)
+            count = loops.add_keys(keys, words, used, fresh, asked, asked.argsort(kind="stable"), now, *out)
+            return out[0][:, :count].copy(), out[1][:count].copy(), out[2][:count].copy()
+
+        words, picked, number = words_of(first), array(len(some)), array(len(some))
+        count = loops.number_rows(first, words, words.argsort(kind="stable"), picked, number)
+        one = grown(array(2, 0), array(0), array(0), first, 7)
+        two = grown(*one, second, 9)
+        at = array(len(more))
+        found = loops.find_keys(one[0], one[1], second, words_of(second), at)
+        return count, picked, number, *one, *two, found, at
+
+    count, picked, number, keys, words, used, both, _, uses, found, at = agree(ways, calls)
+    assert count == len(set(some)) and [some[picked[n]] for n in number] == some
+    pairs = list(zip(*keys, strict=True))
+    assert sorted(pairs) == sorted(set(some)) and words == sorted(words) and set(used) <= {7}
+    assert [pairs[n] if n >= 0 else None for n in at] == [pair if pair in pairs else None for pair in more]
+    assert found == sum(n >= 0 for n in at)
+    last = dict(zip(zip(*both, strict=True), uses, strict=True))
+    assert last == dict.fromkeys(more, 9) | dict.fromkeys(some, 7) and len(uses) == len(last)
 
 
 @examples(40)
