@@ -27,7 +27,7 @@ from ..errors import TimeError, is_integer, shorten
 from ..loops.lookups import ALL
 from ..plan.nodes import Type
 from . import spine
-from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix
+from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat
 from .encoding import NULL, Dictionary, Words
 
 _NO_EDGE = np.empty(0, dtype=np.int64)
@@ -200,24 +200,6 @@ class Arrangement:
             rows.lines[self.layout.diff_rows, : rows.kept],
         )
 
-    def lookup(
-        self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None
-    ) -> Iterator[tuple[npt.NDArray[np.intp], Words]]:
-        """Find rows as `match` does, and yield those of each batch, the oldest first: their owners and their lines.
-
-        With ``order``, int64[q], a row is found only if its ``layout.order`` column has this value or one with the same
-        code; the caller has to compare. The layout must have such a column.
-        """
-        low = self.layout.key_words(keys, strings)
-        if order is not None:
-            assert self.layout.order is not None
-            low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
-        for batch in self._until(at):
-            rows = FoundRows(self.layout, keys, low, LOW_BITS if order is None else 0)
-            self.read(rows, batch, at)
-            if rows.kept:
-                yield rows.owner[: rows.kept], rows.lines[:, : rows.kept]
-
     def read(
         self,
         rows: FoundRows,
@@ -267,7 +249,7 @@ class Arrangement:
             return
         self.runs.append(Batch(body, self.upper))
 
-    def take(self, words: Sequence[tuple[int, int]], strings: Dictionary) -> Delta:
+    def take(self, words: Sequence[tuple[int, int]]) -> Delta:
         """Remove the rows whose sort words are in the ranges ``[low, high]``, which do not overlap, and return them.
 
         The result is consolidated. Without open handles, the batches are rewritten without the rows. Otherwise, the
@@ -275,14 +257,18 @@ class Arrangement:
         """
         edges = np.array(sorted(words), dtype=np.int64).reshape(-1, 2)
         spine.finish_merges(self)
-        parts, kept = [], []
+        cuts, kept = [], []
         for batch in self.runs:
             starts = batch.body[0].searchsorted(edges[:, 0])
             ends = batch.body[0].searchsorted(edges[:, 1], side="right")
-            parts += [self.layout.delta(batch.body[:, a:b]) for a, b in zip(starts, ends, strict=True)]
+            cut = [batch.body[:, a:b] for a, b in zip([0, *starts], [0, *ends], strict=True)]
+            cuts.append(Batch(np.concatenate(cut, axis=1), batch.lower, batch.timed))
             rest = zip([0, *ends], [*starts, len(batch)], strict=True)
             kept.append(np.concatenate([batch.body[:, a:b] for a, b in rest], axis=1))
-        body = self.layout.body(*concat(parts, self.layout.columns), strings)
+        if not cuts:
+            return Delta.empty(self.layout.columns)
+        # One epoch ahead, no time has to be kept, so equal rows of all cuts add up.
+        body = spine.Merge(Arrangement(self.name, self.layout, self.upper + 1), cuts).finish().body
         if self.handles:
             gone = body.copy()
             gone[self.layout.diff_rows] *= -1
