@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from .. import loops
 from ..errors import RowError
+from ..loops.strings import MAX_BYTES
 
 Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
@@ -73,7 +74,14 @@ class Dictionary:
 
     def codes(self, texts: Iterable[str | None]) -> Words:
         """Return the codes of n strings, int64[n]. None becomes NULL, and a new string gets the next free code."""
-        return self.column(pa.array(list(texts), _LARGE))
+        given = list(texts)
+        if len(given) == 1 and given[0] is not None and len(data := given[0].encode()) <= MAX_BYTES:
+            # An Arrow array costs more than the search, so a short string is packed here as the loop packs it.
+            loops.moved(1)
+            words = np.frombuffer(data.ljust(MAX_BYTES, b"\0") + (len(data) + 1).to_bytes(1, "little"), dtype="<u8")
+            if (code := loops.code_of(words, self._table, SLOT_MASK)) >= 0:
+                return np.array([code])
+        return self.column(pa.array(given, _LARGE))
 
     def find(self, text: str) -> int | None:
         """Return the code of a string, or None if the string is not in the dictionary. Does not add the string."""

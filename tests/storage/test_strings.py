@@ -94,6 +94,19 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
     assert fresh.texts(fresh.column(array)).tolist() == pool
 
 
+@pytest.mark.parametrize("mask", [2**64 - 1, 0])
+def test_one_text_has_the_code_that_it_has_in_a_column(mask: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A known text that comes alone keeps its code, whatever its length, and a new one gets the next code."""
+    monkeypatch.setattr(encoding, "SLOT_MASK", np.uint64(mask))
+    every = list(dict.fromkeys(["a", "a\0", "\0", "\0" * 15, *(letter * n for letter in LETTERS for n in range(17))]))
+    strings = Dictionary()
+    assert [strings.code(t) for t in every] == list(range(len(every))) == strings.codes(every).tolist()
+    assert [strings.code(t) for t in every] == list(range(len(every))) == [strings.find(t) for t in every]
+    assert strings.codes([None]).tolist() == [NULL] and len(strings) == len(every)
+    with pytest.raises(UnicodeError):
+        strings.code("\ud800")
+
+
 def test_strings_are_found_even_if_all_have_one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Added strings are found, and others and removed ones are not."""
     monkeypatch.setattr(encoding, "SLOT_MASK", np.uint64(0))
