@@ -16,6 +16,7 @@ Modules, from the bottom:
     search      binary search in sorted words, and comparisons of rows
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
+    joins       the join of a change with one batch
     groups      the groups of a change, and their largest values
     strings     strings packed into words, a hash table of them, their hashes and their order
 """

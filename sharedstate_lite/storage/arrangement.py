@@ -31,6 +31,8 @@ from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix
 from .encoding import NULL, Dictionary, Words
 
 _NO_EDGE = np.empty(0, dtype=np.int64)
+Run = tuple[Words, int, int, int]
+"""A batch as of a time: its buffer, its number of rows, the line of its times or 0 if all rows count, and the time."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,15 @@ class Arrangement:
             rows.lines[self._columns, : rows.kept],
             rows.lines[self.layout.diff_rows, : rows.kept],
         )
+
+    def probe(self, keys: Words, strings: Dictionary, at: int | None = None) -> tuple[Words, list[Run]]:
+        """Return the smallest sort word of each key, and the batches as of epoch ``at``, for a loop over both."""
+        runs = []
+        for batch in self.runs:
+            if at is None or batch.lower <= at:
+                time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
+                runs.append((batch.buffer, batch.rows, time_line, time))
+        return self.layout.key_words(keys, strings), runs
 
     def lookup(
         self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None

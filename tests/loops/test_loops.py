@@ -170,6 +170,41 @@ def test_lookups(ways: list[Any]) -> None:
     run()
 
 
+wide = st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])
+
+
+def test_joins(ways: list[Any]) -> None:
+    """Rows that are equal in two columns are joined, as of a time; the rest waits where there is no room."""
+    stored = st.lists(st.tuples(word, small, word, wide), max_size=14)
+
+    @examples(60)
+    @given(stored, rows, masks, st.integers(0, 2), st.integers(0, 20), st.booleans(), st.data())
+    def run(given_: list[Any], others: list[Any], mask: Any, time: int, room: int, last: bool, data: Any) -> None:
+        timed, first = data.draw(st.booleans()), data.draw(st.integers(0, len(others)))
+        change = matrix(others, 4)
+        equal = np.array([[0, 1], [0, 1]])
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            body, n = made_body(loops, given_, [0], -1, mask)
+            batch = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])[: 5 + timed]
+            wanted, count, out = array(len(others)), array(2), array(7, room)
+            loops.hash_rows(change[:1], np.array([0]), np.array([0]), HASHES, mask, wanted)
+            how = equal, 5 * timed, time, 2.0**62, last, first
+            end = loops.join(batch, n, wanted, change[:3], change[3], *how, count, out)
+            return end, count, out, batch[:, :n]
+
+        end, (count, wide_), out, batch = agree(ways, calls)
+        stop = end if end >= 0 else -1 - end
+        sides = [(a[:3], b[1:4], a[3], b[4]) for a in others[first:stop] for b in map(tuple, zip(*batch, strict=True))
+                 if a[:2] == b[1:3] and a[0] != NULL and (not timed or b[5] <= time)]  # fmt: skip
+        joined = [(*(b + a if last else a + b), np.int64(m) * np.int64(n)) for a, b, m, n in sides]
+        assert sorted(zip(*(line[:count] for line in out), strict=True)) == sorted(joined)
+        assert wide_ >= sum(abs(m * n) >= 2**62 for *_, m, n in sides)
+        assert stop == len(others) or (end < 0 and count <= room)
+
+    run()
+
+
 def test_groups(ways: list[Any]) -> None:
     """Groups, last rows, largest values and what is emitted."""
     flag = st.booleans()
@@ -291,21 +326,12 @@ def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> Non
 
 
 @examples(40)
-@given(st.lists(st.tuples(word, st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])), max_size=8), small, small)
-def test_words_out_of_range(ways: list[Any], pairs: list[tuple[int, int]], low: int, high: int) -> None:
-    """The first word out of range, and the first product that is too large."""
-    words, diffs = matrix(pairs, 2)
-    owner, both = np.arange(len(pairs))[::-1].copy(), matrix([(d, d) for _, d in pairs], 2)
-
-    def calls(loops: Any) -> tuple[Any, ...]:
-        count = loops.multiply(both[0], diffs, owner, 2.0**62, array(len(pairs)))
-        return loops.outside(words, low, high, 3), count
-
-    at, count = agree(ways, calls)
-    bad = [n for n, (w, _) in enumerate(pairs) if not low <= w <= high or w == 3]
+@given(st.lists(word, max_size=8), small, small)
+def test_words_out_of_range(ways: list[Any], words: list[int], low: int, high: int) -> None:
+    """The first word out of range."""
+    (at,) = agree(ways, lambda loops: (loops.outside(np.array(words, dtype=np.int64), low, high, 3),))
+    bad = [n for n, w in enumerate(words) if not low <= w <= high or w == 3]
     assert at == (bad[0] if bad else -1)
-    wide = [n for n, (_, d) in enumerate(pairs) if abs(d * pairs[-1 - n][1]) >= 2**62]
-    assert count == (-1 - wide[0] if wide else len(pairs))
 
 
 def test_an_index_past_the_end_is_seen(ways: list[Any]) -> None:
