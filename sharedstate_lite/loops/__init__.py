@@ -17,8 +17,9 @@ Modules, from the bottom:
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
     joins       the join of a change with one batch
-    groups      the groups of a change, and their largest values
+    groups      the groups of a change, and what a reduce emits
     strings     strings packed into words, a hash table of them, their hashes and their order
+    extremes    the largest and smallest values of groups
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ RADIX_FROM = 512
 """Batches of at least this many rows are sorted by a loop. NumPy sorts fewer rows faster."""
 HASH_MASK = np.uint64((1 << 64) - 1)
 """The bits of a row's hash that are kept. Tests clear some, so that different rows have equal hashes."""
-_KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
+KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
+"""What the words of a type are for a loop, if they are not `NUMBER`."""
 
 
 class Delta(NamedTuple):
@@ -217,13 +218,13 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
     A larger value never has a smaller code, but different values can have the same code.
     """
     out = np.empty(len(words), dtype=np.uint64)
-    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), strings.all_prefixes, out)
+    loops.order_codes(np.ascontiguousarray(words), KINDS.get(kind, NUMBER), strings.all_prefixes, out)
     return out
 
 
 @cache
 def _kinds(types: tuple[Type, ...]) -> Words:
-    return np.array([_KINDS.get(kind, NUMBER) for kind in types], dtype=np.int64)
+    return np.array([KINDS.get(kind, NUMBER) for kind in types], dtype=np.int64)
 
 
 @cache

@@ -137,6 +137,11 @@ class Dictionary:
     # These are views, made when they are asked for: as attributes, they would be other arrays in a copy.
 
     @property
+    def all(self) -> tuple[Words, npt.NDArray[np.uint8]]:
+        """The arrays ``known`` and ``texts`` of :mod:`..loops.strings`."""
+        return self._known, self._texts
+
+    @property
     def all_hashes(self) -> npt.NDArray[np.uint64]:
         """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
         found: npt.NDArray[np.uint64] = self._known[1].view(np.uint64)

@@ -206,7 +206,7 @@ def test_joins(ways: list[Any]) -> None:
 
 
 def test_groups(ways: list[Any]) -> None:
-    """Groups, last rows, largest values and what is emitted."""
+    """Groups, last rows and what is emitted."""
     flag = st.booleans()
     group = st.tuples(word, word, word, flag, flag, flag)
 
@@ -225,17 +225,73 @@ def test_groups(ways: list[Any]) -> None:
             count = loops.number_groups(np.ascontiguousarray(body[:, :n]), np.array([0]), first, number)
             last, has = array(2, q), array(q, of=bool)
             loops.last_rows(matches[0], matches[1:3], matches[3:], last, has)
-            rank, exists, unsure = array(q), array(q, of=bool), array(q, of=bool)
-            doubtful = loops.largest(matches[1], matches[3], values[0], matches[0], has, rank, exists, unsure)
-            best, live = array(q), array(q, of=bool)
-            turn = np.lexsort((matches[1], matches[0]))
-            loops.best_values(turn, matches[0], matches[1], matches[3], best, live)
             out, diffs = array(3, 2 * q), array(2 * q)
             emitted = loops.emit(values, values[::-1].copy(), there, alive, lost, out, diffs)
-            return count, first, number, last, has, doubtful, rank, exists, unsure, best, live, emitted, out, diffs
+            return count, first, number, last, has, emitted, out, diffs
 
         found = agree(ways, calls)
         assert found[0] == len(set(found[2]))
+
+    run()
+
+
+TEXTS = ["", "aaaab", "aaaac", "b", "aaaa"]
+
+
+def sort_key(kind: int, value: int) -> Any:
+    """What sorts the words of a kind, with NULL before all others."""
+    if kind == 1:
+        return -1 if value == NULL else sorted(TEXTS).index(TEXTS[value])
+    # NaN cannot be stored, so the bits of doubles are in the order of their values.
+    return value if kind == 0 or value >= 0 or value == NULL else value ^ (2**63 - 1)
+
+
+def test_extremes(ways: list[Any]) -> None:
+    """The largest and smallest values of groups, after a change and of stored rows."""
+    encoded = [text.encode() for text in TEXTS]
+    arena = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    known = np.array([np.cumsum([0, *map(len, encoded)])] * 3)
+    known[2] = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") for text in [*encoded, b""]]
+    prefixes = known[2].astype(np.uint64)
+
+    @examples(80)
+    @given(st.integers(0, 2), st.booleans(), st.data())
+    def run(kind: int, least: bool, data: Any) -> None:
+        value = st.sampled_from([NULL, 0, 1, 2, 3, 4]) if kind == 1 else word
+        change = matrix(data.draw(st.lists(st.tuples(st.integers(0, 2), value, diff), max_size=12)), 3)
+        old = np.array(data.draw(st.lists(value, min_size=3, max_size=3)))
+        there, edge = (
+            old != NULL,
+            np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1, 2**32]), min_size=3, max_size=3))),
+        )
+        how = kind, least, known, arena
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            after = array(3), array(3, of=bool), array(3, of=bool)
+            loops.extremes_after(change[1], change[2], old, change[0], there, *how, *after)
+            found = np.full(3, NULL), array(3, of=bool), array(3, of=bool)
+            count = loops.best_values(
+                change[0], change[1], change[2], edge, array(len(change[0])), *how, prefixes, *found
+            )
+            return *after, *found, count
+
+        new, exists, unsure, best, live, *_ = agree(ways, calls)
+        for group in range(3):
+            total: dict[int, int] = {}
+            for g, what, some in change.T.tolist():
+                total[what] = total.get(what, 0) + some * (g == group)
+
+            def order(value: int) -> Any:
+                return value != NULL, -sort_key(kind, value) if least else sort_key(kind, value)
+
+            left = [what for what in total if total[what] > 0]
+            assert live[group] == bool(left) and best[group] == max(left, key=order, default=NULL)
+            plus = [what for g, what, some in change.T.tolist() if g == group and some > 0]
+            minus = [what for g, what, some in change.T.tolist() if g == group and some <= 0]
+            assert new[group] == max([int(old[group]), *plus], key=order)
+            assert exists[group] == bool(there[group] or plus)
+            gone = any(order(what) >= order(int(old[group])) for what in minus)
+            assert unsure[group] == (gone and not any(order(what) >= order(int(old[group])) for what in plus))
 
     run()
 
