@@ -15,7 +15,7 @@ from .. import loops
 from ..loops.lookups import ALL
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement, FoundRows
-from ..storage.batch import KINDS, NUMBER
+from ..storage.batch import KINDS
 from ..storage.encoding import NULL, Dictionary, Words
 
 Mask = npt.NDArray[np.bool_]
@@ -43,7 +43,9 @@ def extremes_after(
     if the old one was retracted, because other rows can still have it.
     """
     found = np.empty_like(old, order="C"), np.empty(len(old), dtype=bool), np.empty(len(old), dtype=bool)
-    loops.extremes_after(values, change[0], old, change[1], there, KINDS.get(kind, NUMBER), least, *strings.all, *found)
+    loops.extremes_after(
+        values, change[0], old, change[1], there, KINDS[kind], least, strings.known, strings.arena, *found
+    )
     return found
 
 
@@ -55,7 +57,7 @@ def best_values(
     ``edge`` has the best order code among the unread rows of each owner, or -1. The value is NULL if all are NULL.
     """
     found = np.full(len(edge), NULL), np.zeros(len(edge), dtype=bool), np.empty(len(edge), dtype=bool)
-    how = np.empty_like(owner), KINDS.get(kind, NUMBER), least, *strings.all, strings.all_prefixes
+    how = np.empty_like(owner), KINDS[kind], least, strings.known, strings.arena
     loops.best_values(owner, values, diffs, edge, *how, *found)
     return found
 

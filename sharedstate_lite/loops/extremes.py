@@ -72,7 +72,7 @@ def extremes_after(
     return count
 
 
-@loop("i8(i8[::1], i8[:], i8[:], i8[::1], i8[::1], i8, b1, i8[:,::1], u1[::1], u8[::1], i8[::1], b1[::1], b1[::1])")
+@loop("i8(i8[::1], i8[:], i8[:], i8[::1], i8[::1], i8, b1, i8[:,::1], u1[::1], i8[::1], b1[::1], b1[::1])")
 def best_values(
     owner: Any,
     values: Any,
@@ -83,7 +83,6 @@ def best_values(
     least: bool,
     known: Any,
     texts: Any,
-    prefixes: Any,
     best: Any,
     exists: Any,
     unsure: Any,
@@ -117,7 +116,7 @@ def best_values(
         if total > 0 and not exists[who]:
             best[who], exists[who] = value, True
     for i in range(len(edge)):
-        code = np.int64(order_code(best[i], kind, prefixes))
+        code = np.int64(order_code(best[i], kind, known))
         beyond = code < edge[i] if least else code > edge[i]
         unsure[i] = edge[i] != -1 and not (beyond and best[i] != _NULL)
         count += unsure[i]

@@ -55,8 +55,8 @@ def matrix(rows: list[Any], columns: int) -> Any:
 rows = st.lists(st.tuples(word, small, word, diff), max_size=14)
 """Rows of a number, the code of a string, a double, and a diff."""
 KINDS = np.array([0, 1, 2])
-HASHES = np.array([2**64 - 1, 1, 2**63, 77, 0, 0, 0, 0], dtype=np.uint64)
-PREFIXES = np.array([9, 0, 9, 2**32 - 1, 5, 0, 0, 0], dtype=np.uint64)
+KNOWN = np.array([[0] * 8, [-1, 1, NULL, 77, 0, 0, 0, 0], [9, 0, 9, 2**32 - 1, 5, 0, 0, 0]])
+"""Hashes and first bytes of strings, by code."""
 
 
 def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: Any) -> Any:
@@ -65,7 +65,7 @@ def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: A
     out = array(5, len(given_))
     unsorted = array(5, len(given_))
     columns = np.array(key, dtype=np.int64), np.arange(3)
-    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, HASHES, PREFIXES, mask, unsorted)
+    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, KNOWN, mask, unsorted)
     count = loops.consolidate(unsorted, unsorted[0].argsort(), 3, 1, out, 0)
     out[:, count:] = 0
     return out, count
@@ -86,9 +86,9 @@ def test_hashes_and_order_codes(ways: list[Any]) -> None:
 
         def calls(loops: Any) -> tuple[Any, ...]:
             hashes, codes = array(len(given_)), array(3, len(given_), of=np.uint64)
-            loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
+            loops.hash_rows(lines[:3], columns, KINDS, KNOWN, mask, hashes)
             for kind in range(3):
-                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
+                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, KNOWN, codes[kind])
             return hashes, codes
 
         agree(ways, calls)
@@ -153,7 +153,7 @@ def test_lookups(ways: list[Any]) -> None:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
             hashes, count = array(len(asked)), array(1)
-            loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
+            loops.hash_rows(wanted, zero, number, KNOWN, mask, hashes)
             words = hashes & ~0xFFFFFFFF
             owner, out = array(room), array(5, room)
             edge = np.full(len(asked), -1)
@@ -188,7 +188,7 @@ def test_joins(ways: list[Any]) -> None:
             body, n = made_body(loops, given_, [0], -1, mask)
             batch = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])[: 5 + timed]
             wanted, count, out = array(len(others)), array(2), array(7, room)
-            loops.hash_rows(change[:1], np.array([0]), np.array([0]), HASHES, mask, wanted)
+            loops.hash_rows(change[:1], np.array([0]), np.array([0]), KNOWN, mask, wanted)
             how = equal, 5 * timed, time, 2.0**62, last, first
             end = loops.join(batch, n, wanted, change[:3], change[3], *how, count, out)
             return end, count, out, batch[:, :n]
@@ -252,7 +252,6 @@ def test_extremes(ways: list[Any]) -> None:
     arena = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
     known = np.array([np.cumsum([0, *map(len, encoded)])] * 3)
     known[2] = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") for text in [*encoded, b""]]
-    prefixes = known[2].astype(np.uint64)
 
     @examples(80)
     @given(st.integers(0, 2), st.booleans(), st.data())
@@ -270,9 +269,7 @@ def test_extremes(ways: list[Any]) -> None:
             after = array(3), array(3, of=bool), array(3, of=bool)
             loops.extremes_after(change[1], change[2], old, change[0], there, *how, *after)
             found = np.full(3, NULL), array(3, of=bool), array(3, of=bool)
-            count = loops.best_values(
-                change[0], change[1], change[2], edge, array(len(change[0])), *how, prefixes, *found
-            )
+            count = loops.best_values(change[0], change[1], change[2], edge, array(len(change[0])), *how, *found)
             return *after, *found, count
 
         new, exists, unsure, best, live, *_ = agree(ways, calls)
