@@ -30,7 +30,7 @@ from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, Words, from_doubles
 from ..storage.multiplicity import MAX_DIFF
 from .join import net
-from .minmax import Source, ordinals
+from .minmax import Source, extremes_after
 
 ANY = 2**63 - 1
 """The mass of a group that is only counted is not limited."""
@@ -246,18 +246,13 @@ class ReduceState:
         strings: Dictionary,
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return, for each group, its new MAX or MIN, whether the group exists, and whether the value is unknown."""
-        order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
-        best, value = order.ranks  # for a new group, best is NULL, the smallest rank
-        rank = np.empty(len(best), dtype=np.int64)
-        exists, unsure = np.empty(len(best), dtype=bool), np.empty(len(best), dtype=bool)
-        if not loops.largest(value, diffs, best, kind, there, rank, exists, unsure):
-            return order.words(rank), exists, unsure
+        kind_of, least = self.plan.input.types[column], fn == "min"
+        best, exists, unsure = extremes_after(was, there, rows[column], (diffs, kind), kind_of, least, strings)
+        if source is None or not unsure.any():
+            return best, exists, unsure
         ask = np.flatnonzero(unsure)
-        if source is None:
-            return order.words(rank), exists, unsure
-        found = order.words(rank)
-        found[ask], exists[ask] = source.extremes(groups.take(ask, axis=1), fn == "min", strings)
-        return found, exists, np.zeros(len(best), dtype=bool)
+        best[ask], exists[ask] = source.extremes(groups.take(ask, axis=1), least, strings)
+        return best, exists, np.zeros(len(best), dtype=bool)
 
     def _value(
         self,

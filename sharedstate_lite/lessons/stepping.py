@@ -18,7 +18,6 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from types import FrameType, FunctionType
 from typing import Any

@@ -31,6 +31,8 @@ from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat
 from .encoding import NULL, Dictionary, Words
 
 _NO_EDGE = np.empty(0, dtype=np.int64)
+Run = tuple[Words, int, int, int]
+"""A batch as of a time: its buffer, its number of rows, the line of its times or 0 if all rows count, and the time."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Arrangement:
     @property
     def rows(self) -> int:
         """The number of stored rows, including rows that later merges will cancel."""
-        return sum(map(len, self.runs))
+        return sum([batch.rows for batch in self.runs])
 
     @property
     def nbytes(self) -> int:
@@ -192,13 +194,20 @@ class Arrangement:
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
         rows = FoundRows(self.layout, keys, self.layout.key_words(keys, strings))
-        for batch in self._until(at):
-            self.read(rows, batch, at)
-        return (
-            rows.owner[: rows.kept],
-            rows.lines[self._columns, : rows.kept],
-            rows.lines[self.layout.diff_rows, : rows.kept],
-        )
+        for batch in self.runs:
+            if at is None or batch.lower <= at:
+                self.read(rows, batch, at)
+        kept = rows.kept
+        return rows.owner[:kept], rows.lines[self._columns, :kept], rows.lines[self.layout.diff_rows, :kept]
+
+    def probe(self, keys: Words, strings: Dictionary, at: int | None = None) -> tuple[Words, list[Run]]:
+        """Return the smallest sort word of each key, and the batches as of epoch ``at``, for a loop over both."""
+        runs = []
+        for batch in self.runs:
+            if at is None or batch.lower <= at:
+                time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
+                runs.append((batch.buffer, batch.rows, time_line, time))
+        return self.layout.key_words(keys, strings), runs
 
     def read(
         self,

@@ -57,8 +57,8 @@ def matrix(rows: list[Any], columns: int) -> Any:
 rows = st.lists(st.tuples(word, small, word, diff), max_size=14)
 """Rows of a number, the code of a string, a double, and a diff."""
 KINDS = np.array([0, 1, 2])
-HASHES = np.array([2**64 - 1, 1, 2**63, 77, 0, 0, 0, 0], dtype=np.uint64)
-PREFIXES = np.array([9, 0, 9, 2**32 - 1, 5, 0, 0, 0], dtype=np.uint64)
+KNOWN = np.array([[0] * 8, [-1, 1, NULL, 77, 0, 0, 0, 0], [9, 0, 9, 2**32 - 1, 5, 0, 0, 0]])
+"""Hashes and first bytes of strings, by code."""
 
 
 def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: Any) -> Any:
@@ -67,7 +67,7 @@ def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: A
     out = array(5, len(given_))
     unsorted = array(5, len(given_))
     columns = np.array(key, dtype=np.int64), np.arange(3)
-    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, HASHES, PREFIXES, mask, unsorted)
+    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, KNOWN, mask, unsorted)
     count = loops.consolidate(unsorted, unsorted[0].argsort(), 3, 1, out, 0)
     out[:, count:] = 0
     return out, count
@@ -88,9 +88,9 @@ def test_hashes_and_order_codes(ways: list[Any]) -> None:
 
         def calls(loops: Any) -> tuple[Any, ...]:
             hashes, codes = array(len(given_)), array(3, len(given_), of=np.uint64)
-            loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
+            loops.hash_rows(lines[:3], columns, KINDS, KNOWN, mask, hashes)
             for kind in range(3):
-                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
+                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, KNOWN, codes[kind])
             return hashes, codes
 
         agree(ways, calls)
@@ -155,7 +155,7 @@ def test_lookups(ways: list[Any]) -> None:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
             hashes, count = array(len(asked)), array(1)
-            loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
+            loops.hash_rows(wanted, zero, number, KNOWN, mask, hashes)
             words = hashes & ~0xFFFFFFFF
             owner, out = array(room), array(5, room)
             edge = np.full(len(asked), -1)
@@ -172,8 +172,43 @@ def test_lookups(ways: list[Any]) -> None:
     run()
 
 
+wide = st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])
+
+
+def test_joins(ways: list[Any]) -> None:
+    """Rows that are equal in two columns are joined, as of a time; the rest waits where there is no room."""
+    stored = st.lists(st.tuples(word, small, word, wide), max_size=14)
+
+    @examples(60)
+    @given(stored, rows, masks, st.integers(0, 2), st.integers(0, 20), st.booleans(), st.data())
+    def run(given_: list[Any], others: list[Any], mask: Any, time: int, room: int, last: bool, data: Any) -> None:
+        timed, first = data.draw(st.booleans()), data.draw(st.integers(0, len(others)))
+        change = matrix(others, 4)
+        equal = np.array([[0, 1], [0, 1]])
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            body, n = made_body(loops, given_, [0], -1, mask)
+            batch = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])[: 5 + timed]
+            wanted, count, out = array(len(others)), array(2), array(7, room)
+            loops.hash_rows(change[:1], np.array([0]), np.array([0]), KNOWN, mask, wanted)
+            how = equal, 5 * timed, time, 2.0**62, last, first
+            end = loops.join(batch, n, wanted, change[:3], change[3], *how, count, out)
+            return end, count, out, batch[:, :n]
+
+        end, (count, wide_), out, batch = agree(ways, calls)
+        stop = end if end >= 0 else -1 - end
+        sides = [(a[:3], b[1:4], a[3], b[4]) for a in others[first:stop] for b in map(tuple, zip(*batch, strict=True))
+                 if a[:2] == b[1:3] and a[0] != NULL and (not timed or b[5] <= time)]  # fmt: skip
+        joined = [(*(b + a if last else a + b), np.int64(m) * np.int64(n)) for a, b, m, n in sides]
+        assert sorted(zip(*(line[:count] for line in out), strict=True)) == sorted(joined)
+        assert wide_ >= sum(abs(m * n) >= 2**62 for *_, m, n in sides)
+        assert stop == len(others) or (end < 0 and count <= room)
+
+    run()
+
+
 def test_groups(ways: list[Any]) -> None:
-    """Groups, last rows, largest values and what is emitted."""
+    """Groups, last rows and what is emitted."""
     flag = st.booleans()
     group = st.tuples(word, word, word, flag, flag, flag)
 
@@ -192,17 +227,70 @@ def test_groups(ways: list[Any]) -> None:
             count = loops.number_groups(np.ascontiguousarray(body[:, :n]), np.array([0]), first, number)
             last, has = array(2, q), array(q, of=bool)
             loops.last_rows(matches[0], matches[1:3], matches[3:], last, has)
-            rank, exists, unsure = array(q), array(q, of=bool), array(q, of=bool)
-            doubtful = loops.largest(matches[1], matches[3], values[0], matches[0], has, rank, exists, unsure)
-            best, live = array(q), array(q, of=bool)
-            turn = np.lexsort((matches[1], matches[0]))
-            loops.best_values(turn, matches[0], matches[1], matches[3], best, live)
             out, diffs = array(3, 2 * q), array(2 * q)
             emitted = loops.emit(values, values[::-1].copy(), there, alive, lost, out, diffs)
-            return count, first, number, last, has, doubtful, rank, exists, unsure, best, live, emitted, out, diffs
+            return count, first, number, last, has, emitted, out, diffs
 
         found = agree(ways, calls)
         assert found[0] == len(set(found[2]))
+
+    run()
+
+
+TEXTS = ["", "aaaab", "aaaac", "b", "aaaa"]
+
+
+def sort_key(kind: int, value: int) -> Any:
+    """What sorts the words of a kind, with NULL before all others."""
+    if kind == 1:
+        return -1 if value == NULL else sorted(TEXTS).index(TEXTS[value])
+    # NaN cannot be stored, so the bits of doubles are in the order of their values.
+    return value if kind == 0 or value >= 0 or value == NULL else value ^ (2**63 - 1)
+
+
+def test_extremes(ways: list[Any]) -> None:
+    """The largest and smallest values of groups, after a change and of stored rows."""
+    encoded = [text.encode() for text in TEXTS]
+    arena = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    known = np.array([np.cumsum([0, *map(len, encoded)])] * 3)
+    known[2] = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") for text in [*encoded, b""]]
+
+    @examples(80)
+    @given(st.integers(0, 2), st.booleans(), st.data())
+    def run(kind: int, least: bool, data: Any) -> None:
+        value = st.sampled_from([NULL, 0, 1, 2, 3, 4]) if kind == 1 else word
+        change = matrix(data.draw(st.lists(st.tuples(st.integers(0, 2), value, diff), max_size=12)), 3)
+        old = np.array(data.draw(st.lists(value, min_size=3, max_size=3)))
+        there, edge = (
+            old != NULL,
+            np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1, 2**32]), min_size=3, max_size=3))),
+        )
+        how = kind, least, known, arena
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            after = array(3), array(3, of=bool), array(3, of=bool)
+            loops.extremes_after(change[1], change[2], old, change[0], there, *how, *after)
+            found = np.full(3, NULL), array(3, of=bool), array(3, of=bool)
+            count = loops.best_values(change[0], change[1], change[2], edge, array(len(change[0])), *how, *found)
+            return *after, *found, count
+
+        new, exists, unsure, best, live, *_ = agree(ways, calls)
+        for group in range(3):
+            total: dict[int, int] = {}
+            for g, what, some in change.T.tolist():
+                total[what] = total.get(what, 0) + some * (g == group)
+
+            def order(value: int) -> Any:
+                return value != NULL, -sort_key(kind, value) if least else sort_key(kind, value)
+
+            left = [what for what in total if total[what] > 0]
+            assert live[group] == bool(left) and best[group] == max(left, key=order, default=NULL)
+            plus = [what for g, what, some in change.T.tolist() if g == group and some > 0]
+            minus = [what for g, what, some in change.T.tolist() if g == group and some <= 0]
+            assert new[group] == max([int(old[group]), *plus], key=order)
+            assert exists[group] == bool(there[group] or plus)
+            gone = any(order(what) >= order(int(old[group])) for what in minus)
+            assert unsure[group] == (gone and not any(order(what) >= order(int(old[group])) for what in plus))
 
     run()
 
@@ -291,7 +379,7 @@ def test_distinct_rows_and_sets_of_keys(ways: list[Any], some: list[Any], more: 
     def calls(loops: Any) -> tuple[Any, ...]:
         def words_of(rows: Any) -> Any:
             out = array(rows.shape[1])
-            loops.hash_rows(rows, np.arange(2), np.zeros(2, dtype=np.int64), HASHES, mask, out)
+            loops.hash_rows(rows, np.arange(2), np.zeros(2, dtype=np.int64), KNOWN, mask, out)
             return out
 
         def grown(keys: Any, words: Any, used: Any, fresh: Any, now: int) -> Any:
@@ -383,21 +471,12 @@ def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> Non
 
 
 @examples(40)
-@given(st.lists(st.tuples(word, st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])), max_size=8), small, small)
-def test_words_out_of_range(ways: list[Any], pairs: list[tuple[int, int]], low: int, high: int) -> None:
-    """The first word out of range, and the first product that is too large."""
-    words, diffs = matrix(pairs, 2)
-    owner, both = np.arange(len(pairs))[::-1].copy(), matrix([(d, d) for _, d in pairs], 2)
-
-    def calls(loops: Any) -> tuple[Any, ...]:
-        count = loops.multiply(both[0], diffs, owner, 2.0**62, array(len(pairs)))
-        return loops.outside(words, low, high, 3), count
-
-    at, count = agree(ways, calls)
-    bad = [n for n, (w, _) in enumerate(pairs) if not low <= w <= high or w == 3]
+@given(st.lists(word, max_size=8), small, small)
+def test_words_out_of_range(ways: list[Any], words: list[int], low: int, high: int) -> None:
+    """The first word out of range."""
+    (at,) = agree(ways, lambda loops: (loops.outside(np.array(words, dtype=np.int64), low, high, 3),))
+    bad = [n for n, w in enumerate(words) if not low <= w <= high or w == 3]
     assert at == (bad[0] if bad else -1)
-    wide = [n for n, (_, d) in enumerate(pairs) if abs(d * pairs[-1 - n][1]) >= 2**62]
-    assert count == (-1 - wide[0] if wide else len(pairs))
 
 
 def test_an_index_past_the_end_is_seen(ways: list[Any]) -> None:
