@@ -13,7 +13,7 @@ read.
 >>> words, diffs = np.array([1e300, 1.0, -1e300]).view(np.int64), np.array([1, 1, 1])
 >>> windows, limbs = np.empty((1, 12), dtype=np.int64), np.empty(12, dtype=np.int64)
 >>> m = loops.split_doubles(words, diffs, np.zeros(3, dtype=np.int64), np.empty((0, 1), dtype=np.int64), windows, limbs)
->>> low, total = windows[0, :m].min(), np.empty(1)
+>>> low, total = int(windows[0, :m].min()), np.empty(1)
 >>> grid = np.zeros((1, windows[0, :m].max() - low + 4), dtype=np.int64)
 >>> loops.add_limbs(np.zeros(m, dtype=np.int64), windows[0, :m], limbs[:m], low, grid, total), total.tolist()
 (1, [1.0])
