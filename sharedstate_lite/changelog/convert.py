@@ -123,10 +123,8 @@ def from_plain(columns: Sequence[Any], kinds: Sequence[Type], strings: Dictionar
             return None
     loops.moved(out.size)
     try:
-        # The codes of all columns are looked up at once.
-        whole = texts[0] if len(texts) == 1 else pa.concat_arrays(texts) if texts else None
-        if whole is not None:
-            out[lines] = strings.column(whole).reshape(len(lines), -1)
+        if texts:  # the codes of all columns are looked up at once
+            out[lines] = strings.column(pa.concat_arrays(texts)).reshape(len(lines), -1)
     except (pa.ArrowException, UnicodeError):
         return None
     return out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -17,47 +17,40 @@ import psutil
 from sharedstate_lite.loops import compiled
 
 
-class Cost(NamedTuple):
-    """What it cost a process to compile the loops, or to load them from the cache."""
+def load() -> str:
+    """Compile all loops, or load them from the cache, with progress in a terminal.
 
-    loops: int
-    seconds: float
-    mib: float
-
-    def __str__(self) -> str:
-        return f"{self.mib:.0f} MiB of a process's memory, and {self.seconds:.1f} s of a core to compile or load"
-
-
-def load() -> Cost:
-    """Compile all loops of this process, or load them from the cache, with progress in a terminal."""
+    Returns how many there are, and what they cost this process.
+    """
     process, began = psutil.Process(), time.process_time()
     before = process.memory_info().rss
     count = len(compiled.functions())
     for number, _ in enumerate(compiled.compile_loops(), 1):
         if sys.stderr.isatty():
             print(f"\rcompiling loops: {number} of {count}", end="\r" * (number == count), file=sys.stderr, flush=True)
-    grown = process.memory_info().rss - before
-    return Cost(count, time.process_time() - began, grown / 2**20)
+    mib, seconds = (process.memory_info().rss - before) / 2**20, time.process_time() - began
+    return (
+        f"{count} loops are compiled and take {mib:.0f} MiB of memory, and {seconds:.1f} s of a core to compile or load"
+    )
 
 
-def load_in_spark(session: Any) -> Cost:
-    """Load the loops in a Python worker of a Spark session."""
+def load_in_spark(session: Any) -> str:
+    """Load the loops in a Python worker of a Spark session, and return the same."""
 
     def worker(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         list(frames)
-        yield pd.DataFrame([load()])
+        yield pd.DataFrame({"told": [load()]})
 
-    return Cost(*session.range(1).mapInPandas(worker, "loops INT, seconds DOUBLE, mib DOUBLE").collect()[0])
+    return str(session.range(1).mapInPandas(worker, "told STRING").collect()[0].told)
 
 
 def main() -> int:
     """Compile all loops, and print their number and cost."""
-    cost = load()
-    print(f"{cost.loops} loops are compiled and take {cost}")
+    print(load())
     if "--spark" in sys.argv[1:]:
         from sharedstate_lite import spark
 
-        print(f"in a Python worker of Spark, they take {load_in_spark(spark.session())}")
+        print(f"in a Python worker of Spark, {load_in_spark(spark.session())}")
         spark.stop()
     return 0
 

@@ -1,7 +1,7 @@
 """Joins, aggregates and expressions over deltas and arrangements, written once and called by all strategies.
 
-A kernel consists of loops (`..loops`) and array operations on words. It does not depend on an engine. The
-strategies differ in the state that they store, but all of them compute their results with these kernels.
+A kernel calls the loops that do the work on rows, and array operations for expressions. It does not depend on an
+engine. The strategies differ in the state that they store, but all of them compute their results with these kernels.
 
 >>> import numpy as np
 >>> from sharedstate_lite.kernels import evaluate

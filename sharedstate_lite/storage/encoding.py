@@ -7,7 +7,7 @@
     DATE, TIMESTAMP     days or microseconds since 1970-01-01
     NULL                -2**63, for every type
 
-The same few array operations can therefore sort, hash, compare and move rows of any type. Two words of a column are
+The same few loops can therefore sort, hash, compare and move rows of any type. Two words of a column are
 equal if and only if their values are equal. NULL equals NULL here. A kernel that must treat NULL as SQL does checks for
 it explicitly.
 

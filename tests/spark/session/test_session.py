@@ -87,8 +87,8 @@ def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
 def test_a_worker_loads_the_compiled_loops(spark: SparkSession) -> None:
     """A Python worker has all loops, and says what they cost."""
     pytest.importorskip("numba", reason="nothing is compiled without Numba")
-    cost = doctor_loops.load_in_spark(spark)
-    assert cost.loops == len(compiled.functions()) and cost.seconds > 0 and cost.mib > 0
+    told = doctor_loops.load_in_spark(spark)
+    assert told.startswith(f"{len(compiled.functions())} loops are compiled and take ")
 
 
 def test_asking_again_gives_the_same_session(spark: SparkSession) -> None:
