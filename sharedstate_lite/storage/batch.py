@@ -265,3 +265,8 @@ def distinct(
     first, number = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
     count = loops.number_rows(rows, words, words.argsort(), first, number)
     return first[:count], number
+
+
+def distinct_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> Words:
+    """Return the distinct rows of int64[k, n], in the order of `distinct`."""
+    return rows.take(distinct(rows, types, strings)[0], axis=1)
