@@ -18,8 +18,8 @@ Modules, from the bottom:
     lookups     rows by key in one batch, and multiplicities of rows
     joins       the join of a change with one batch
     groups      the groups of a change, and what a reduce emits
-    strings     strings packed into words, a hash table of them, their hashes and their order
     extremes    the largest and smallest values of groups
+    strings     strings packed into words, a hash table of them, their hashes and their order
 """
 
 from __future__ import annotations
