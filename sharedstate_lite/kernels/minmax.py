@@ -34,8 +34,7 @@ def ranks(kind: Type, least: bool, strings: Dictionary, *columns: Words) -> tupl
         ranked, _ = strings.ranks(np.concatenate(columns))
         columns = tuple(np.split(ranked, np.cumsum([len(each) for each in columns])[:-1]))
     elif kind is Type.DOUBLE:
-        flipped = [words ^ ((words >> 63) & np.int64(2**63 - 1)) for words in columns]
-        columns = tuple(np.where(words == NULL, NULL, each) for words, each in zip(columns, flipped, strict=True))
+        columns = tuple(np.where(w == NULL, NULL, w ^ ((w >> 63) & np.int64(2**63 - 1))) for w in columns)
     # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
     return tuple(-words for words in columns) if least else columns
 
