@@ -232,9 +232,9 @@ class Arrangement:
         edge: Words = _NO_EDGE,
     ) -> None:
         """Add the rows of a batch as of time ``at`` to ``rows``; see `look_up` in :mod:`..loops.lookups`."""
-        asked = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, *self._times(batch, at), most, least, edge
+        how = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, *self._times(batch, at), most, least, edge
         key = 0
-        while (key := loops.look_up(batch.buffer, batch.rows, *asked, key, rows.count, rows.owner, rows.lines)) < 0:
+        while (key := loops.look_up(batch.buffer, batch.rows, *how, key, rows.count, rows.owner, rows.lines)) < 0:
             key = -1 - key
             rows.grow()
 
