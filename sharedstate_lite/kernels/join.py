@@ -72,8 +72,7 @@ class JoinedRows:
 
     def delta(self) -> Delta:
         """Return the joined rows."""
-        rows = self.count[0]
-        return Delta(self.lines[:-1, :rows], self.lines[-1, :rows])
+        return Delta(self.lines[:-1, : self.count[0]], self.lines[-1, : self.count[0]])
 
 
 def half_join(

@@ -21,17 +21,27 @@ from ..storage.encoding import NULL, Dictionary, Words
 Mask = npt.NDArray[np.bool_]
 
 
-def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
-    """Return numbers, int64[n], that sort a column by its values, with NULL last.
+def ranks(kind: Type, least: bool, strings: Dictionary, *columns: Words) -> tuple[Words, ...]:
+    """Return the ranks of several columns of one type: numbers in the order of the values, or reversed if ``least``.
 
-    >>> ascending(Type.INT, Dictionary(), np.array([3, NULL, 7])).argsort().tolist()
-    [0, 2, 1]
+    The rank of NULL is the smallest in any case.
+
+    >>> ranks(Type.INT, True, Dictionary(), np.array([3, 7, NULL]))[0].tolist() == [-3, -7, NULL]
+    True
     """
     if kind is Type.STRING:
-        words = strings.ranks(words)[0]
+        # The order of codes is not the order of the strings, so the strings of these columns are sorted.
+        ranked, _ = strings.ranks(np.concatenate(columns))
+        columns = tuple(np.split(ranked, np.cumsum([len(each) for each in columns])[:-1]))
     elif kind is Type.DOUBLE:
-        words = np.where(words == NULL, NULL, words ^ ((words >> 63) & np.int64(2**63 - 1)))
-    return words - 1  # NULL, the smallest word, becomes the largest
+        columns = tuple(np.where(w == NULL, NULL, w ^ ((w >> 63) & np.int64(2**63 - 1))) for w in columns)
+    # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
+    return tuple(-words for words in columns) if least else columns
+
+
+def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
+    """Return numbers, int64[n], that sort a column by its values, with NULL last."""
+    return ranks(kind, False, strings, words)[0] - 1  # NULL, the smallest word, becomes the largest
 
 
 def extremes_after(
@@ -42,11 +52,10 @@ def extremes_after(
     ``old`` has the values of before, and ``change`` the diff and the group of each of the ``values``. A value is unsure
     if the old one was retracted, because other rows can still have it.
     """
-    found = np.empty_like(old, order="C"), np.empty(len(old), dtype=bool), np.empty(len(old), dtype=bool)
-    loops.extremes_after(
-        values, change[0], old, change[1], there, KINDS[kind], least, strings.known, strings.arena, *found
-    )
-    return found
+    (old_ranks, ranked), (diffs, group) = ranks(kind, least, strings, old, values), change
+    (rank, best), (exists, unsure) = np.empty((2, len(old)), dtype=np.int64), np.empty((2, len(old)), dtype=bool)
+    loops.extremes_after(ranked, values, diffs, old_ranks, old, group, there, rank, best, exists, unsure)
+    return best, exists, unsure
 
 
 def best_values(
@@ -56,10 +65,11 @@ def best_values(
 
     ``edge`` has the best order code among the unread rows of each owner, or -1. The value is NULL if all are NULL.
     """
-    found = np.full(len(edge), NULL), np.zeros(len(edge), dtype=bool), np.empty(len(edge), dtype=bool)
-    how = np.empty_like(owner), KINDS[kind], least, strings.known, strings.arena
-    loops.best_values(owner, values, diffs, edge, *how, *found)
-    return found
+    (best, ends), (exists, unsure) = np.zeros((2, len(edge)), dtype=np.int64), np.empty((2, len(edge)), dtype=bool)
+    ranked, order = ranks(kind, least, strings, values)[0], np.empty_like(owner)
+    how = edge, ends, order, KINDS[kind], least, strings.known
+    loops.best_values(owner, ranked, values, diffs, *how, best, exists, unsure)
+    return best, exists, unsure
 
 
 class Source:

@@ -20,8 +20,8 @@ Modules, from the bottom:
     keys        distinct rows, and sets of keys
     groups      the groups of a change, and what a reduce emits
     sums        exact sums of groups: counts, whole numbers and doubles
-    strings     strings packed into words, a hash table of them, their hashes and their order
     extremes    the largest and smallest values of groups
+    strings     strings packed into words, a hash table of them, their hashes and their order
 """
 
 from __future__ import annotations

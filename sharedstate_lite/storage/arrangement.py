@@ -194,19 +194,14 @@ class Arrangement:
         int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
         rows = FoundRows(self.layout, keys, self.layout.key_words(keys, strings))
-        for batch in self.runs:
-            if at is None or batch.lower <= at:
-                self.read(rows, batch, at)
+        for batch in self._until(at):
+            self.read(rows, batch, at)
         kept = rows.kept
         return rows.owner[:kept], rows.lines[self._columns, :kept], rows.lines[self.layout.diff_rows, :kept]
 
     def probe(self, keys: Words, strings: Dictionary, at: int | None = None) -> tuple[Words, list[Run]]:
         """Return the smallest sort word of each key, and the batches as of epoch ``at``, for a loop over both."""
-        runs = []
-        for batch in self.runs:
-            if at is None or batch.lower <= at:
-                time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
-                runs.append((batch.buffer, batch.rows, time_line, time))
+        runs = [(b.buffer, b.rows, *self._times(b, at)) for b in self._until(at)]
         return self.layout.key_words(keys, strings), runs
 
     def read(
@@ -219,10 +214,9 @@ class Arrangement:
         edge: Words = _NO_EDGE,
     ) -> None:
         """Add the rows of a batch as of time ``at`` to ``rows``; see `look_up` in :mod:`..loops.lookups`."""
-        time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
-        asked = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, time_line, time, most, least, edge
+        how = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, *self._times(batch, at), most, least, edge
         key = 0
-        while (key := loops.look_up(batch.buffer, batch.rows, *asked, key, rows.count, rows.owner, rows.lines)) < 0:
+        while (key := loops.look_up(batch.buffer, batch.rows, *how, key, rows.count, rows.owner, rows.lines)) < 0:
             key = -1 - key
             rows.grow()
 
@@ -237,8 +231,13 @@ class Arrangement:
     def _columns(self) -> slice:
         return slice(1, 1 + self.layout.columns)
 
-    def _until(self, at: int | None) -> Iterator[Batch]:
-        return (b for b in self.runs if at is None or b.lower <= at)
+    def _until(self, at: int | None) -> list[Batch]:
+        return self.runs if at is None else [batch for batch in self.runs if batch.lower <= at]
+
+    @staticmethod
+    def _times(batch: Batch, at: int | None) -> tuple[int, int]:
+        """Return the line of the times that a loop compares with epoch ``at``, or 0 if all rows count, and ``at``."""
+        return (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
 
     @staticmethod
     def _visible(body: Words, batch: Batch, at: int | None) -> Words:

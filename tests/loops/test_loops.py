@@ -237,60 +237,46 @@ def test_groups(ways: list[Any]) -> None:
     run()
 
 
-TEXTS = ["", "aaaab", "aaaac", "b", "aaaa"]
-
-
-def sort_key(kind: int, value: int) -> Any:
-    """What sorts the words of a kind, with NULL before all others."""
-    if kind == 1:
-        return -1 if value == NULL else sorted(TEXTS).index(TEXTS[value])
-    # NaN cannot be stored, so the bits of doubles are in the order of their values.
-    return value if kind == 0 or value >= 0 or value == NULL else value ^ (2**63 - 1)
-
-
 def test_extremes(ways: list[Any]) -> None:
-    """The largest and smallest values of groups, after a change and of stored rows."""
-    encoded = [text.encode() for text in TEXTS]
-    arena = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
-    known = np.array([np.cumsum([0, *map(len, encoded)])] * 3)
-    known[2] = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") for text in [*encoded, b""]]
+    """The best values of groups, after a change and of stored rows, with ranks in either order."""
 
     @examples(80)
-    @given(st.integers(0, 2), st.booleans(), st.data())
-    def run(kind: int, least: bool, data: Any) -> None:
-        value = st.sampled_from([NULL, 0, 1, 2, 3, 4]) if kind == 1 else word
-        change = matrix(data.draw(st.lists(st.tuples(st.integers(0, 2), value, diff), max_size=12)), 3)
-        old = np.array(data.draw(st.lists(value, min_size=3, max_size=3)))
-        there, edge = (
-            old != NULL,
-            np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1, 2**32]), min_size=3, max_size=3))),
-        )
-        how = kind, least, known, arena
+    @given(st.booleans(), st.data())
+    def run(least: bool, data: Any) -> None:
+        change = matrix(data.draw(st.lists(st.tuples(st.integers(0, 2), word, diff), max_size=12)), 3)
+        old = np.array(data.draw(st.lists(word, min_size=3, max_size=3)))
+        there = old != NULL
+        edge = np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1, 2**31, 2**32]), min_size=3, max_size=3)))
+        ranks, old_ranks = (-each if least else each for each in (change[1], old))
 
         def calls(loops: Any) -> tuple[Any, ...]:
-            after = array(3), array(3, of=bool), array(3, of=bool)
-            loops.extremes_after(change[1], change[2], old, change[0], there, *how, *after)
-            found = np.full(3, NULL), array(3, of=bool), array(3, of=bool)
-            count = loops.best_values(change[0], change[1], change[2], edge, array(len(change[0])), *how, *found)
-            return *after, *found, count
+            after = array(3), array(3), array(3, of=bool), array(3, of=bool)
+            loops.extremes_after(ranks, change[1], change[2], old_ranks, old, change[0], there, *after)
+            found, ends, order = (array(3), array(3, of=bool), array(3, of=bool)), array(3), array(len(ranks))
+            how = edge, ends, order, 0, least, KNOWN
+            count = loops.best_values(change[0], ranks, change[1], change[2], *how, *found)
+            codes = array(3, of=np.uint64)
+            loops.order_codes(found[0], 0, KNOWN, codes)
+            return *after[1:], *found, count, codes
 
-        new, exists, unsure, best, live, *_ = agree(ways, calls)
+        new, exists, unsure, best, live, beyond, count, codes = agree(ways, calls)
+
+        def rank(value: int) -> tuple[bool, int]:
+            return value != NULL, -value if least else value
+
         for group in range(3):
-            total: dict[int, int] = {}
-            for g, what, some in change.T.tolist():
-                total[what] = total.get(what, 0) + some * (g == group)
-
-            def order(value: int) -> Any:
-                return value != NULL, -sort_key(kind, value) if least else sort_key(kind, value)
-
+            mine = [(what, some) for g, what, some in change.T.tolist() if g == group]
+            total = {what: sum(some for other, some in mine if other == what) for what, _ in mine}
             left = [what for what in total if total[what] > 0]
-            assert live[group] == bool(left) and best[group] == max(left, key=order, default=NULL)
-            plus = [what for g, what, some in change.T.tolist() if g == group and some > 0]
-            minus = [what for g, what, some in change.T.tolist() if g == group and some <= 0]
-            assert new[group] == max([int(old[group]), *plus], key=order)
+            assert live[group] == bool(left) and best[group] == max(left, key=rank, default=NULL)
+            better = codes[group] < edge[group] if least else codes[group] > edge[group]
+            assert beyond[group] == (edge[group] != -1 and not (better and best[group] != NULL))
+            plus = [what for what, some in mine if some > 0]
+            assert new[group] == max([int(old[group]), *plus], key=rank)
             assert exists[group] == bool(there[group] or plus)
-            gone = any(order(what) >= order(int(old[group])) for what in minus)
-            assert unsure[group] == (gone and not any(order(what) >= order(int(old[group])) for what in plus))
+            good = [some > 0 for what, some in mine if rank(what) >= rank(int(old[group]))]
+            assert unsure[group] == (bool(good) and not any(good))
+        assert count == sum(beyond)
 
     run()
 
