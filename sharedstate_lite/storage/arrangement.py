@@ -16,7 +16,7 @@ Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
