@@ -41,6 +41,7 @@ PAGES = {"05": "small", "07": "small", "08": "full", "09": "full", "10": "full",
 """Each page, and the SCALE of its record: small where its text names the sizes of that scale."""
 BENCHES = {
     "19": ["bench/without.py"],
+    "growth": ["bench/growth.py"],
     "views": "bench/views.py --rust --only rate-100 --only rate-1000 --only rate-10000".split(),
 }
 """Records that a benchmark makes, and its command."""

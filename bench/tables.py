@@ -57,6 +57,22 @@ def views() -> str:
     return "\n".join(lines)
 
 
+def growth() -> str:
+    """How an epoch and a visit cost more as the shop fills: a column for each size."""
+    parts = []
+    for row in rows_of("growth"):
+        units = [unit for unit in row["ladder"][0] if unit != "visits"]
+        sizes = [f"{measure.number(step['visits'])} visits" for step in row["ladder"]]
+        lines = [[row["what"], *sizes], ["---", *["---"] * len(sizes)]]
+        lines += [[unit, *(measure.number(step[unit]) for step in row["ladder"])] for unit in units]
+        grown, (peer, allowed) = measure.number(row["value"]), next(iter(row["peers"].items()))
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        parts.append(
+            f"From the first size to the last, the epoch grows {grown} times; {peer}, {measure.number(allowed)} times."
+        )
+    return "\n\n".join(parts)
+
+
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "19": ("labs/checkout/fast/README.md", lambda: without.table(rows_of("19"))),
     "views": ("README.md", views),
@@ -90,7 +106,8 @@ def measurements() -> str:
             parts.append(f"## {title}\n\nOf [its notebook](../notebooks/{notebook.name}). {PageRecord(name)}\n")
         else:
             parts.append(f"## bench/{name}.py\n\n{PageRecord(name)}\n")
-        parts += [BLOCKS[name][1]() + "\n"] if name in BLOCKS else tables(name)
+        own = {"growth": growth, **{record: table for record, (_, table) in BLOCKS.items()}}
+        parts += [own[name]() + "\n"] if name in own else tables(name)
     return "\n".join(parts)
 
 

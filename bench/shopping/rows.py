@@ -153,11 +153,7 @@ def on_the_way(rates: Mapping[int, float | None]) -> float | None:
 
 
 def growth(told: Told) -> list[Row]:
-    """How the median epoch grows from the smallest level to the largest, against the growth of a logarithm.
-
-    The logarithm is of the state in epochs, plus one: the number of times a row is
-    merged in a spine whose runs double, which is what an epoch pays for at most.
-    """
+    """How the median epoch grows from the smallest level to the largest, against the growth of a `logarithm`."""
     found = []
     for size in sorted({window.rows for _, window in timed(told)}):
         spans = {level: window.epochs for level, window in timed(told) if window.rows == size}
@@ -168,8 +164,7 @@ def growth(told: Told) -> list[Row]:
         def grown(record: Record, low: slice = spans[least], high: slice = spans[most]) -> float:
             return float(np.median(record.seconds[high]) / np.median(record.seconds[low]))
 
-        allowed = (1 + math.log2(max(most / size, 2))) / (1 + math.log2(max(least / size, 2)))
-        peers = {LOGARITHM: allowed, told.pathway: told.over(PATHWAY, grown)}
+        peers = {LOGARITHM: logarithm(least, most, size), told.pathway: told.over(PATHWAY, grown)}
         for side in told.ours:
             what = told.what(side, f"growth of the median {size:,}-row epoch, {least:,} to {most:,} visits")
             value, equal = told.over(side, grown), told.equal(side)
@@ -177,6 +172,14 @@ def growth(told: Told) -> list[Row]:
             ladder = [{"visits": float(level), **_milliseconds(told, side, spans[level])} for level in sorted(spans)]
             found.append(replace(row, ladder=ladder))
     return found
+
+
+def logarithm(least: int, most: int, size: int) -> float:
+    """How much the logarithm of the state in epochs, plus one, grows from one level to another.
+
+    It is the number of times a row is merged in a spine whose runs double, which is what an epoch pays for at most.
+    """
+    return (1 + math.log2(max(most / size, 2))) / (1 + math.log2(max(least / size, 2)))
 
 
 def _milliseconds(told: Told, side: str, epochs: slice) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ Source: Budiu et al., DBSP: Automatic incremental view maintenance for rich quer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -94,13 +94,10 @@ class Changes:
     def _ordered(self) -> Delta:
         if len(self) < 2:
             return self._delta
-        by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
+        by = range(len(self.schema)) if self.unique is None else self.unique
         # Each unique key has at most one retraction and one insertion, so key and diff determine the order.
-        key = [self._delta.diffs, *map(self._rank, reversed(by))]
-        return self._delta.take(np.lexsort(key))
-
-    def _rank(self, i: int) -> npt.NDArray[np.int64]:
-        return ascending(self.schema[i].type, self._strings, self._delta.rows[i])
+        columns, keys = [self.schema[i] for i in by], self._delta.rows[list(by)]
+        return self._delta.take(value_order(columns, keys, self._strings, self._delta.diffs))
 
     def kinds(self) -> list[str]:
         """Return the row kind of each row, in the order of :meth:`to_pandas`.
@@ -212,10 +209,10 @@ def sorted_frame(view: View, delta: Delta, strings: Dictionary) -> pd.DataFrame:
     return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
 
 
-def value_order(schema: Schema, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
-    """Return the indices, intp[n], that sort the rows int64[k, n] by all columns, with NULL last."""
+def value_order(schema: Sequence[Column], rows: Words, strings: Dictionary, *least: Words) -> npt.NDArray[np.intp]:
+    """Return the indices, intp[n], that sort the rows int64[k, n] by all columns, with NULL last, then by ``least``."""
     ranks = [ascending(c.type, strings, w) for c, w in zip(schema, rows, strict=True)]
-    return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
+    return np.lexsort([*least, *ranks[::-1]]) if ranks or least else np.arange(rows.shape[1])
 
 
 def as_delta(data: Changes, schema: Schema, relation: str, strings: Dictionary) -> tuple[Delta, int | None]:

@@ -60,10 +60,10 @@ _ACCEPTED: dict[Type, tuple[Callable[[pa.DataType], bool], ...]] = {
 }
 """Maps each column type to tests for the Arrow types that it accepts. Each value must also fit."""
 
-_TEXT_IDS, _WHOLE_IDS = {pa.string().id, pa.large_string().id}, {pa.int32().id, pa.int64().id}
+_TEXT_ID, _INT_ID, _BIGINT_ID = pa.string().id, pa.int32().id, pa.int64().id
 """Arrow's numbers of the types whose columns need no conversion by Arrow. Comparing types themselves is slower."""
 
-_LARGEST = 2**63 - 1
+_INT, _BIGINT, _LARGEST = Type.INT, Type.BIGINT, 2**63 - 1
 _buffer: Any = pa.py_buffer  # its types do not know arrays
 _DAY = 86_400_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -98,6 +98,36 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: D
         return _words(array, column.type, strings)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _refused(relation, column, error) from error
+
+
+def from_plain(columns: Sequence[Any], kinds: Sequence[Type], strings: Dictionary) -> Words | None:
+    """Convert columns of an Arrow table to words, int64[k, n], if they are texts or whole numbers without NULL.
+
+    Returns None if there are others, or if a value does not fit. Then, `from_arrow` converts each column, or raises.
+    """
+    out = np.empty((len(columns), len(columns[0])), dtype=np.int64)
+    texts, lines = [], []
+    for line, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+        if column.num_chunks != 1:
+            return None
+        array = column.chunk(0)
+        given = array.type.id
+        if kind is Type.STRING and given == _TEXT_ID:
+            texts.append(array)
+            lines.append(line)
+        elif (kind is _INT or kind is _BIGINT) and (given == _INT_ID or given == _BIGINT_ID) and not array.null_count:
+            out[line] = array.to_numpy()
+            if given == _BIGINT_ID and loops.outside(out[line], *LIMITS[kind], NULL) >= 0:
+                return None
+        else:
+            return None
+    loops.moved(out.size)
+    try:
+        if texts:  # the codes of all columns are looked up at once
+            out[lines] = strings.column(pa.concat_arrays(texts)).reshape(len(lines), -1)
+    except (pa.ArrowException, UnicodeError):
+        return None
+    return out
 
 
 def from_arrow(array: Any, column: Column, relation: str, strings: Dictionary) -> Words:
@@ -150,10 +180,6 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     Raises ArrowException, TypeError or ValueError if a value does not fit.
     """
     given = array.type
-    if kind is Type.STRING and given.id in _TEXT_IDS:
-        return strings.column(array)
-    if (kind is Type.INT or kind is Type.BIGINT) and given.id in _WHOLE_IDS and not array.null_count:
-        return _in_range(array.to_numpy().astype(np.int64), kind)
     if pa.types.is_dictionary(given):
         if kind is Type.STRING or pa.types.is_string_view(given.value_type):  # Arrow cannot decode a string view
             # Look up each distinct string only once.

@@ -46,10 +46,13 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         return convert.from_arrow(data.column(at), column, relation, strings)
 
     *places, diff, timed = found
-    rows = np.empty((len(schema), len(data)), dtype=np.int64)
-    for line, column, at in zip(rows, schema, places, strict=True):
-        line[:] = words(column, at)
-    diffs = checked_diffs(words(DIFF, diff), relation)
+    columns, kinds = (*places, diff), (*(c.type for c in schema), DIFF.type)
+    lines = None if framed else convert.from_plain(list(map(data.column, columns)), kinds, strings)
+    if lines is None:
+        lines = np.empty((len(columns), len(data)), dtype=np.int64)
+        for line, column, at in zip(lines, (*schema, DIFF), columns, strict=True):
+            line[:] = words(column, at)
+    diffs = checked_diffs(lines[-1], relation)
     time = None
     if timed >= 0 and len(diffs):
         times = np.unique(words(TIME, timed))
@@ -57,7 +60,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
             shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
             raise TimeError(f"{relation}: the column time contains {shown}; all rows must have the same integer time")
         time = int(times[0])
-    return Delta(rows, diffs), time
+    return Delta(lines[:-1], diffs), time
 
 
 @lru_cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -176,7 +177,7 @@ class Dataflow(Engine):
                     given.append(delta)
                     if n := len(delta.diffs):
                         rows += n
-                        record("message", below.name, operator.name, n, payload=self._payload(below, delta))
+                        record("message", below.name, operator.name, n, payload=partial(self._payload, below, delta))
             if not rows and not operator.eager:
                 out[id(operator)] = Delta.empty(operator.width)
                 continue
@@ -197,14 +198,15 @@ class Dataflow(Engine):
                 # Step 1 emits all rows of a view, including those that existed before the first input.
                 change = self.view_rows(self.views[name], None, None)
             if len(change.diffs):
-                record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
+                payload = partial(self._payload, reader.root, change)
+                record("message", reader.root.name, name, len(change.diffs), payload=payload)
                 if reader.own:
                     record("state", name, name, len(change.diffs))
             result[name] = change
         return result
 
-    def _payload(self, operator: Operator, delta: Delta) -> Callable[[], object]:
-        return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self.dictionary.strings)
+    def _payload(self, operator: Operator, delta: Delta) -> Changes:
+        return Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self.dictionary.strings)
 
     # --- state and graph --------------------------------------------------------
 

@@ -38,6 +38,7 @@ class Lookup:
         self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], dictionary: DictionaryRef
     ) -> None:
         self.arrangement, self.chain, self.columns, self.dictionary = arrangement, tuple(chain), len(schema), dictionary
+        self.stored = None if chain else arrangement
 
     def match(self, keys: Any, at: int | None) -> Matches:
         """Find the rows with these keys; see :meth:`~..kernels.join.Side.match`."""

@@ -17,19 +17,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..engine.state_tables import DURABLE, WORKING
 from ..kernels.aggregate import ReducePlan, ReduceState
-from ..kernels.join import net
 from ..kernels.join_order import Multiway, flatten
-from ..kernels.minmax import Ordinals, Source, ordinals
+from ..kernels.minmax import Mask, Source, best_values
 from ..plan.lineage import input_columns
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, digest
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
-from ..storage.encoding import NULL, Dictionary, Words
+from ..storage.encoding import Dictionary, Words
 from .dataflow import Dataflow
 from .labels import label
 from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore
@@ -41,27 +39,12 @@ class LookupSource:
     def __init__(self, lookup: Lookup, column: int, kind: Any) -> None:
         self.lookup, self.column, self.kind = lookup, column, kind
 
-    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, Mask]:
         """Return the extreme value of each group; see :meth:`~..kernels.minmax.Source.extremes`."""
         owner, rows, diffs = self.lookup.match(groups, None)
-        order, live = _survivors(owner, rows[self.column], diffs[0], self.kind, least, strings)
-        rank = np.full(groups.shape[1], NULL, dtype=np.int64)
-        exists = np.zeros(groups.shape[1], dtype=bool)
-        np.maximum.at(rank, live, order.ranks[0])
-        exists[live] = True
-        return order.words(rank), exists
-
-
-def _survivors(
-    owner: npt.NDArray[np.intp],
-    values: Words,
-    diffs: npt.NDArray[np.int64],
-    kind: Any,
-    least: bool,
-    strings: Dictionary,
-) -> tuple[Ordinals, npt.NDArray[np.intp]]:
-    owner, rows, _ = net(owner, values[None, :], diffs, (kind,), strings)
-    return ordinals(kind, least, strings, rows[0]), owner
+        edge = np.full(groups.shape[1], -1)  # all rows are read
+        best, exists, _ = best_values(owner, rows[self.column], diffs[0], edge, self.kind, least, strings)
+        return best, exists
 
 
 class Shared(Dataflow):

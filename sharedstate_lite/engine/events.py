@@ -57,7 +57,8 @@ class EventLog:
         self.keep_rows = False
         self.watch: Callable[[Event], None] | None = None
         self.epoch = 0
-        self._events: deque[Event] = deque(maxlen=limit)
+        # Plain tuples, because most events are dropped before anybody asks for one.
+        self._events: deque[tuple[Any, ...]] = deque(maxlen=limit)
         self._count = 0
 
     def record(
@@ -71,11 +72,11 @@ class EventLog:
     ) -> None:
         """Add an event. ``payload`` is called only if ``keep_rows`` is true."""
         kept = payload() if payload is not None and self.keep_rows else None
-        event = Event(self._count, name, self.epoch, source, target, rows, note, kept)
+        event = self._count, name, self.epoch, source, target, rows, note, kept
         self._events.append(event)
         self._count += 1
         if self.watch is not None:
-            self.watch(event)
+            self.watch(Event._make(event))
 
     def clear(self) -> None:
         """Remove all events. The numbering continues with the next event."""
@@ -83,7 +84,7 @@ class EventLog:
 
     def named(self, name: str) -> list[Event]:
         """Return the events with this name."""
-        return [e for e in self._events if e.name == name]
+        return [e for e in self if e.name == name]
 
     def rows_by_edge(self, *names: str) -> Counter[tuple[str, str]]:
         """Return, for each edge (source, target), the total number of rows in the events with these names.
@@ -92,7 +93,7 @@ class EventLog:
         """
         wanted = names or ("message", "response", "upquery")
         total: Counter[tuple[str, str]] = Counter()
-        for event in self._events:
+        for event in self:
             if event.name in wanted:
                 total[event.edge] += event.rows
         return total
@@ -100,10 +101,10 @@ class EventLog:
     def frame(self) -> pd.DataFrame:
         """Return the events as a data frame with columns number, name, epoch, source, target, rows and note."""
         columns = ["number", "name", "epoch", "source", "target", "rows", "note"]
-        return pd.DataFrame([[getattr(e, c) for c in columns] for e in self._events], columns=columns)
+        return pd.DataFrame([[getattr(e, c) for c in columns] for e in self], columns=columns)
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(tuple(self._events))
+        return map(Event._make, tuple(self._events))
 
     def __len__(self) -> int:
         return len(self._events)

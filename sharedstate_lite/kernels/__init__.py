@@ -1,7 +1,7 @@
 """Joins, aggregates and expressions over deltas and arrangements, written once and called by all strategies.
 
-A kernel consists of a few array operations on words. It does not loop over rows and does not depend on an engine. The
-strategies differ in the state that they store, but all of them compute their results with these kernels.
+A kernel calls the loops that do the work on rows, and array operations for expressions. It does not depend on an
+engine. The strategies differ in the state that they store, but all of them compute their results with these kernels.
 
 >>> import numpy as np
 >>> from sharedstate_lite.kernels import evaluate
@@ -16,7 +16,6 @@ Modules, from the bottom:
 
     casts         CAST, and parsing text
     expr          expressions, evaluated one column at a time
-    float_sum     exact sums of doubles
     minmax        the new MAX or MIN of a group after the previous one has been retracted
     join_order    the order of lookups in a join of n inputs
     join          half joins, inner and left joins, delta joins

@@ -4,7 +4,7 @@ The state of a reduce is stored in a few arrangements, which are keyed by group:
 
 - ``accumulators``: one row per group, whose vector diff contains the group's counts and sums of integers. A reduce with
   only MAX and MIN does not have this arrangement.
-- ``limbs``: one arrangement for each DOUBLE column that is summed (see `float_sum`).
+- ``limbs``: one arrangement for each DOUBLE column that is summed (see `add_limbs` in :mod:`..loops.sums`).
 - ``output``: the row that was last emitted for each group. The next change of the group retracts it.
 
 For MAX, storing only the largest value is not enough. If it is retracted, the second largest value is the answer, so
@@ -27,11 +27,13 @@ from ..errors import RowError
 from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
-from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
+from ..storage.encoding import Dictionary, Words, from_doubles
 from ..storage.multiplicity import MAX_DIFF
-from . import float_sum
 from .join import net
-from .minmax import Source, ordinals
+from .minmax import Source, extremes_after
+
+ANY = 2**63 - 1
+"""The mass of a group that is only counted is not limited."""
 
 
 class Change(NamedTuple):
@@ -85,6 +87,11 @@ class ReducePlan:
     def floated(self) -> list[int]:
         """The DOUBLE input columns that are summed."""
         return [c for c in self._sums if self.node.input.schema[c].type is Type.DOUBLE]
+
+    @cached_property
+    def accumulated(self) -> tuple[Words, Words]:
+        """`counted` and `summed` as arrays."""
+        return np.array(self.counted, dtype=np.int64), np.array(self.summed, dtype=np.int64)
 
     @cached_property
     def _sums(self) -> list[int]:
@@ -193,26 +200,15 @@ class ReduceState:
         strings: Dictionary,
     ) -> npt.NDArray[np.int64]:
         assert self.accumulators is not None
-        plan = self.plan
-        steps = [diffs, *(np.where(rows[c] == NULL, 0, diffs) for c in plan.counted)]
-        for column in plan.summed:
-            words = np.where(rows[column] == NULL, 0, rows[column])
-            # The upper and lower 32 bits are summed separately. With fewer than 2**31 rows in a group, neither sum can
-            # overflow 64 bits.
-            steps += [(words >> 32) * diffs, (words & 0xFFFFFFFF) * diffs]
-        fresh = np.zeros((plan.width, groups.shape[1]), dtype=np.int64)
-        for line, step in zip(fresh, steps, strict=True):
-            np.add.at(line, kind, step)
+        plan, q = self.plan, groups.shape[1]
+        fresh, mass = np.zeros((plan.width, q), dtype=np.int64), np.zeros(q, dtype=np.int64)
+        most = MAX_DIFF if plan.summed or plan.floated else ANY
+        fits = loops.accumulate(rows, diffs, kind, *plan.accumulated, most, mass, fresh) >= 0
         owner, _, held = self.accumulators.match(groups, strings)
         after = fresh.copy()
-        for line, some in zip(after, held, strict=True):
-            np.add.at(line, owner, some)
-        if plan.summed or plan.floated:
-            mass = float(np.abs(diffs).sum(dtype=np.float64))
-            if mass >= MAX_DIFF:  # rare, so the size of the largest group is only computed in this case
-                mass = float(np.bincount(kind, np.abs(diffs)).max())
-            if max(mass, int(after[0].max(initial=0))) >= MAX_DIFF:
-                raise RowError("a group has 2**31 rows or more, which is too many for SUM and AVG; use smaller diffs")
+        loops.add_stored(owner, held, after)
+        if not fits or int(after[0].max()) >= most:
+            raise RowError("a group has 2**31 rows or more, which is too many for SUM and AVG; use smaller diffs")
         self.accumulators.insert(groups, fresh, strings)
         return after
 
@@ -225,13 +221,16 @@ class ReduceState:
         kind: npt.NDArray[np.intp],
         strings: Dictionary,
     ) -> npt.NDArray[np.float64]:
-        part = self.limbs[column]
-        some = np.flatnonzero(rows[column] != NULL)
-        where, windows, limbs = float_sum.split(doubles(np.ascontiguousarray(rows[column][some])))
-        where = some[where]
-        part.insert(np.concatenate([groups.take(kind[where], axis=1), windows[None, :]]), limbs * diffs[where], strings)
-        owner, held, weights = part.match(groups, strings)
-        return float_sum.total(owner, held[-1], weights[0], groups.shape[1])
+        part, room = self.limbs[column], 4 * rows.shape[1]
+        keys, limbs = np.empty((1 + len(groups), room), dtype=np.int64), np.empty(room, dtype=np.int64)
+        m = loops.split_doubles(rows[column], diffs, kind, groups, keys, limbs)
+        part.insert(keys[:, :m], limbs[:m], strings)
+        owner, found, weights = part.match(groups, strings)
+        low, total = int(found[-1].min(initial=0)), np.empty(groups.shape[1])
+        grid = np.zeros((len(total), int(found[-1].max(initial=0)) - low + 4), dtype=np.int64)
+        if loops.add_limbs(owner, found[-1], weights[0], low, grid, total) < 0:
+            raise RowError("a SUM or AVG of DOUBLE exceeds 1.797e308, the largest DOUBLE; scale the values down first")
+        return total
 
     def _extreme(
         self,
@@ -247,18 +246,13 @@ class ReduceState:
         strings: Dictionary,
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return, for each group, its new MAX or MIN, whether the group exists, and whether the value is unknown."""
-        order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
-        best, value = order.ranks  # for a new group, best is NULL, the smallest rank
-        rank = np.empty(len(best), dtype=np.int64)
-        exists, unsure = np.empty(len(best), dtype=bool), np.empty(len(best), dtype=bool)
-        if not loops.largest(value, diffs, best, kind, there, rank, exists, unsure):
-            return order.words(rank), exists, unsure
+        kind_of, least = self.plan.input.types[column], fn == "min"
+        best, exists, unsure = extremes_after(was, there, rows[column], (diffs, kind), kind_of, least, strings)
+        if source is None or not unsure.any():
+            return best, exists, unsure
         ask = np.flatnonzero(unsure)
-        if source is None:
-            return order.words(rank), exists, unsure
-        found = order.words(rank)
-        found[ask], exists[ask] = source.extremes(groups.take(ask, axis=1), fn == "min", strings)
-        return found, exists, np.zeros(len(best), dtype=bool)
+        best[ask], exists[ask] = source.extremes(groups.take(ask, axis=1), least, strings)
+        return best, exists, np.zeros(len(best), dtype=bool)
 
     def _value(
         self,
@@ -274,21 +268,13 @@ class ReduceState:
         assert sums is not None
         if agg.arg is None:
             return np.asarray(sums[0])
-        count = np.asarray(sums[1 + plan.counted.index(agg.arg)])
+        at, mean = 1 + plan.counted.index(agg.arg), agg.fn == "avg"
         if agg.fn == "count":
-            return count
+            return np.asarray(sums[at])
         if agg.arg in plan.floated:
-            total = floats[agg.arg]
-        else:
-            at = 1 + len(plan.counted) + 2 * plan.summed.index(agg.arg)
-            high = sums[at] + (sums[at + 1] >> 32)
-            low = sums[at + 1] & 0xFFFFFFFF
-            if agg.fn == "sum":
-                fits = (high >= -(1 << 31)) & (high < (1 << 31)) & ((high << 32) + low != NULL)
-                if not (fits | (count <= 0)).all():
-                    raise RowError("a SUM exceeds the range of BIGINT (64 bits); CAST its argument AS DOUBLE")
-                return np.where(count > 0, (high << 32) + low, NULL)
-            total = high.astype(np.float64) * 2.0**32 + low.astype(np.float64)
-        if agg.fn == "avg":
-            total = total / np.maximum(count, 1)
-        return from_doubles(np.where(count > 0, total, np.nan))
+            total = floats[agg.arg] / np.maximum(sums[at], 1) if mean else floats[agg.arg]
+            return from_doubles(np.where(sums[at] > 0, total, np.nan))
+        out = np.empty(sums.shape[1], dtype=np.int64)
+        if loops.whole_sums(sums, at, 1 + len(plan.counted) + 2 * plan.summed.index(agg.arg), mean, out) < 0:
+            raise RowError("a SUM exceeds the range of BIGINT (64 bits); CAST its argument AS DOUBLE")
+        return out

@@ -204,28 +204,17 @@ def _nulls(a: Words, b: Words) -> Mask | None:
 
 def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Dictionary) -> Words:
     null = _nulls(a, b)
-    if Type.DOUBLE in types and (op not in ("=", "<>") or types[0] is not types[1]):
-        # Doubles are equal if and only if their words are, so only inequalities and mixed types need floats.
-        left, right = _as_doubles(a, types[0]), _as_doubles(b, types[1])
-        out = np.asarray(_COMPARE[op](left, right), dtype=np.int64)
-    else:
-        if types[0] is Type.STRING and op not in ("=", "<>"):
-            a, b = _ranks(a, b, strings)
-        out = np.asarray(_COMPARE[op](a, b), dtype=np.int64)
+    pair: tuple[Any, Any] = a, b
+    if op not in ("=", "<>"):  # two values are equal if and only if their words are
+        if types[0] is Type.DOUBLE:
+            pair = doubles(a), doubles(b)
+        elif types[0] is Type.STRING:
+            ranks, _ = strings.ranks(np.concatenate([a, b]))
+            pair = ranks[: len(a)], ranks[len(a) :]
+    out = np.asarray(_COMPARE[op](*pair), dtype=np.int64)
     if null is not None:
         out[null] = NULL
     return out
-
-
-def _ranks(a: Words, b: Words, strings: Dictionary) -> tuple[Words, Words]:
-    """Return ranks for two columns of string codes, in the code-point order of their strings."""
-    codes = np.union1d(a, b)
-    texts = strings.to_list(codes)
-    # Python compares strings by code point. The rank of NULL is not used.
-    order = sorted(range(len(codes)), key=lambda i: texts[i] or "")
-    rank = np.empty(len(codes), dtype=np.int64)
-    rank[order] = np.arange(len(codes))
-    return rank[np.searchsorted(codes, a)], rank[np.searchsorted(codes, b)]
 
 
 def _doubles(op: str, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> Words:

@@ -12,18 +12,22 @@ and the delta queries of Materialize.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import loops
-from ..errors import RowError
 from ..plan.nodes import Type
+from ..storage.arrangement import Arrangement, Run
 from ..storage.batch import Delta, concat, distinct
 from ..storage.encoding import NULL, Dictionary, Words
-from ..storage.multiplicity import add_up, times
+from ..storage.multiplicity import LIMIT, add_up, overflow
 from .join_order import Step
+
+Columns = tuple[tuple[int, int], ...]
+"""Pairs of a column of a delta and one of its partners."""
 
 Matches = tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]
 """Three arrays for m matches: the positions of their keys, the rows, int64[k, m], and the diffs, int64[w, m]."""
@@ -34,6 +38,11 @@ class Side(Protocol):
 
     columns: int
 
+    @property
+    def stored(self) -> Arrangement | None:
+        """The arrangement of the rows by the join's key, or None if only `match` can find them."""
+        ...
+
     def match(self, keys: Words, at: int | None) -> Matches:
         """Find the rows with a key in ``keys``, int64[len(key), q], as of time ``at``.
 
@@ -42,29 +51,73 @@ class Side(Protocol):
         ...
 
 
+class JoinedRows:
+    """The rows of a delta, each joined with its partners: int64[own + others + 1, m], with the products of the diffs.
+
+    With ``last``, the columns of the delta come after those of the partner.
+    """
+
+    def __init__(self, delta: Delta, others: int, last: bool) -> None:
+        self.given, self.last = delta, last
+        self.lines = np.empty((len(delta.rows) + others + 1, len(delta.diffs) + 16), dtype=np.int64)
+        self.count = np.zeros(2, dtype=np.int64)
+
+    def add(self, run: Run, wanted: Words, equal: Words) -> None:
+        """Add the joined rows of a batch; see `join` in :mod:`..loops.joins`."""
+        (batch, n, time_line, time), row = run, 0
+        given = batch, n, wanted, *self.given, equal, time_line, time, float(LIMIT), self.last
+        while (row := loops.join(*given, row, self.count, self.lines)) < 0:
+            row = -1 - row
+            self.lines = np.concatenate([self.lines, np.empty_like(self.lines)], axis=1)
+
+    def delta(self) -> Delta:
+        """Return the joined rows."""
+        return Delta(self.lines[:-1, : self.count[0]], self.lines[-1, : self.count[0]])
+
+
 def half_join(
-    delta: Delta, keys: tuple[int, ...], side: Side, at: int | None, strings: Dictionary
-) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
+    delta: Delta,
+    keys: tuple[int, ...],
+    side: Side,
+    at: int | None,
+    strings: Dictionary,
+    checks: Columns = (),
+    last: bool = False,
+) -> Delta:
     """Join each row of a delta with its matches on one side as of time ``at`` (None: including this epoch's changes).
 
-    Returns three arrays for m matches: the positions of the delta's rows, the rows found, int64[k, m], and the products
-    of the diffs. A key that contains NULL does not match. Raises RowError if a product reaches 2**62.
+    Each of the ``checks`` is a column of the delta and one of the side that must be equal as well. Returns the columns
+    of the delta and those of the side, or the other way around if ``last``. A key that contains NULL does not match.
+    Raises RowError if a product of diffs reaches 2**62.
     """
-    probe = delta.rows[list(keys)]
-    live = None
-    if loops.outside(probe.reshape(-1), -(2**63), 2**63 - 1, NULL) >= 0:
-        live = np.flatnonzero((probe != NULL).all(axis=0))
-        probe = probe.take(live, axis=1)
-    who, rows, found = side.match(probe, at)
-    diffs = found[0]
-    if live is not None:
-        who = live.take(who)
-    try:
-        return who, rows, times(delta.diffs, who, diffs)
-    except RowError:
+    probe, stored = delta.rows[list(keys)], side.stored
+    if stored is not None:
+        joined = JoinedRows(delta, side.columns, last)
+        equal = _equal((*zip(keys, stored.layout.key, strict=True), *checks))
+        wanted, runs = stored.probe(probe, strings, at)
+        for run in runs:
+            joined.add(run, wanted, equal)
+        if not joined.count[1]:
+            return joined.delta()
+    live = np.flatnonzero((probe != NULL).all(axis=0))
+    owner, rows, diffs = side.match(probe.take(live, axis=1), at)
+    for _ in range(2):
+        # These matches are joined like a batch whose sort words contain the position of the delta's row.
+        order = owner.argsort(kind="stable")
+        batch = np.concatenate([live.take(owner)[None, :] << 32, rows, diffs[:1]]).take(order, axis=1)
+        joined = JoinedRows(delta, side.columns, last)
+        joined.add((batch, len(order), 0, 0), np.arange(len(delta.diffs)) << 32, _equal(checks))
+        if not joined.count[1]:
+            return joined.delta()
         # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
-        who, rows, diffs = net(who, rows, diffs, (Type.BIGINT,) * len(rows), strings)
-        return who, rows, times(delta.diffs, who, diffs)
+        owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
+        diffs = total[None, :]
+    raise overflow()
+
+
+@cache
+def _equal(columns: Columns) -> Words:
+    return np.array(columns, dtype=np.int64).reshape(-1, 2).T.copy()
 
 
 def join_core(
@@ -81,11 +134,9 @@ def join_core(
     left, right = deltas
     parts = []
     if len(left.diffs):
-        who, rows, diffs = half_join(left, keys[0], sides[1], None, strings)
-        parts.append(Delta(np.concatenate([left.rows.take(who, axis=1), rows]), diffs))
+        parts.append(half_join(left, keys[0], sides[1], None, strings))
     if len(right.diffs):
-        who, rows, diffs = half_join(right, keys[1], sides[0], before, strings)
-        parts.append(Delta(np.concatenate([rows, right.rows.take(who, axis=1)]), diffs))
+        parts.append(half_join(right, keys[1], sides[0], before, strings, last=True))
     return concat(parts, sides[0].columns + sides[1].columns)
 
 
@@ -140,19 +191,15 @@ def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], befo
     Inputs after ``start`` are read with this epoch's changes, and earlier inputs without them, so that each combination
     of simultaneous changes is joined exactly once. Returns the columns of all inputs, in the order of the inputs.
     """
-    parts: dict[int, Words] = {start: delta.rows}
-    diffs = delta.diffs
+    places = {start: range(len(delta.rows))}
     for step, side in path:
-        probe = Delta(np.stack([parts[who][column] for who, column in step.lookup]), diffs)
+        lookup = tuple(places[other][column] for other, column in step.lookup)
+        checks = tuple((places[other][place], column) for column, (other, place) in step.checks)
         at = None if step.input > start else before
-        who, rows, diffs = half_join(probe, tuple(range(len(step.lookup))), side, at, strings)
-        parts = {n: p.take(who, axis=1) for n, p in parts.items()}
-        parts[step.input] = rows
-        for column, (other, place) in step.checks:
-            keep = np.flatnonzero(rows[column] == parts[other][place])
-            parts, diffs = {n: p.take(keep, axis=1) for n, p in parts.items()}, diffs.take(keep)
-            rows = parts[step.input]
-    return Delta(np.concatenate([parts[n] for n in sorted(parts)]), diffs)
+        width = len(delta.rows)
+        delta = half_join(delta, lookup, side, at, strings, checks)
+        places[step.input] = range(width, len(delta.rows))
+    return Delta(delta.rows[[line for number in sorted(places) for line in places[number]]], delta.diffs)
 
 
 def net(

@@ -8,8 +8,6 @@ arrangement is not ordered by the value, the entire group is read, as in differe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,61 +15,61 @@ from .. import loops
 from ..loops.lookups import ALL
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement, FoundRows
-from ..storage.batch import prefix
+from ..storage.batch import KINDS
 from ..storage.encoding import NULL, Dictionary, Words
 
-_NO_CODES = np.empty(0, dtype=np.int64)
+Mask = npt.NDArray[np.bool_]
 
 
-class Ordinals(NamedTuple):
-    """Columns of one type as ranks, which are integers in the order of the values. NULL has the smallest rank."""
+def ranks(kind: Type, least: bool, strings: Dictionary, *columns: Words) -> tuple[Words, ...]:
+    """Return the ranks of several columns of one type: numbers in the order of the values, or reversed if ``least``.
 
-    ranks: tuple[npt.NDArray[np.int64], ...]
-    kind: Type
-    reverse: bool
-    codes: Words
+    The rank of NULL is the smallest in any case.
 
-    def words(self, ranks: npt.NDArray[np.int64]) -> Words:
-        """Convert ranks int64[n] back to words."""
-        if not self.reverse and self.kind not in (Type.DOUBLE, Type.STRING):
-            return ranks
-        null = ranks == NULL
-        words = -ranks if self.reverse else ranks
-        if self.kind is Type.DOUBLE:
-            words = _flip(words)
-        elif self.kind is Type.STRING:
-            words = self.codes[np.where(null, 0, words)] if len(self.codes) else words
-        return np.where(null, NULL, words)
-
-
-def _flip(words: Words) -> Words:
-    return words ^ ((words >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-
-
-def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) -> Ordinals:
-    """Return the ranks of several columns of one type. With ``reverse``, the smallest value has the largest rank.
-
-    >>> ordinals(Type.INT, True, Dictionary(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
+    >>> ranks(Type.INT, True, Dictionary(), np.array([3, 7, NULL]))[0].tolist() == [-3, -7, NULL]
     True
     """
-    codes = _NO_CODES
     if kind is Type.STRING:
         # The order of codes is not the order of the strings, so the strings of these columns are sorted.
-        ranked, codes = strings.ranks(np.concatenate(columns))
-        ends = np.cumsum([len(each) for each in columns]).tolist()
-        columns = tuple(ranked[end - len(each) : end] for each, end in zip(columns, ends, strict=True))
+        ranked, _ = strings.ranks(np.concatenate(columns))
+        columns = tuple(np.split(ranked, np.cumsum([len(each) for each in columns])[:-1]))
     elif kind is Type.DOUBLE:
-        columns = tuple(np.where(words == NULL, NULL, _flip(words)) for words in columns)
-    if reverse:
-        # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
-        columns = tuple(-ranks for ranks in columns)
-    return Ordinals(columns, kind, reverse, codes)
+        columns = tuple(np.where(w == NULL, NULL, w ^ ((w >> 63) & np.int64(2**63 - 1))) for w in columns)
+    # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
+    return tuple(-words for words in columns) if least else columns
 
 
 def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
     """Return numbers, int64[n], that sort a column by its values, with NULL last."""
-    ranks = strings.ranks(words)[0] if kind is Type.STRING else ordinals(kind, False, strings, words).ranks[0]
-    return ranks - 1  # NULL, the smallest word, becomes the largest
+    return ranks(kind, False, strings, words)[0] - 1  # NULL, the smallest word, becomes the largest
+
+
+def extremes_after(
+    old: Words, there: Mask, values: Words, change: tuple[Words, Words], kind: Type, least: bool, strings: Dictionary
+) -> tuple[Words, Mask, Mask]:
+    """Return the extreme value of each group after a change, whether the group exists, and whether it is unsure.
+
+    ``old`` has the values of before, and ``change`` the diff and the group of each of the ``values``. A value is unsure
+    if the old one was retracted, because other rows can still have it.
+    """
+    (old_ranks, ranked), (diffs, group) = ranks(kind, least, strings, old, values), change
+    (rank, best), (exists, unsure) = np.empty((2, len(old)), dtype=np.int64), np.empty((2, len(old)), dtype=bool)
+    loops.extremes_after(ranked, values, diffs, old_ranks, old, group, there, rank, best, exists, unsure)
+    return best, exists, unsure
+
+
+def best_values(
+    owner: npt.NDArray[np.intp], values: Words, diffs: Words, edge: Words, kind: Type, least: bool, strings: Dictionary
+) -> tuple[Words, Mask, Mask]:
+    """Return the best value of each owner, whether it has rows, and whether an unread row can be better.
+
+    ``edge`` has the best order code among the unread rows of each owner, or -1. The value is NULL if all are NULL.
+    """
+    (best, ends), (exists, unsure) = np.zeros((2, len(edge)), dtype=np.int64), np.empty((2, len(edge)), dtype=bool)
+    ranked, order = ranks(kind, least, strings, values)[0], np.empty_like(owner)
+    how = edge, ends, order, KINDS[kind], least, strings.known
+    loops.best_values(owner, ranked, values, diffs, *how, best, exists, unsure)
+    return best, exists, unsure
 
 
 class Source:
@@ -81,47 +79,22 @@ class Source:
         self.arrangement, self.column = arrangement, column
         self.ordered = arrangement.layout.order == column
 
-    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, Mask]:
         """Return the largest value of each group of int64[g, q] (the smallest if ``least``), and whether it has rows.
 
         The value is NULL if all values of the group are NULL. Both arrays have shape (q,).
         """
         layout = self.arrangement.layout
-        kind = layout.types[self.column]
-        best = np.full(groups.shape[1], NULL, dtype=np.int64)
-        exists = np.zeros(groups.shape[1], dtype=bool)
-        ask = np.arange(groups.shape[1])
-        take = 4 if self.ordered else ALL
+        best, exists = np.empty(groups.shape[1], dtype=np.int64), np.empty(groups.shape[1], dtype=bool)
+        ask, take = np.arange(len(best)), 4 if self.ordered else ALL
         while len(ask):
-            keys = groups.take(ask, axis=1)
-            owner, words, diffs, edge = self._ends(keys, take, least, strings)
-            order = ordinals(kind, least, strings, words)
-            rank, live = np.full(len(ask), NULL, dtype=np.int64), np.zeros(len(ask), dtype=bool)
-            value = np.ascontiguousarray(order.ranks[0])
-            loops.best_values(np.lexsort((value, owner)), owner, value, diffs, rank, live)
-            # FoundRows read in this round can cancel values that were found in the previous round.
-            exists[ask] = live
-            found = order.words(rank)
-            best[ask] = found
-            code = prefix(found, kind, strings).astype(np.int64)
-            beyond = code < edge if least else code > edge
-            # While some rows are unread, the best value is certain only if its code is better than all of theirs.
-            sure = (edge == -1) | ((found != NULL) & beyond)
-            ask, take = ask[~sure], take * 8
+            keys, edge = groups.take(ask, axis=1), np.full(len(ask), -1)
+            rows = FoundRows(layout, keys, layout.key_words(keys, strings))
+            for batch in self.arrangement.runs:
+                self.arrangement.read(rows, batch, None, take, least, edge)
+            kept = rows.kept
+            found = rows.owner[:kept], rows.lines[1 + self.column, :kept], rows.lines[1 + layout.columns, :kept]
+            # Rows read in this round can cancel values that were found in the previous round.
+            best[ask], exists[ask], unsure = best_values(*found, edge, layout.types[self.column], least, strings)
+            ask, take = ask[unsure], take * 8
         return best, exists
-
-    def _ends(
-        self, keys: Words, take: int, least: bool, strings: Dictionary
-    ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Read up to ``take`` rows of each group from each batch.
-
-        Returns four arrays: the group, the value and the diff of each row, and for each group the best code among its
-        unread rows, or -1 if all of them were read.
-        """
-        low = self.arrangement.layout.key_words(keys, strings)
-        edge = np.full(len(low), -1, dtype=np.int64)
-        rows = FoundRows(self.arrangement.layout, keys, low)
-        for batch in self.arrangement.runs:
-            self.arrangement.read(rows, batch, None, take, least, edge)
-        columns, kept = self.arrangement.layout.columns, rows.kept
-        return rows.owner[:kept], rows.lines[1 + self.column, :kept], rows.lines[1 + columns, :kept], edge

@@ -16,7 +16,11 @@ Modules, from the bottom:
     search      binary search in sorted words, and comparisons of rows
     batches     hashes of rows, sort words, and consolidation
     lookups     rows by key in one batch, and multiplicities of rows
-    groups      the groups of a change, and their largest values
+    joins       the join of a change with one batch
+    keys        distinct rows, and sets of keys
+    groups      the groups of a change, and what a reduce emits
+    sums        exact sums of groups: counts, whole numbers and doubles
+    extremes    the largest and smallest values of groups
     strings     strings packed into words, a hash table of them, their hashes and their order
 """
 

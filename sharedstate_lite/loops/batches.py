@@ -28,9 +28,9 @@ NUMBER, TEXT, DOUBLE = 0, 1, 2
 """What the words of a column are: whole numbers, codes of strings, or the bits of float64."""
 
 
-@loop("i8(const i8[:,:], i8[::1], i8[::1], u8[::1], u8, i8[::1])")
-def hash_rows(rows: Any, columns: Any, kinds: Any, hashes: Any, mask: Any, out: Any) -> int:
-    """Write the 64-bit hash of each row over some columns. ``hashes`` has the hash of each string's code."""
+@loop("i8(const i8[:,:], i8[::1], i8[::1], i8[:,::1], u8, i8[::1])")
+def hash_rows(rows: Any, columns: Any, kinds: Any, known: Any, mask: Any, out: Any) -> int:
+    """Write the 64-bit hash of each row over some columns. ``known`` is that of the dictionary."""
     n = len(out)
     for i in range(n):
         out[i] = 0
@@ -39,7 +39,7 @@ def hash_rows(rows: Any, columns: Any, kinds: Any, hashes: Any, mask: Any, out: 
         for i in range(n):
             word = rows[column, i]
             if text:
-                x = hashes[word] if word >= 0 else _NONE
+                x = np.uint64(known[1, word]) if word >= 0 else _NONE
             else:
                 # Doubles often differ only in their high bits, which the multiplication would discard.
                 x = np.uint64(word)
@@ -53,16 +53,13 @@ def hash_rows(rows: Any, columns: Any, kinds: Any, hashes: Any, mask: Any, out: 
     return n
 
 
-@loop("u8(i8, i8, u8[::1])")
-def order_code(word: int, kind: int, prefixes: Any) -> Any:
-    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0.
-
-    ``prefixes`` has the first 8 bytes of each string, by its code.
-    """
+@loop("u8(i8, i8, i8[:,::1])")
+def order_code(word: int, kind: int, known: Any) -> Any:
+    """Return a 32-bit code that is monotone in the value of a word. Only NULL has code 0."""
     if word == _NULL:
         return _NONE
     if kind == TEXT:
-        code = prefixes[word] >> _S32
+        code = np.uint64(known[2, word]) >> _S32
     else:
         # Conversion to float64 preserves the order of integers, and small integers still get different codes.
         bits = word if kind == DOUBLE else np.float64(word).view(np.int64)
@@ -72,17 +69,17 @@ def order_code(word: int, kind: int, prefixes: Any) -> Any:
     return code if code > _NONE else np.uint64(1)
 
 
-@loop("i8(const i8[::1], i8, u8[::1], u8[::1])")
-def order_codes(words: Any, kind: int, prefixes: Any, out: Any) -> int:
+@loop("i8(const i8[::1], i8, i8[:,::1], u8[::1])")
+def order_codes(words: Any, kind: int, known: Any, out: Any) -> int:
     """Write the order code of each word to ``out``."""
     for i in range(len(words)):
-        out[i] = order_code(words[i], kind, prefixes)
+        out[i] = order_code(words[i], kind, known)
     return len(words)
 
 
-@loop("i8(const i8[:,:], const i8[:,:], i8[::1], i8[::1], i8[::1], i8, u8[::1], u8[::1], u8, i8[:,::1])")
+@loop("i8(const i8[:,:], const i8[:,:], i8[::1], i8[::1], i8[::1], i8, i8[:,::1], u8, i8[:,::1])")
 def add_words(
-    rows: Any, diffs: Any, key: Any, every: Any, kinds: Any, order: int, hashes: Any, prefixes: Any, mask: Any, out: Any
+    rows: Any, diffs: Any, key: Any, every: Any, kinds: Any, order: int, known: Any, mask: Any, out: Any
 ) -> int:
     """Write rows and diffs as an unsorted body: line 0 has the sort words, of a key's hash and 32 low bits.
 
@@ -90,14 +87,14 @@ def add_words(
     more of the key's hash if there are none in ``every``.
     """
     columns, n = len(rows), rows.shape[1]
-    hash_rows(rows, key, kinds, hashes, mask, out[0])
+    hash_rows(rows, key, kinds, known, mask, out[0])
     if order >= 0:
         for i in range(n):
-            low = order_code(rows[order, i], kinds[order], prefixes)
+            low = order_code(rows[order, i], kinds[order], known)
             out[0, i] = np.int64((np.uint64(out[0, i]) & _HIGH) | low)
     elif len(every) > 0:
         # The line of the first column is not written yet.
-        hash_rows(rows, every, kinds, hashes, mask, out[1])
+        hash_rows(rows, every, kinds, known, mask, out[1])
         for i in range(n):
             out[0, i] = np.int64((np.uint64(out[0, i]) & _HIGH) | (np.uint64(out[1, i]) & _LOW))
     for line in range(columns):

@@ -43,7 +43,7 @@ MODES = ("python", "bounds", "compiled")
 SWITCH = 4000
 """A process compiles its loops when it has moved this many rows. In Python, they take about as long as importing Numba
 and loading the compiled loops."""
-MODULES = ("search", "batches", "lookups", "groups", "strings")
+MODULES = ("search", "batches", "lookups", "joins", "keys", "groups", "sums", "extremes", "strings")
 """The modules that define loops. Each uses loops only of those before it and of itself."""
 
 F = TypeVar("F", bound=Callable[..., Any])

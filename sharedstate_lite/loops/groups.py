@@ -1,4 +1,4 @@
-"""The groups of a change, their last output, their largest values, and the rows that a reduce emits."""
+"""The groups of a change, their last output, and the rows that a reduce emits."""
 
 from __future__ import annotations
 
@@ -56,48 +56,6 @@ def last_rows(owner: Any, rows: Any, diffs: Any, last: Any, there: Any) -> int:
             for line in range(len(last)):
                 last[line, owner[at]] = rows[line, at]
     return groups
-
-
-@loop("i8(i8[:], i8[:], i8[:], i8[::1], b1[::1], i8[::1], b1[::1], b1[::1])")
-def largest(value: Any, diffs: Any, best: Any, group: Any, there: Any, rank: Any, exists: Any, unsure: Any) -> int:
-    """Compute the largest value of each group from its old one, ``best``, and the change of its values.
-
-    Writes it to ``rank``, and to ``exists`` whether the group has rows. It is ``unsure`` if the old value was retracted
-    and no value at least as large was inserted, because other rows can still have the old value. Returns the number of
-    groups that are unsure.
-    """
-    for g in range(len(best)):
-        rank[g], exists[g], unsure[g] = _NULL, False, False
-    for row in range(len(value)):
-        if diffs[row] > 0:
-            exists[group[row]] = True
-            rank[group[row]] = max(rank[group[row]], value[row])
-    for row in range(len(value)):
-        if diffs[row] <= 0 and value[row] >= best[group[row]]:
-            unsure[group[row]] = True
-    count = 0
-    for g in range(len(best)):
-        unsure[g] &= not (exists[g] and rank[g] >= best[g])
-        rank[g] = max(rank[g], best[g])
-        exists[g] |= there[g]
-        count += unsure[g]
-    return count
-
-
-@loop("i8(i8[::1], i8[::1], i8[::1], i8[:], i8[::1], b1[::1])")
-def best_values(order: Any, owner: Any, value: Any, diffs: Any, best: Any, exists: Any) -> int:
-    """Write the largest value of each owner whose diffs add up to more than 0; ``order`` sorts by owner and value."""
-    start, found = 0, 0
-    while start < len(order):
-        who, what, total, stop = owner[order[start]], value[order[start]], 0, start
-        while stop < len(order) and owner[order[stop]] == who and value[order[stop]] == what:
-            total += diffs[order[stop]]
-            stop += 1
-        if total > 0:
-            best[who], exists[who] = what, True
-            found += 1
-        start = stop
-    return found
 
 
 @loop("i8(i8[:,::1], i8[:,::1], b1[::1], b1[::1], b1[::1], i8[:,::1], i8[::1])")

@@ -97,17 +97,3 @@ def below_zero(have: Any, diffs: Any) -> int:
         if diffs[i] < 0 and have[i] + diffs[i] < 0:
             return i
     return -1
-
-
-@loop("i8(const i8[:], const i8[:], i8[::1], f8, i8[::1])")
-def multiply(diffs: Any, found: Any, owner: Any, limit: float, out: Any) -> int:
-    """Write the product of the diffs of each owner and of the row found for it.
-
-    Returns -1 minus the first row whose product reaches ``limit`` in absolute value, or the number of rows.
-    """
-    for i in range(len(owner)):
-        a, b = diffs[owner[i]], found[i]
-        if (a > 1 or a < -1) and (b > 1 or b < -1) and abs(float(a)) * abs(float(b)) >= limit:
-            return -1 - i
-        out[i] = a * b
-    return len(owner)

@@ -155,6 +155,13 @@ def find_codes(packed: Any, offsets: Any, data: Any, table: Any, known: Any, tex
     return missing
 
 
+@loop("i8(const u8[::1], u8[:,::1], u8)")
+def code_of(words: Any, table: Any, mask: Any) -> int:
+    """Return the code of a short string, whose two words these are, or -1 if it is not in the table."""
+    slot = home_of(words[0], words[1], table, mask)
+    return int(np.int64(table[slot_of(words[0], words[1], slot, table), 2]) - 1)
+
+
 @loop("i8(u8[:,::1], const i8[::1], const u1[::1], i8, u8[:,::1], i8[:,::1], u1[::1], i8[::1], u8, i8[::1])")
 def add_strings(
     packed: Any,

@@ -66,6 +66,8 @@ def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
 class JoinSide:
     """A side of a join as the kernels read it, either with or without the current change."""
 
+    stored = None
+
     def __init__(self, columns: int, find: Callable[[Words, bool], Matches]) -> None:
         self.columns, self._find = columns, find
 
@@ -119,9 +121,13 @@ def fetch(
         own, other = other, own
     owner, rows, diffs = below(side, route.columns, keys[list(route.answers)])
     look = JoinSide(len(node.inputs[1 - side].schema), lambda k, _: below(1 - side, other, k))
-    who, partners, products = half_join(Delta(rows, diffs[0]), own, look, None, strings)
-    left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
-    out, mine = np.concatenate([left, right]), owner[who]
+    # The number of each row travels with it, beside the columns of the other side.
+    number = np.arange(len(owner))[None, :]
+    tagged = np.concatenate([number, rows] if side == 0 else [rows, number])
+    by = tuple(column + 1 for column in own) if side == 0 else own
+    joined, products = half_join(Delta(tagged, diffs[0]), by, look, None, strings, last=side == 1)
+    who, out = (joined[0], joined[1:]) if side == 0 else (joined[-1], joined[:-1])
+    mine = owner[who]
     if node.outer:
         # A row has a match unless the diffs of its matches add up to 0.
         alone = add_up(who, products, len(owner)) == 0

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from .. import loops
 from ..plan.nodes import Type
-from ..storage.batch import distinct, hash_rows, ranges
+from ..storage.batch import hash_rows
 from ..storage.encoding import NULL, Dictionary, Words
 
 Mask = npt.NDArray[np.bool_]
@@ -24,68 +25,61 @@ class FilledKeys:
         self.types = types
         self.keys: Words = np.empty((len(types), 0), dtype=np.int64)
         self.used: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._hash: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._words: Words = np.empty(0, dtype=np.int64)
 
     def __len__(self) -> int:
-        return len(self._hash)
+        return len(self._words)
 
     @property
     def nbytes(self) -> int:
         """The size of the three arrays in bytes."""
-        return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
+        return int(self.keys.nbytes + self.used.nbytes + self._words.nbytes)
 
-    def positions(self, keys: Words, strings: Dictionary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Find the filled keys in ``keys``, int64[k, q]. Return their positions in ``keys`` and in this set."""
-        words = hash_rows(keys, self.types, strings)
-        start = self._hash.searchsorted(words)
-        index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)
-        good = (self.keys.take(index, axis=1) == keys.take(owner, axis=1)).all(axis=0)
-        return owner[good], index[good]
+    def positions(self, keys: Words, strings: Dictionary) -> npt.NDArray[np.int64]:
+        """Return the position of each of the keys int64[k, q] in this set, or -1 if it is a hole."""
+        asked = self._words_of(keys, strings)
+        out = np.empty(len(asked), dtype=np.int64)
+        loops.find_keys(self.keys, self._words, keys, asked, out)
+        return out
 
     def mask(self, keys: Words, strings: Dictionary) -> Mask:
         """Return which of the keys int64[k, q] are filled, as bool[q]."""
-        out = np.zeros(keys.shape[1], dtype=bool)
-        if len(self):
-            out[self.positions(keys, strings)[0]] = True
-        return out
+        return self.positions(keys, strings) >= 0
 
     def add(self, keys: Words, strings: Dictionary, now: int) -> None:
         """Add keys, with operation ``now`` as their last use. Keys that are already filled do not change."""
-        keys = keys.compress(~self.mask(keys, strings), axis=1)
-        if not keys.shape[1]:
-            return
-        first, _ = distinct(keys, self.types, strings)
-        keys = keys.take(first, axis=1)
-        words = hash_rows(keys, self.types, strings)
-        order = np.argsort(words)
-        keys, words = keys.take(order, axis=1), words.take(order)
-        at = np.searchsorted(self._hash, words)
-        self._hash = np.insert(self._hash, at, words)
-        self.keys = np.insert(self.keys, at, keys, axis=1)
-        self.used = np.insert(self.used, at, now)
+        asked = self._words_of(keys, strings)
+        most = len(self) + len(asked)
+        out = np.empty((len(keys), most), dtype=np.int64)
+        words, used = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+        count = loops.add_keys(self.keys, self._words, self.used, keys, asked, asked.argsort(), now, out, words, used)
+        if count > len(self):
+            self.keys, self._words, self.used = out[:, :count].copy(), words[:count].copy(), used[:count].copy()
 
     def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Dictionary) -> None:
         """Replace the contents of the set with ``keys``. ``used`` are the operations that last used them."""
-        words = hash_rows(keys, self.types, strings)
-        order = np.argsort(words)
-        self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
+        words = self._words_of(keys, strings)
+        order = words.argsort()
+        self.keys, self.used, self._words = keys.take(order, axis=1), used.take(order), words.take(order)
 
     def remove(self, keys: Words, strings: Dictionary) -> Words:
         """Remove keys, and return those that were filled, int64[k, r]."""
-        if not len(self) or not keys.shape[1]:
-            return keys[:, :0]
-        # ``keys`` can contain the same key twice.
-        index = np.unique(self.positions(keys, strings)[1])
-        removed = self.keys.take(index, axis=1)
-        self.keys = np.delete(self.keys, index, axis=1)
-        self.used = np.delete(self.used, index)
-        self._hash = np.delete(self._hash, index)
+        at, gone = self.positions(keys, strings), np.zeros(len(self), dtype=bool)
+        gone[at[at >= 0]] = True
+        removed = self.keys.compress(gone, axis=1)
+        if removed.shape[1]:
+            self.keys, self.used = self.keys.compress(~gone, axis=1), self.used.compress(~gone)
+            self._words = self._words.compress(~gone)
         return removed
 
     def touch(self, keys: Words, strings: Dictionary, now: int) -> None:
         """Record that operation ``now`` used these keys."""
-        if len(self):
-            self.used[self.positions(keys, strings)[1]] = now
+        at = self.positions(keys, strings)
+        self.used[at[at >= 0]] = now
+
+    def _words_of(self, keys: Words, strings: Dictionary) -> Words:
+        # As signed numbers, these are in the order of the hashes, so the order of the keys does not change.
+        return hash_rows(keys, self.types, strings).view(np.int64) ^ NULL
 
     def copy(self) -> FilledKeys:
         """Return a copy that can be restored later.
@@ -94,7 +88,7 @@ class FilledKeys:
         different order.
         """
         out = FilledKeys(self.types)
-        out.keys, out.used, out._hash = self.keys, self.used, self._hash
+        out.keys, out.used, out._words = self.keys, self.used, self._words
         return out
 
     def recode(self, moved: Words) -> None:

@@ -28,7 +28,7 @@ from ..errors import RowError
 from ..kernels.join import Matches, join_core, padding
 from ..plan.nodes import Join
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Delta, Layout, concat, distinct
+from ..storage.batch import Delta, Layout, concat, distinct_rows
 from ..storage.encoding import NULL, Words
 from .base_reads import JoinSide, plan_upquery, stateless
 from .failing_rows import apply_to_good_matches, failing
@@ -87,10 +87,8 @@ class JoinNode(InnerNode):
         upquery.primary = upquery.other = upquery.covered = None
         upquery.tags.clear()
         keys = upquery.keys[list(self.route.answers)]
-        first, _ = distinct(
-            keys, tuple(self.plan.schema[self.ask[i]].type for i in self.route.answers), self.flow.strings
-        )
-        keys = keys.take(first, axis=1)
+        types = tuple(self.plan.schema[self.ask[i]].type for i in self.route.answers)
+        keys = distinct_rows(keys, types, self.flow.strings)
         upquery.primary = self._local(side, keys)
         if upquery.primary is None:
             self._ask(upquery, side, keys)
@@ -134,9 +132,7 @@ class JoinNode(InnerNode):
         if cache is not None:
             rows, by, filled = cache
             fresh = keys.compress(~filled.mask(keys, self.flow.strings), axis=1)
-            schema, ask = self.plan.inputs[side].schema, self.inputs[side].ask
-            wanted = delta.take(self.flow.among(delta.rows[list(ask)], fresh, schema, ask))
-            self._write(rows, by, wanted)
+            self._write(rows, by, delta.take(self.flow.among(delta.rows[list(self.inputs[side].ask)], fresh)))
             filled.add(fresh, self.flow.strings, self.flow.clock)
 
     def _write(self, rows: Arrangement, by: Arrangement, delta: Delta) -> None:
@@ -151,11 +147,9 @@ class JoinNode(InnerNode):
         assert upquery.primary is not None
         keys = upquery.primary.rows[list(self.keys[side])]
         keys = keys.compress((keys != NULL).all(axis=0), axis=1)
-        first, _ = distinct(keys, self.types, self.flow.strings)
-        keys = keys.take(first, axis=1)
-        if upquery.covered is not None and keys.shape[1]:
-            schema = self.plan.inputs[side].schema
-            keys = keys.compress(~self.flow.among(keys, upquery.covered, schema, self.keys[side]), axis=1)
+        keys = distinct_rows(keys, self.types, self.flow.strings)
+        if upquery.covered is not None:
+            keys = keys.compress(~self.flow.among(keys, upquery.covered), axis=1)
         return keys
 
     def _go_on(self, name: int, upquery: JoinUpquery) -> None:
@@ -173,8 +167,7 @@ class JoinNode(InnerNode):
         del self.open_upqueries[name]
         rows = Delta.empty(len(self.plan.inputs[other].schema)) if upquery.other is None else upquery.other
         answer = self._joined(upquery.primary, rows)
-        schema = self.plan.schema
-        answer = answer.take(self.flow.among(answer.rows[list(self.ask)], upquery.keys, schema, self.ask))
+        answer = answer.take(self.flow.among(answer.rows[list(self.ask)], upquery.keys))
         self.flow.send("response", upquery.edge, keys=upquery.keys, delta=answer, tag=name, at=self.at())
 
     def _joined(self, primary: Delta, other: Delta) -> Delta:
@@ -231,14 +224,12 @@ class JoinNode(InnerNode):
         """Add a change of a side to the rows of an upquery if this side has already sent its answer."""
         if "rule18" in self.flow.without or "rule22" in self.flow.without or not len(delta.diffs):
             return
-        schema = self.plan.inputs[side].schema
         if side == self.route.primary and upquery.primary is not None:
-            keys = upquery.keys[list(self.route.answers)]
-            wanted = self.flow.among(delta.rows[list(self.route.columns)], keys, schema, self.route.columns)
-            upquery.primary = concat([upquery.primary, delta.take(wanted)], len(schema))
+            wanted = self.flow.among(delta.rows[list(self.route.columns)], upquery.keys[list(self.route.answers)])
+            upquery.primary = concat([upquery.primary, delta.take(wanted)], len(delta.rows))
         elif side != self.route.primary and upquery.covered is not None and upquery.other is not None:
-            wanted = self.flow.among(delta.rows[list(self.keys[side])], upquery.covered, schema, self.keys[side])
-            upquery.other = concat([upquery.other, delta.take(wanted)], len(schema))
+            wanted = self.flow.among(delta.rows[list(self.keys[side])], upquery.covered)
+            upquery.other = concat([upquery.other, delta.take(wanted)], len(delta.rows))
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
         """Split a change of the primary side into the part that can be joined and the keys to evict for the rest.
@@ -313,9 +304,8 @@ class JoinNode(InnerNode):
         """Return the output keys that have rows which depend on one of ``keys`` on side ``side``."""
         primary = self.route.primary
         _, rows, _ = self._side(primary, -1, {}, apply_to_good_matches).match(keys, None)
-        found = rows[list(self.route.columns)]
-        first, _ = distinct(found, tuple(self.plan.schema[i].type for i in self.ask), self.flow.strings)
-        return found.take(first, axis=1)
+        types = tuple(self.plan.schema[i].type for i in self.ask)
+        return distinct_rows(rows[list(self.route.columns)], types, self.flow.strings)
 
     def _forget(self, side: int, keys: Words) -> None:
         cache = self.cached[side]

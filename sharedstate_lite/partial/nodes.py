@@ -76,7 +76,7 @@ class Services(Protocol):
     def tag(self) -> int: ...
     def number(self) -> int: ...
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None: ...
-    def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any: ...
+    def among(self, keys: Words, wanted: Words) -> Mask: ...
     def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement: ...
     def fetch(
         self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position, linear: ApplyLinear
@@ -275,9 +275,7 @@ class UnionNode(InnerNode):
             for upquery in self.open_upqueries.values():
                 answer = upquery.answers[edge.slot]
                 if answer is not None:
-                    wanted = self.flow.among(
-                        delta.rows[list(edge.ask)], upquery.keys, edge.source.plan.schema, edge.ask
-                    )
+                    wanted = self.flow.among(delta.rows[list(edge.ask)], upquery.keys)
                     upquery.answers[edge.slot] = concat([answer, delta.take(wanted)], len(self.plan.schema))
         self.send_change(delta)
 
@@ -347,7 +345,7 @@ class ReaderNode(Downstream):
         return evicted
 
     def _without(self, keys: Words, delta: Delta) -> Delta:
-        return delta.take(~self.flow.among(delta.rows[list(self.ask)], keys, self.plan.schema, self.ask))
+        return delta.take(~self.flow.among(delta.rows[list(self.ask)], keys))
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         return [(self.rows, "reader", tuple(c.name for c in self.plan.schema), self.filled)]

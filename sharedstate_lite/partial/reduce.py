@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.aggregate import ReduceState
 from ..plan.nodes import Node, Reduce
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Delta, Layout, concat, distinct
+from ..storage.batch import Delta, Layout, concat, distinct_rows
 from ..storage.encoding import Words
 from .filled_keys import FilledKeys
 from .nodes import InnerNode, PartialEdge, Position, Services
@@ -92,8 +92,7 @@ class ReduceNode(InnerNode):
             self._read_again(lost[list(self.ask)])
 
     def _read_again(self, keys: Words) -> None:
-        first, _ = distinct(keys, self.filled.types, self.flow.strings)
-        keys = keys.take(first, axis=1)
+        keys = distinct_rows(keys, self.filled.types, self.flow.strings)
         known = self._output(keys)
         self.drop(keys)
         self.rereads.append((keys, known))
@@ -104,8 +103,7 @@ class ReduceNode(InnerNode):
         strings = self.flow.strings
         fresh = keys.compress(~self.filled.mask(keys, strings), axis=1)
         if fresh.shape[1]:
-            wanted = self.flow.among(delta.rows[list(edge.ask)], fresh, edge.source.plan.schema, edge.ask)
-            self._reduce(delta.take(wanted))
+            self._reduce(delta.take(self.flow.among(delta.rows[list(edge.ask)], fresh)))
             self.filled.add(fresh, strings, self.flow.clock)
             self._correct(fresh)
         if tag in self.open_upqueries:
@@ -115,10 +113,10 @@ class ReduceNode(InnerNode):
         """Send the difference between the current rows and those emitted before, for keys that were read again."""
         rest = []
         for keys, known in self.rereads:
-            back = self.flow.among(keys, fresh, self.plan.schema, self.ask)
+            back = self.flow.among(keys, fresh)
             mine = keys.compress(back, axis=1)
             if mine.shape[1]:
-                wanted = self.flow.among(known.rows[list(self.ask)], mine, self.plan.schema, self.ask)
+                wanted = self.flow.among(known.rows[list(self.ask)], mine)
                 old, new = known.take(wanted), self._output(mine)
                 self.send_change(self._net(concat([Delta(old.rows, -old.diffs), new], len(self.plan.schema))))
                 keys, known = keys.compress(~back, axis=1), known.take(~wanted)
@@ -129,10 +127,7 @@ class ReduceNode(InnerNode):
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
         if keys is None:
             keys = np.concatenate([self.filled.keys, *(k for k, _ in self.rereads)], axis=1)
-        self.rereads = [
-            (k.compress(~self.flow.among(k, keys, self.plan.schema, self.ask), axis=1), known)
-            for k, known in self.rereads
-        ]
+        self.rereads = [(k.compress(~self.flow.among(k, keys), axis=1), known) for k, known in self.rereads]
         self.evict(keys)
 
     def drop(self, keys: Words) -> Words:

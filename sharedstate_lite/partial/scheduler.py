@@ -25,7 +25,7 @@ from ..engine import view_rules
 from ..engine.engine import Engine
 from ..errors import Error, RowError, is_integer, shorten
 from ..kernels.join import Matches
-from ..plan.nodes import Column, Schema
+from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
@@ -196,9 +196,10 @@ class MessageScheduler(Engine):
             name, *message.ends, rows, note="evict" if kind == "evict" else "", payload=lambda: self._shown(message)
         )
 
-    def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any:
+    def among(self, keys: Words, wanted: Words) -> Mask:
         """Return which of the keys int64[k, n] are in ``wanted``, int64[k, q], as bool[n]."""
-        known = FilledKeys(tuple(schema[i].type for i in columns))
+        # Equal words are equal values, so the types do not matter.
+        known = FilledKeys((Type.BIGINT,) * len(keys))
         known.add(wanted, self.strings, 0)
         return known.mask(keys, self.strings)
 

@@ -18,7 +18,7 @@ from ..engine.events import Event
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement, FoundRows
 from ..storage.batch import Batch
-from ..storage.encoding import Words
+from ..storage.encoding import NULL, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,7 @@ class Observer:
 
     def _wrap(self, arrangement: Arrangement) -> None:
         insert, match, read = arrangement.insert_body, arrangement.match, arrangement.read
+        probe = arrangement.probe
         columns = slice(1, 1 + arrangement.layout.columns)
 
         def insert_body(body: Words) -> None:
@@ -108,11 +109,18 @@ class Observer:
             if body.shape[1]:
                 self._entries.append(BatchInsert(arrangement, arrangement.runs[-1]))
 
-        def matching(keys: Words, *rest: Any, **more: Any) -> Any:
+        def asked(keys: Words) -> None:
             if keys.shape[1]:
                 # A join asks for the key of each of its rows.
                 first = np.unique(keys, axis=1, return_index=True)[1] if len(keys) else np.zeros(1, dtype=np.intp)
                 self._entries.append(ArrangementRead(arrangement, keys.take(np.sort(first), axis=1), False))
+
+        def probing(keys: Words, *rest: Any) -> Any:
+            asked(keys.compress((keys != NULL).all(axis=0), axis=1))  # NULL joins with nothing
+            return probe(keys, *rest)
+
+        def matching(keys: Words, *rest: Any, **more: Any) -> Any:
+            asked(keys)
             self._matching = True
             try:
                 return match(keys, *rest, **more)
@@ -126,5 +134,5 @@ class Observer:
                 found = rows.lines[columns, kept : rows.kept].copy()
                 self._entries.append(ArrangementRead(arrangement, found, True))
 
-        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("read", reading)):
+        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("read", reading), ("probe", probing)):
             setattr(arrangement, name, wrapper)

@@ -16,7 +16,7 @@ Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +27,12 @@ from ..errors import TimeError, is_integer, shorten
 from ..loops.lookups import ALL
 from ..plan.nodes import Type
 from . import spine
-from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, prefix
+from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat
 from .encoding import NULL, Dictionary, Words
 
 _NO_EDGE = np.empty(0, dtype=np.int64)
+Run = tuple[Words, int, int, int]
+"""A batch as of a time: its buffer, its number of rows, the line of its times or 0 if all rows count, and the time."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Arrangement:
     @property
     def rows(self) -> int:
         """The number of stored rows, including rows that later merges will cancel."""
-        return sum(map(len, self.runs))
+        return sum([batch.rows for batch in self.runs])
 
     @property
     def nbytes(self) -> int:
@@ -194,29 +196,13 @@ class Arrangement:
         rows = FoundRows(self.layout, keys, self.layout.key_words(keys, strings))
         for batch in self._until(at):
             self.read(rows, batch, at)
-        return (
-            rows.owner[: rows.kept],
-            rows.lines[self._columns, : rows.kept],
-            rows.lines[self.layout.diff_rows, : rows.kept],
-        )
+        kept = rows.kept
+        return rows.owner[:kept], rows.lines[self._columns, :kept], rows.lines[self.layout.diff_rows, :kept]
 
-    def lookup(
-        self, keys: Words, strings: Dictionary, at: int | None = None, order: Words | None = None
-    ) -> Iterator[tuple[npt.NDArray[np.intp], Words]]:
-        """Find rows as `match` does, and yield those of each batch, the oldest first: their owners and their lines.
-
-        With ``order``, int64[q], a row is found only if its ``layout.order`` column has this value or one with the same
-        code; the caller has to compare. The layout must have such a column.
-        """
-        low = self.layout.key_words(keys, strings)
-        if order is not None:
-            assert self.layout.order is not None
-            low = low | prefix(order, self.layout.types[self.layout.order], strings).view(np.int64)
-        for batch in self._until(at):
-            rows = FoundRows(self.layout, keys, low, LOW_BITS if order is None else 0)
-            self.read(rows, batch, at)
-            if rows.kept:
-                yield rows.owner[: rows.kept], rows.lines[:, : rows.kept]
+    def probe(self, keys: Words, strings: Dictionary, at: int | None = None) -> tuple[Words, list[Run]]:
+        """Return the smallest sort word of each key, and the batches as of epoch ``at``, for a loop over both."""
+        runs = [(b.buffer, b.rows, *self._times(b, at)) for b in self._until(at)]
+        return self.layout.key_words(keys, strings), runs
 
     def read(
         self,
@@ -228,10 +214,9 @@ class Arrangement:
         edge: Words = _NO_EDGE,
     ) -> None:
         """Add the rows of a batch as of time ``at`` to ``rows``; see `look_up` in :mod:`..loops.lookups`."""
-        time_line, time = (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
-        asked = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, time_line, time, most, least, edge
+        how = rows.words, rows.low_bits, rows.keys, self.layout.key_columns, *self._times(batch, at), most, least, edge
         key = 0
-        while (key := loops.look_up(batch.buffer, batch.rows, *asked, key, rows.count, rows.owner, rows.lines)) < 0:
+        while (key := loops.look_up(batch.buffer, batch.rows, *how, key, rows.count, rows.owner, rows.lines)) < 0:
             key = -1 - key
             rows.grow()
 
@@ -246,8 +231,13 @@ class Arrangement:
     def _columns(self) -> slice:
         return slice(1, 1 + self.layout.columns)
 
-    def _until(self, at: int | None) -> Iterator[Batch]:
-        return (b for b in self.runs if at is None or b.lower <= at)
+    def _until(self, at: int | None) -> list[Batch]:
+        return self.runs if at is None else [batch for batch in self.runs if batch.lower <= at]
+
+    @staticmethod
+    def _times(batch: Batch, at: int | None) -> tuple[int, int]:
+        """Return the line of the times that a loop compares with epoch ``at``, or 0 if all rows count, and ``at``."""
+        return (len(batch.buffer) - 1, at) if batch.timed and at is not None else (0, 0)
 
     @staticmethod
     def _visible(body: Words, batch: Batch, at: int | None) -> Words:
@@ -267,7 +257,7 @@ class Arrangement:
             return
         self.runs.append(Batch(body, self.upper))
 
-    def take(self, words: Sequence[tuple[int, int]], strings: Dictionary) -> Delta:
+    def take(self, words: Sequence[tuple[int, int]]) -> Delta:
         """Remove the rows whose sort words are in the ranges ``[low, high]``, which do not overlap, and return them.
 
         The result is consolidated. Without open handles, the batches are rewritten without the rows. Otherwise, the
@@ -275,14 +265,18 @@ class Arrangement:
         """
         edges = np.array(sorted(words), dtype=np.int64).reshape(-1, 2)
         spine.finish_merges(self)
-        parts, kept = [], []
+        cuts, kept = [], []
         for batch in self.runs:
             starts = batch.body[0].searchsorted(edges[:, 0])
             ends = batch.body[0].searchsorted(edges[:, 1], side="right")
-            parts += [self.layout.delta(batch.body[:, a:b]) for a, b in zip(starts, ends, strict=True)]
+            cut = [batch.body[:, a:b] for a, b in zip([0, *starts], [0, *ends], strict=True)]
+            cuts.append(Batch(np.concatenate(cut, axis=1), batch.lower, batch.timed))
             rest = zip([0, *ends], [*starts, len(batch)], strict=True)
             kept.append(np.concatenate([batch.body[:, a:b] for a, b in rest], axis=1))
-        body = self.layout.body(*concat(parts, self.layout.columns), strings)
+        if not cuts:
+            return Delta.empty(self.layout.columns)
+        # One epoch ahead, no time has to be kept, so equal rows of all cuts add up.
+        body = spine.Merge(Arrangement(self.name, self.layout, self.upper + 1), cuts).finish().body
         if self.handles:
             gone = body.copy()
             gone[self.layout.diff_rows] *= -1

@@ -39,11 +39,13 @@ Diffs = npt.NDArray[np.int64]
 """The diffs of n rows: int64[n], or int64[w, n] if each diff is a vector."""
 
 LOW_BITS = 0xFFFFFFFF
+_HIGH_BITS = np.uint64(0xFFFFFFFF << 32)
 RADIX_FROM = 512
 """Batches of at least this many rows are sorted by a loop. NumPy sorts fewer rows faster."""
 HASH_MASK = np.uint64((1 << 64) - 1)
 """The bits of a row's hash that are kept. Tests clear some, so that different rows have equal hashes."""
-_KINDS = {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
+KINDS = dict.fromkeys(Type, NUMBER) | {Type.STRING: TEXT, Type.DOUBLE: DOUBLE}
+"""What the words of each type are for a loop."""
 
 
 class Delta(NamedTuple):
@@ -129,8 +131,8 @@ class Layout:
         """
         out = np.empty(keys.shape[1], dtype=np.int64)
         loops.moved(len(out))
-        loops.hash_rows(keys, *self._key_hash, strings.all_hashes, HASH_MASK, out)
-        return out & ~LOW_BITS
+        loops.hash_rows(keys, *self._key_hash, strings.known, HASH_MASK & _HIGH_BITS, out)
+        return out
 
     def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return the sorted, consolidated body for n < 2**31 rows int64[k, n] with diffs int64[n] or int64[w, n]."""
@@ -158,7 +160,7 @@ class Layout:
         out = np.empty((1 + self.columns + len(given), rows.shape[1]), dtype=np.int64)
         order = -1 if self.order is None else self.order
         columns = self.key_columns, self.low_columns, self.kinds
-        loops.add_words(rows, given, *columns, order, strings.all_hashes, strings.all_prefixes, HASH_MASK, out)
+        loops.add_words(rows, given, *columns, order, strings.known, HASH_MASK, out)
         return out
 
 
@@ -207,7 +209,7 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.
     """
     out = np.empty(rows.shape[1], dtype=np.int64)
     loops.moved(len(out))
-    loops.hash_rows(rows, _every(len(types)), _kinds(types), strings.all_hashes, HASH_MASK, out)
+    loops.hash_rows(rows, _every(len(types)), _kinds(types), strings.known, HASH_MASK, out)
     return out.view(np.uint64)
 
 
@@ -217,13 +219,13 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
     A larger value never has a smaller code, but different values can have the same code.
     """
     out = np.empty(len(words), dtype=np.uint64)
-    loops.order_codes(np.ascontiguousarray(words), _KINDS.get(kind, NUMBER), strings.all_prefixes, out)
+    loops.order_codes(np.ascontiguousarray(words), KINDS[kind], strings.known, out)
     return out
 
 
 @cache
 def _kinds(types: tuple[Type, ...]) -> Words:
-    return np.array([_KINDS.get(kind, NUMBER) for kind in types], dtype=np.int64)
+    return np.array([KINDS[kind] for kind in types], dtype=np.int64)
 
 
 @cache
@@ -258,24 +260,13 @@ def distinct(
     n = rows.shape[1]
     if not len(types) or n <= 1:
         return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
+    # A single column needs no hash. Its words are equal if and only if its values are.
     words = hash_rows(rows, types, strings).view(np.int64) if len(types) > 1 else rows[0]
-    order = words.argsort()
-    first = np.ones(n, dtype=bool)
-    sorted_words = words.take(order)
-    np.not_equal(sorted_words[1:], sorted_words[:-1], out=first[1:])
-    if len(types) > 1:
-        ranked = rows.take(order, axis=1)
-        if not (first[1:] | (ranked[:, 1:] == ranked[:, :-1]).all(axis=0)).all():
-            order = np.lexsort(rows)
-            ranked = rows.take(order, axis=1)
-            first[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-    kind = np.empty(n, dtype=np.intp)
-    kind[order] = first.cumsum() - 1
-    return order.compress(first), kind
+    first, number = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    count = loops.number_rows(rows, words, words.argsort(), first, number)
+    return first[:count], number
 
 
-def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return all positions in the ranges ``[low, low + size)``, and for each position the index of its range."""
-    owner = np.arange(len(sizes)).repeat(sizes)
-    before = sizes.cumsum() - sizes
-    return np.arange(len(owner)) + (lows - before).take(owner), owner
+def distinct_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> Words:
+    """Return the distinct rows of int64[k, n], in the order of `distinct`."""
+    return rows.take(distinct(rows, types, strings)[0], axis=1)

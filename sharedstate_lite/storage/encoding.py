@@ -7,7 +7,7 @@
     DATE, TIMESTAMP     days or microseconds since 1970-01-01
     NULL                -2**63, for every type
 
-The same few array operations can therefore sort, hash, compare and move rows of any type. Two words of a column are
+The same few loops can therefore sort, hash, compare and move rows of any type. Two words of a column are
 equal if and only if their values are equal. NULL equals NULL here. A kernel that must treat NULL as SQL does checks for
 it explicitly.
 
@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from .. import loops
 from ..errors import RowError
+from ..loops.strings import MAX_BYTES
 
 Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
@@ -50,13 +51,14 @@ class Dictionary:
 
     Codes are assigned in order of first use and are never reused, so rows stay readable as long as their dictionary is
     kept. A hash depends on the string and not on its code, so it is the same in every process, and `keep` preserves it.
-    The strings are stored as UTF-8, without Python objects; :mod:`..loops.strings` describes the arrays.
+    The strings are stored as UTF-8, without Python objects. :mod:`..loops.strings` describes the arrays: ``known`` has
+    the start, the hash and the first bytes of each string, and ``arena`` all bytes. They are replaced when they grow.
     """
 
     def __init__(self) -> None:
         self._count = np.zeros(1, dtype=np.int64)
-        self._known = np.zeros((3, 16), dtype=np.int64)
-        self._texts = np.zeros(64, dtype=np.uint8)
+        self.known = np.zeros((3, 16), dtype=np.int64)
+        self.arena = np.zeros(64, dtype=np.uint8)
         self._table = np.zeros((32, 3), dtype=np.uint64)
 
     def __len__(self) -> int:
@@ -65,7 +67,7 @@ class Dictionary:
     @property
     def nbytes(self) -> int:
         """The size in bytes of the strings and of all indexes for them."""
-        return self._known.nbytes + self._texts.nbytes + self._table.nbytes
+        return self.known.nbytes + self.arena.nbytes + self._table.nbytes
 
     def code(self, text: str) -> int:
         """Return the code of a string. A new string gets the next free code."""
@@ -73,7 +75,14 @@ class Dictionary:
 
     def codes(self, texts: Iterable[str | None]) -> Words:
         """Return the codes of n strings, int64[n]. None becomes NULL, and a new string gets the next free code."""
-        return self.column(pa.array(list(texts), _LARGE))
+        given = list(texts)
+        if len(given) == 1 and given[0] is not None and len(data := given[0].encode()) <= MAX_BYTES:
+            # An Arrow array costs more than the search, so a short string is packed here as the loop packs it.
+            loops.moved(1)
+            words = np.frombuffer(data.ljust(MAX_BYTES, b"\0") + (len(data) + 1).to_bytes(1, "little"), dtype="<u8")
+            if (code := loops.code_of(words, self._table, SLOT_MASK)) >= 0:
+                return np.array([code])
+        return self.column(pa.array(given, _LARGE))
 
     def find(self, text: str) -> int | None:
         """Return the code of a string, or None if the string is not in the dictionary. Does not add the string."""
@@ -94,21 +103,21 @@ class Dictionary:
         loops.pack(offsets, data, packed)
         if nulls is not None:
             packed[nulls.to_numpy(zero_copy_only=False)] = 0
-        missing = loops.find_codes(packed, offsets, data, self._table, self._known, self._texts, SLOT_MASK, out)
+        missing = loops.find_codes(packed, offsets, data, self._table, self.known, self.arena, SLOT_MASK, out)
         row = 0 if adding and missing else n
         while row < n:
-            parts = self._table, self._known, self._texts, self._count
+            parts = self._table, self.known, self.arena, self._count
             row = loops.add_strings(packed, offsets, data, row, *parts, SLOT_MASK, out)
             if row < 0:
                 row = -1 - row
-                self._resize(len(self) + 1, int(self._known[0, len(self)] + offsets[row + 1] - offsets[row]))
+                self._resize(len(self) + 1, int(self.known[0, len(self)] + offsets[row + 1] - offsets[row]))
         if len(self) > length:
             self._check_utf8(length)
         return out
 
     def _check_utf8(self, length: int) -> None:
         """Raise UnicodeError, and remove the strings whose codes are at least ``length``, if one is not valid UTF-8."""
-        starts, texts = self._known[0], self._texts
+        starts, texts = self.known[0], self.arena
         # Two strings can be valid one after the other although the second starts inside a character.
         within = loops.starts_within(starts, texts, length, len(self))
         try:
@@ -121,33 +130,18 @@ class Dictionary:
     def _resize(self, count: int, size: int) -> None:
         """Give the arrays the size that they have with this number of strings and bytes, which is a power of two."""
         most, room = max(16, 1 << count.bit_length()), max(64, 1 << size.bit_length())
-        if (most, room) == (self._known.shape[1], len(self._texts)):
+        if (most, room) == (self.known.shape[1], len(self.arena)):
             return
         known, texts = np.zeros((3, most), dtype=np.int64), np.zeros(room, dtype=np.uint8)
-        kept, used = len(self) + 1, self._known[0, len(self)]
-        known[:, :kept], texts[:used] = self._known[:, :kept], self._texts[:used]
-        if most != self._known.shape[1]:
+        kept, used = len(self) + 1, self.known[0, len(self)]
+        known[:, :kept], texts[:used] = self.known[:, :kept], self.arena[:used]
+        if most != self.known.shape[1]:
             packed, table = np.empty((len(self), 2), dtype=np.uint64), np.zeros((2 * most, 3), dtype=np.uint64)
             loops.pack(known[0, :kept], texts, packed)
             loops.fill(packed, table, SLOT_MASK)
             self._table = table
-        self._known = known
-        self._texts = texts
-
-    # These are views, made when they are asked for: as attributes, they would be other arrays in a copy.
-
-    @property
-    def all_hashes(self) -> npt.NDArray[np.uint64]:
-        """The 64-bit hash of each string, by code. The array can be longer than the number of strings."""
-        found: npt.NDArray[np.uint64] = self._known[1].view(np.uint64)
-        return found
-
-    @property
-    def all_prefixes(self) -> npt.NDArray[np.uint64]:
-        """The first 8 UTF-8 bytes of each string as a number, by code. A larger string never has a smaller number,
-        because UTF-8 bytes sort in code-point order."""
-        found: npt.NDArray[np.uint64] = self._known[2].view(np.uint64)
-        return found
+        self.known = known
+        self.arena = texts
 
     def truncate(self, length: int) -> None:
         """Remove the strings whose codes are at least ``length``.
@@ -158,9 +152,9 @@ class Dictionary:
         if gone <= 0:
             return
         packed = np.empty((gone, 2), dtype=np.uint64)
-        loops.pack(self._known[0, length : length + gone + 1], self._texts, packed)
+        loops.pack(self.known[0, length : length + gone + 1], self.arena, packed)
         loops.remove(packed, self._table, self._count, SLOT_MASK)
-        self._resize(length, int(self._known[0, length]))
+        self._resize(length, int(self.known[0, length]))
 
     def texts(self, words: Words) -> npt.NDArray[Any]:
         """Return the strings for a column of codes as an object array of shape (n,), with None for NULL."""
@@ -189,9 +183,9 @@ class Dictionary:
     def _gather(self, codes: Words) -> tuple[Any, Words, Any]:
         """Return the validity, the offsets, int64[n + 1], and the bytes of the strings, for Arrow."""
         offsets = np.empty(len(codes) + 1, dtype=np.int64)
-        nulls = loops.measure(codes, self._known, offsets)
+        nulls = loops.measure(codes, self.known, offsets)
         data = np.empty(offsets[-1], dtype=np.uint8)
-        loops.copy_texts(codes, self._known, self._texts, offsets, data)
+        loops.copy_texts(codes, self.known, self.arena, offsets, data)
         valid = _buffer(np.packbits(codes != NULL, bitorder="little")) if nulls else None
         return valid, offsets, _buffer(data)
 
@@ -201,8 +195,8 @@ class Dictionary:
         Equal strings have the same rank. The rank of NULL is NULL.
         """
         ranks, kinds = np.full(len(codes), NULL), np.empty(len(codes), dtype=np.int64)
-        order = self.all_prefixes.take(codes, mode="clip").argsort()
-        count = loops.rank_texts(codes, order, self._known, self._texts, ranks, kinds)
+        order = self.known[2].view(np.uint64).take(codes, mode="clip").argsort()
+        count = loops.rank_texts(codes, order, self.known, self.arena, ranks, kinds)
         return ranks, kinds[:count]
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:

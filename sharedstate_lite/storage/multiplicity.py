@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .. import loops
 from ..errors import RowError
 
 Counts = npt.NDArray[np.int64]
@@ -20,20 +19,6 @@ MAX_DIFF = 1 << 31
 than this."""
 LIMIT = 1 << 62
 """Multiplicities must be smaller than this in absolute value, so that adding a change to one cannot overflow int64."""
-
-
-def times(left: Counts, owner: npt.NDArray[np.intp], right: Counts) -> Counts:
-    """Return the multiplicities of n joined rows, int64[n]. Raises RowError if one would reach 2**62.
-
-    Row i is the pair of a row with the multiplicity ``left[owner[i]]`` and one with ``right[i]``.
-
-    >>> times(np.array([2, -1]), np.array([0, 1, 1]), np.array([3, 3, 4])).tolist()
-    [6, -3, -4]
-    """
-    out = np.empty(len(owner), dtype=np.int64)
-    if loops.multiply(left, right, owner, float(LIMIT), out) < 0:
-        raise _overflow()
-    return out
 
 
 def add_up(owner: npt.NDArray[np.intp], diffs: Counts, owners: int) -> Counts:
@@ -49,9 +34,10 @@ def add_up(owner: npt.NDArray[np.intp], diffs: Counts, owners: int) -> Counts:
     if len(diffs) and np.abs(diffs).max() >= MAX_DIFF:
         # A floating-point sum is inexact, but it does not wrap around.
         if np.abs(np.bincount(owner, diffs.astype(np.float64), owners)).max() >= LIMIT:
-            raise _overflow()
+            raise overflow()
     return total
 
 
-def _overflow() -> RowError:
+def overflow() -> RowError:
+    """Return the error for a multiplicity that is too large."""
     return RowError("a joined row would occur 2**62 times or more; use smaller diffs")

@@ -84,7 +84,7 @@ class Merge:
         self.timed = max(map(_latest, self.inputs)) > self.since
         self.credit = 0
         rows = 1 + layout.columns + layout.width + self.timed
-        self._out = np.empty((rows, sum(map(len, self.inputs))), dtype=np.int64)
+        self._out = np.empty((rows, sum([batch.rows for batch in self.inputs])), dtype=np.int64)
         self._done = _Progress(0, [0] * len(self.inputs), self._out.shape[1])
 
     @property
@@ -200,7 +200,7 @@ def _waits(runs: Sequence[Batch]) -> bool:
         waiting += 1
     if not 0 < waiting < WAIT_BATCHES:
         return False
-    return runs[0].rows > WAIT_BESIDE or sum(batch.rows for batch in runs) > WAIT_BESIDE
+    return runs[0].rows > WAIT_BESIDE or sum([batch.rows for batch in runs]) > WAIT_BESIDE
 
 
 def finish_merges(arrangement: Spine) -> None:
@@ -259,10 +259,10 @@ def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
 
     ``line`` is the line of a body that contains the diffs.
     """
-    rows = len(runs[0])
+    rows = runs[0].rows
     if 9 * newer < 2 * rows:
         return False  # not even if every newer row cancels; most epochs return here without counting retractions
-    minus = sum(batch.retractions(line) for batch in runs[1:])
+    minus = sum([batch.retractions(line) for batch in runs[1:]])
     cancel = minus + min(newer - minus, runs[0].retractions(line))
     return 3 * (newer + 2 * cancel) >= 2 * rows
 
@@ -277,10 +277,10 @@ def _replace(arrangement: Spine, merge: Merge) -> None:
 
 def _drop_empty(arrangement: Spine) -> None:
     # A batch stores only its lower bound, so when an empty batch is removed, the one before it covers its epochs.
-    if all(batch.rows for batch in arrangement.runs):
+    if 0 not in [batch.rows for batch in arrangement.runs]:
         return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}
-    arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
+    arrangement.runs[:] = [b for b in arrangement.runs if b.rows or id(b) in busy]
 
 
 def _trim(arrangement: Spine) -> None:

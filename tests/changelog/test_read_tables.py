@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.changelog import read_tables
+from sharedstate_lite.changelog import convert, read_tables
 from sharedstate_lite.changelog.changes import as_delta
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.encoding import Dictionary
@@ -47,6 +47,43 @@ def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
     wide = ss.Changes.from_pandas(some.astype({"LENGTH": "Int64"}))
     if len(some):
         assert bag(*as_delta(wide, SCHEMA, "r", strings)[0]) == wanted
+
+
+PLAIN = {"s": pa.string(), "t": pa.string(), "i": pa.int64(), "b": pa.int32(), "c": pa.int64(), "diff": pa.int64()}
+TYPED = tuple(Column(n, t) for n, t in zip("stibc", [Type.STRING] * 2 + [Type.INT] + [Type.BIGINT] * 2, strict=True))
+FITS = st.tuples(*[st.sampled_from(["a", "b", "", "é", None])] * 2, *[st.integers(-(2**31), 2**31 - 1)] * 3, DIFFS)
+
+
+@examples(40)
+@given(st.lists(FITS, max_size=8), st.integers(0, 2), st.booleans())
+def test_a_table_is_read_like_its_columns(rows: list[Any], start: int, chunks: bool) -> None:
+    """Texts and whole numbers of a table are read at once, with the codes that they get column by column."""
+    columns = {n: pa.array([row[at] for row in rows], kind) for at, (n, kind) in enumerate(PLAIN.items())}
+    table, strings, other = pa.table(columns).slice(start), Dictionary(), Dictionary()
+    if chunks:
+        table = pa.concat_tables([table, table])
+    delta, _ = read_tables.table(table, TYPED, "r", strings)
+    for at, column in enumerate(TYPED):
+        assert delta.rows[at].tolist() == convert.from_arrow(table.column(at), column, "r", other).tolist()
+    assert delta.diffs.tolist() == table["diff"].to_pylist() and len(strings) == len(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("i", pa.array([2**31]), "column i INT: a value is out of range"),
+        ("c", pa.array([-(2**63)]), "column c BIGINT: a value is out of range"),
+        ("diff", pa.array([0]), "row 0 has the diff 0"),
+        ("t", pa.array([b"\xff"]).view(pa.string()), "column t STRING: .*utf-8"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(name: str, value: Any, told: str) -> None:
+    """The error names the column, although all columns are read at once; with another value, the table is read."""
+    strings, row = Dictionary(), dict(zip(PLAIN, ["new", "newer", 1, 1, 1, 1], strict=True))
+    columns = {n: pa.array([row[n]], kind) for n, kind in PLAIN.items()} | {name: value}
+    with pytest.raises(ss.RowError, match=told):
+        read_tables.table(pa.table(columns), TYPED, "r", strings)
+    assert read_tables.table(pa.table(columns | {name: pa.array([row[name]], PLAIN[name])}), TYPED, "r", strings)
 
 
 def test_a_time_is_the_same_throughout() -> None:

@@ -6,7 +6,9 @@ tests/kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,8 +57,8 @@ def matrix(rows: list[Any], columns: int) -> Any:
 rows = st.lists(st.tuples(word, small, word, diff), max_size=14)
 """Rows of a number, the code of a string, a double, and a diff."""
 KINDS = np.array([0, 1, 2])
-HASHES = np.array([2**64 - 1, 1, 2**63, 77, 0, 0, 0, 0], dtype=np.uint64)
-PREFIXES = np.array([9, 0, 9, 2**32 - 1, 5, 0, 0, 0], dtype=np.uint64)
+KNOWN = np.array([[0] * 8, [-1, 1, NULL, 77, 0, 0, 0, 0], [9, 0, 9, 2**32 - 1, 5, 0, 0, 0]])
+"""Hashes and first bytes of strings, by code."""
 
 
 def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: Any) -> Any:
@@ -65,7 +67,7 @@ def made_body(loops: Any, given_: list[Any], key: list[int], order: int, mask: A
     out = array(5, len(given_))
     unsorted = array(5, len(given_))
     columns = np.array(key, dtype=np.int64), np.arange(3)
-    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, HASHES, PREFIXES, mask, unsorted)
+    loops.add_words(lines[:3], lines[3:], *columns, KINDS, order, KNOWN, mask, unsorted)
     count = loops.consolidate(unsorted, unsorted[0].argsort(), 3, 1, out, 0)
     out[:, count:] = 0
     return out, count
@@ -86,9 +88,9 @@ def test_hashes_and_order_codes(ways: list[Any]) -> None:
 
         def calls(loops: Any) -> tuple[Any, ...]:
             hashes, codes = array(len(given_)), array(3, len(given_), of=np.uint64)
-            loops.hash_rows(lines[:3], columns, KINDS, HASHES, mask, hashes)
+            loops.hash_rows(lines[:3], columns, KINDS, KNOWN, mask, hashes)
             for kind in range(3):
-                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, PREFIXES, codes[kind])
+                loops.order_codes(np.ascontiguousarray(lines[kind]), kind, KNOWN, codes[kind])
             return hashes, codes
 
         agree(ways, calls)
@@ -153,7 +155,7 @@ def test_lookups(ways: list[Any]) -> None:
             body, n = made_body(loops, given_, [0], -1, mask)
             timed = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])
             hashes, count = array(len(asked)), array(1)
-            loops.hash_rows(wanted, zero, number, HASHES, mask, hashes)
+            loops.hash_rows(wanted, zero, number, KNOWN, mask, hashes)
             words = hashes & ~0xFFFFFFFF
             owner, out = array(room), array(5, room)
             edge = np.full(len(asked), -1)
@@ -170,8 +172,43 @@ def test_lookups(ways: list[Any]) -> None:
     run()
 
 
+wide = st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])
+
+
+def test_joins(ways: list[Any]) -> None:
+    """Rows that are equal in two columns are joined, as of a time; the rest waits where there is no room."""
+    stored = st.lists(st.tuples(word, small, word, wide), max_size=14)
+
+    @examples(60)
+    @given(stored, rows, masks, st.integers(0, 2), st.integers(0, 20), st.booleans(), st.data())
+    def run(given_: list[Any], others: list[Any], mask: Any, time: int, room: int, last: bool, data: Any) -> None:
+        timed, first = data.draw(st.booleans()), data.draw(st.integers(0, len(others)))
+        change = matrix(others, 4)
+        equal = np.array([[0, 1], [0, 1]])
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            body, n = made_body(loops, given_, [0], -1, mask)
+            batch = np.concatenate([body, np.arange(body.shape[1])[None, :] % 3])[: 5 + timed]
+            wanted, count, out = array(len(others)), array(2), array(7, room)
+            loops.hash_rows(change[:1], np.array([0]), np.array([0]), KNOWN, mask, wanted)
+            how = equal, 5 * timed, time, 2.0**62, last, first
+            end = loops.join(batch, n, wanted, change[:3], change[3], *how, count, out)
+            return end, count, out, batch[:, :n]
+
+        end, (count, wide_), out, batch = agree(ways, calls)
+        stop = end if end >= 0 else -1 - end
+        sides = [(a[:3], b[1:4], a[3], b[4]) for a in others[first:stop] for b in map(tuple, zip(*batch, strict=True))
+                 if a[:2] == b[1:3] and a[0] != NULL and (not timed or b[5] <= time)]  # fmt: skip
+        joined = [(*(b + a if last else a + b), np.int64(m) * np.int64(n)) for a, b, m, n in sides]
+        assert sorted(zip(*(line[:count] for line in out), strict=True)) == sorted(joined)
+        assert wide_ >= sum(abs(m * n) >= 2**62 for *_, m, n in sides)
+        assert stop == len(others) or (end < 0 and count <= room)
+
+    run()
+
+
 def test_groups(ways: list[Any]) -> None:
-    """Groups, last rows, largest values and what is emitted."""
+    """Groups, last rows and what is emitted."""
     flag = st.booleans()
     group = st.tuples(word, word, word, flag, flag, flag)
 
@@ -190,17 +227,56 @@ def test_groups(ways: list[Any]) -> None:
             count = loops.number_groups(np.ascontiguousarray(body[:, :n]), np.array([0]), first, number)
             last, has = array(2, q), array(q, of=bool)
             loops.last_rows(matches[0], matches[1:3], matches[3:], last, has)
-            rank, exists, unsure = array(q), array(q, of=bool), array(q, of=bool)
-            doubtful = loops.largest(matches[1], matches[3], values[0], matches[0], has, rank, exists, unsure)
-            best, live = array(q), array(q, of=bool)
-            turn = np.lexsort((matches[1], matches[0]))
-            loops.best_values(turn, matches[0], matches[1], matches[3], best, live)
             out, diffs = array(3, 2 * q), array(2 * q)
             emitted = loops.emit(values, values[::-1].copy(), there, alive, lost, out, diffs)
-            return count, first, number, last, has, doubtful, rank, exists, unsure, best, live, emitted, out, diffs
+            return count, first, number, last, has, emitted, out, diffs
 
         found = agree(ways, calls)
         assert found[0] == len(set(found[2]))
+
+    run()
+
+
+def test_extremes(ways: list[Any]) -> None:
+    """The best values of groups, after a change and of stored rows, with ranks in either order."""
+
+    @examples(80)
+    @given(st.booleans(), st.data())
+    def run(least: bool, data: Any) -> None:
+        change = matrix(data.draw(st.lists(st.tuples(st.integers(0, 2), word, diff), max_size=12)), 3)
+        old = np.array(data.draw(st.lists(word, min_size=3, max_size=3)))
+        there = old != NULL
+        edge = np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1, 2**31, 2**32]), min_size=3, max_size=3)))
+        ranks, old_ranks = (-each if least else each for each in (change[1], old))
+
+        def calls(loops: Any) -> tuple[Any, ...]:
+            after = array(3), array(3), array(3, of=bool), array(3, of=bool)
+            loops.extremes_after(ranks, change[1], change[2], old_ranks, old, change[0], there, *after)
+            found, ends, order = (array(3), array(3, of=bool), array(3, of=bool)), array(3), array(len(ranks))
+            how = edge, ends, order, 0, least, KNOWN
+            count = loops.best_values(change[0], ranks, change[1], change[2], *how, *found)
+            codes = array(3, of=np.uint64)
+            loops.order_codes(found[0], 0, KNOWN, codes)
+            return *after[1:], *found, count, codes
+
+        new, exists, unsure, best, live, beyond, count, codes = agree(ways, calls)
+
+        def rank(value: int) -> tuple[bool, int]:
+            return value != NULL, -value if least else value
+
+        for group in range(3):
+            mine = [(what, some) for g, what, some in change.T.tolist() if g == group]
+            total = {what: sum(some for other, some in mine if other == what) for what, _ in mine}
+            left = [what for what in total if total[what] > 0]
+            assert live[group] == bool(left) and best[group] == max(left, key=rank, default=NULL)
+            better = codes[group] < edge[group] if least else codes[group] > edge[group]
+            assert beyond[group] == (edge[group] != -1 and not (better and best[group] != NULL))
+            plus = [what for what, some in mine if some > 0]
+            assert new[group] == max([int(old[group]), *plus], key=rank)
+            assert exists[group] == bool(there[group] or plus)
+            good = [some > 0 for what, some in mine if rank(what) >= rank(int(old[group]))]
+            assert unsure[group] == (bool(good) and not any(good))
+        assert count == sum(beyond)
 
     run()
 
@@ -224,6 +300,96 @@ def test_the_best_rows_of_a_key_are_read(ways: list[Any], codes: list[int], most
     read, left = sorted(ranked[:most]), ranked[most:]
     assert count == 2 * len(read) and [word & 0xFFFFFFFF for word in out[0][:count]] == read * 2
     assert edge == [left[0] if left else -1, -1, left[0] if left else -1]
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, word, small, diff), max_size=12), st.sampled_from([3, 2**31]), st.booleans())
+def test_sums(ways: list[Any], given_: list[Any], limit: int, mean: bool) -> None:
+    """Counts, and sums of whole numbers in two halves, until the mass of a group is too large."""
+    lines = matrix(given_, 4)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        mass, sums, out = array(5), array(5, 5), array(5)
+        counted = np.array([1, 2])
+        end = loops.accumulate(lines[:3], lines[3], lines[0], counted, counted[:1], limit, mass, sums)
+        found = sums.copy()
+        loops.add_stored(lines[0], sums[:, lines[0]], sums)
+        return end, found, sums, loops.whole_sums(found, 1, 3, mean, out), out
+
+    end, found, _, fits, out = agree(ways, calls)
+    if end >= 0:
+        for g in range(5):
+            values = [(w, d) for who, w, _, d in given_ if who == g and w != NULL]
+            total, count = sum(w * d for w, d in values), sum(d for _, d in values)
+            assert (found[0][g], found[1][g]) == (sum(d for who, *_, d in given_ if who == g), count)
+            if not mean and fits >= 0:
+                assert out[g] == (total if count > 0 else NULL)
+    assert end == len(given_) or sum(abs(d) for who, *_, d in given_[:-end] if who == given_[-1 - end][0]) >= limit
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -(2.0**-1022), 1.5, 1e308])
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, finite, diff), max_size=10))
+def test_limbs(ways: list[Any], given_: list[Any]) -> None:
+    """The limbs of doubles add up to them, and a sum of limbs is rounded to a double."""
+    owner = np.array([g for g, *_ in given_], dtype=np.int64)
+    words = (np.array([x for _, x, _ in given_], dtype=np.float64) + 0.0).view(np.int64)
+    diffs, groups = np.array([d for *_, d in given_], dtype=np.int64), np.arange(5)[None, :]
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        rows, limbs = array(2, 4 * len(given_)), array(4 * len(given_))
+        m = loops.split_doubles(words, diffs, owner, groups, rows, limbs)
+        low, high = int(rows[1].min(initial=0)), int(rows[1].max(initial=0))
+        grid, out = array(5, high - low + 4), array(5, of=np.float64)
+        return m, rows, limbs, loops.add_limbs(rows[0, :m].copy(), rows[1, :m], limbs[:m], low, grid, out), grid, out
+
+    m, rows, limbs, end, _, out = agree(ways, calls)
+    for g in range(5):
+        exact = sum((Fraction(x) * d for who, x, d in given_ if who == g), Fraction(0))
+        parts = zip(rows[0][:m], rows[1][:m], limbs[:m], strict=True)
+        assert sum((Fraction(2) ** (24 * w) * n for who, w, n in parts if who == g), Fraction(0)) == exact
+        if end >= 0:
+            assert abs(Fraction(out[g]) - exact) <= Fraction(math.ulp(out[g]))
+        if end == -1 - g:
+            assert abs(exact) > 2**1023
+
+
+@examples(50)
+@given(st.lists(st.tuples(small, small), max_size=14), st.lists(st.tuples(small, small), max_size=8), masks)
+def test_distinct_rows_and_sets_of_keys(ways: list[Any], some: list[Any], more: list[Any], mask: Any) -> None:
+    """Distinct rows are numbered, and a set of keys grows by those that it does not have, also if hashes are equal."""
+    first, second = matrix(some, 2), matrix(more, 2)
+
+    def calls(loops: Any) -> tuple[Any, ...]:
+        def words_of(rows: Any) -> Any:
+            out = array(rows.shape[1])
+            loops.hash_rows(rows, np.arange(2), np.zeros(2, dtype=np.int64), KNOWN, mask, out)
+            return out
+
+        def grown(keys: Any, words: Any, used: Any, fresh: Any, now: int) -> Any:
+            asked, most = words_of(fresh), len(words) + fresh.shape[1]
+            out = array(2, most), array(most), array(most)
+            count = loops.add_keys(keys, words, used, fresh, asked, asked.argsort(kind="stable"), now, *out)
+            return out[0][:, :count].copy(), out[1][:count].copy(), out[2][:count].copy()
+
+        words, picked, number = words_of(first), array(len(some)), array(len(some))
+        count = loops.number_rows(first, words, words.argsort(kind="stable"), picked, number)
+        one = grown(array(2, 0), array(0), array(0), first, 7)
+        two = grown(*one, second, 9)
+        at = array(len(more))
+        found = loops.find_keys(one[0], one[1], second, words_of(second), at)
+        return count, picked, number, *one, *two, found, at
+
+    count, picked, number, keys, words, used, both, _, uses, found, at = agree(ways, calls)
+    assert count == len(set(some)) and [some[picked[n]] for n in number] == some
+    pairs = list(zip(*keys, strict=True))
+    assert sorted(pairs) == sorted(set(some)) and words == sorted(words) and set(used) <= {7}
+    assert [pairs[n] if n >= 0 else None for n in at] == [pair if pair in pairs else None for pair in more]
+    assert found == sum(n >= 0 for n in at)
+    last = dict(zip(zip(*both, strict=True), uses, strict=True))
+    assert last == dict.fromkeys(more, 9) | dict.fromkeys(some, 7) and len(uses) == len(last)
 
 
 @examples(40)
@@ -291,21 +457,12 @@ def test_strings(ways: list[Any], texts: list[str], room: int, mask: Any) -> Non
 
 
 @examples(40)
-@given(st.lists(st.tuples(word, st.sampled_from([0, 1, -2, 2**31, -(2**31), 2**61])), max_size=8), small, small)
-def test_words_out_of_range(ways: list[Any], pairs: list[tuple[int, int]], low: int, high: int) -> None:
-    """The first word out of range, and the first product that is too large."""
-    words, diffs = matrix(pairs, 2)
-    owner, both = np.arange(len(pairs))[::-1].copy(), matrix([(d, d) for _, d in pairs], 2)
-
-    def calls(loops: Any) -> tuple[Any, ...]:
-        count = loops.multiply(both[0], diffs, owner, 2.0**62, array(len(pairs)))
-        return loops.outside(words, low, high, 3), count
-
-    at, count = agree(ways, calls)
-    bad = [n for n, (w, _) in enumerate(pairs) if not low <= w <= high or w == 3]
+@given(st.lists(word, max_size=8), small, small)
+def test_words_out_of_range(ways: list[Any], words: list[int], low: int, high: int) -> None:
+    """The first word out of range."""
+    (at,) = agree(ways, lambda loops: (loops.outside(np.array(words, dtype=np.int64), low, high, 3),))
+    bad = [n for n, w in enumerate(words) if not low <= w <= high or w == 3]
     assert at == (bad[0] if bad else -1)
-    wide = [n for n, (_, d) in enumerate(pairs) if abs(d * pairs[-1 - n][1]) >= 2**62]
-    assert count == (-1 - wide[0] if wide else len(pairs))
 
 
 def test_an_index_past_the_end_is_seen(ways: list[Any]) -> None:

@@ -16,7 +16,7 @@ from support import examples
 from sharedstate_lite import managed as m
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import CheckpointError, StateError
-from sharedstate_lite.managed.stores import KINDS, create
+from sharedstate_lite.managed.stores import KINDS, columns, create
 from sharedstate_lite.managed.stores.files import FileStore
 from sharedstate_lite.managed.stores.hybrid import HybridStore
 from sharedstate_lite.managed.stores.inside import InsideStore
@@ -354,6 +354,26 @@ def put(store: Any, rows: Mapping[int, int], epoch: int = 1) -> None:
 def counts(store: Any) -> dict[int, int]:
     """Return all counts."""
     return dict(store.scan("count").T.tolist())
+
+
+def test_a_read_of_places_in_columns_looks_at_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a place, only the rows of a key with its code are read; without one, all of the key."""
+    made: list[columns.FoundRows] = []
+
+    class Watched(columns.FoundRows):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            made.append(self)
+
+    monkeypatch.setattr(columns, "FoundRows", Watched)
+    relation = Relation("visit", tuple(Column(name, Type.BIGINT) for name in ("key", "place", "value")), 1, 1)
+    store = opened(create("columns"), relation)
+    rows = np.array([[7] * 50 + [8] * 50, [*range(50)] * 2, [*range(100)]])
+    store.write({"visit": Delta(rows, np.ones(100, dtype=np.int64))}, 1)
+    owner, found = store.read("visit", np.array([[8, 7, 9]]), np.array([[30, 40, 30]]))
+    assert sorted(zip(owner.tolist(), *found.tolist(), strict=True)) == [(0, 8, 30, 80), (1, 7, 40, 40)]
+    owner, _ = store.read("visit", np.array([[8, 7]]))
+    assert np.bincount(owner).tolist() == [50, 50] and [each.kept for each in made] == [2, 100]
 
 
 def test_columns_merge_the_same_batches_whether_versions_are_kept_or_not() -> None:

@@ -14,6 +14,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.replay.forks import BranchTree
 from sharedstate_lite.replay.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, typed_values
+from sharedstate_lite.replay.observer import ArrangementRead, Observer
 from sharedstate_lite.replay.questions import Question
 from sharedstate_lite.replay.recording import RowChange, Rows
 
@@ -258,3 +259,18 @@ def test_rows_are_decoded_when_they_are_looked_at() -> None:
     assert rows.first(2) == [RowChange((0,), 1), RowChange((1,), 1)] and asked == [2]
     assert rows[99_999].row == (99_999,) and asked == [2, 100_000]
     assert typed_values(("Potato", None, True, "a,b", "")) == "Potato, NULL, TRUE, 'a,b', ''"
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+def test_a_join_reads_each_key_of_its_rows_once(kind: str) -> None:
+    """A recording shows the keys that a join looked up, without NULL, which joins with nothing."""
+    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
+    view = catalog.view("CREATE VIEW v AS SELECT category, length FROM info JOIN visit USING (product)")
+    with ss.engine(kind, [view]) as engine:
+        observer = Observer(engine)
+        engine.step({"info": [(("a", "x"), 1)]})
+        observer.follow(engine.all_arrangements())
+        engine.step({"visit": [(("a", 1), 1), (("a", 2), 1), (("b", 2), 1), ((None, 3), 1)]})
+        strings = engine.dictionary.strings
+        reads = [e for e in observer.take(len(strings)) if isinstance(e, ArrangementRead)]
+        assert [sorted(strings.texts(read.words[0])) for read in reads] == [["a", "b"]]

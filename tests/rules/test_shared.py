@@ -215,7 +215,7 @@ class Shifted:
     """A side that answers every lookup as of one time, whatever time is asked for."""
 
     def __init__(self, arrangement: Arrangement, strings: Dictionary, at: int | None) -> None:
-        self.arrangement, self.strings, self.at, self.columns = arrangement, strings, at, 2
+        self.arrangement, self.strings, self.at, self.columns, self.stored = arrangement, strings, at, 2, None
 
     def match(self, keys: Words, at: int | None) -> Matches:
         return self.arrangement.match(keys, self.strings, at if self.at == -1 else self.at)

@@ -258,7 +258,7 @@ def test_rows_taken_by_sort_word_are_gone(held: bool) -> None:
     words = layout.sort_words(np.array(list(now)).T, strings)
     edges = [(-(2**63), -(2**62)), (0, 2**61)]
     inside = np.logical_or.reduce([(low <= words) & (words <= high) for low, high in edges])
-    taken = bag(*arrangement.take(edges, strings))
+    taken = bag(*arrangement.take(edges))
     arrangement.commit(4)
     assert taken == Counter({row: 1 for row, here in zip(now, inside, strict=True) if here}) and 0 < len(taken) < 400
     assert bag(*arrangement.contents(strings=strings)) == now - taken
@@ -266,16 +266,3 @@ def test_rows_taken_by_sort_word_are_gone(held: bool) -> None:
         assert bag(*arrangement.contents(handle.time, strings)) == bag(rows, np.ones(400, dtype=np.int64))
     else:
         assert arrangement.rows <= 500 - len(taken)
-
-
-def test_a_lookup_by_the_order_column_finds_few_rows() -> None:
-    """With a value of the order column, only the rows of a key with its code are found; without one, all of the key."""
-    layout, strings = Layout((Type.BIGINT, Type.BIGINT), (0,), 1), Dictionary()
-    arrangement = Arrangement("state", layout)
-    rows = np.array([[7] * 50 + [8] * 50, [*range(50)] * 2])
-    arrangement.insert(rows, np.ones(100, dtype=np.int64), strings)
-    keys = np.array([[8, 7]])
-    ((owner, part),) = arrangement.lookup(keys, strings, order=np.array([30, 40]))
-    assert sorted(zip(owner.tolist(), *part[1:3].tolist(), strict=True)) == [(0, 8, 30), (1, 7, 40)]
-    ((owner, part),) = arrangement.lookup(keys, strings)
-    assert np.bincount(owner).tolist() == [50, 50]

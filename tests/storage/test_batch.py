@@ -24,7 +24,6 @@ from sharedstate_lite.storage.batch import (
     hash_rows,
     merged,
     prefix,
-    ranges,
 )
 from sharedstate_lite.storage.encoding import NULL, Dictionary
 
@@ -136,16 +135,6 @@ def test_distinct_numbers_the_kinds(level: str) -> None:
 
     with hashing(level):
         run()
-
-
-@examples(40)
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=12))
-def test_ranges(parts: list[tuple[int, int]]) -> None:
-    """ranges() concatenates ranges with their owners."""
-    lows, sizes = np.array([p[0] for p in parts], dtype=np.int64), np.array([p[1] for p in parts], dtype=np.int64)
-    index, owner = ranges(lows, sizes)
-    assert index.tolist() == [at for low, size in parts for at in range(low, low + size)]
-    assert owner.tolist() == [n for n, (_, size) in enumerate(parts) for _ in range(size)]
 
 
 @pytest.mark.parametrize("kind", VALUES)

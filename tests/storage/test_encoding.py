@@ -60,9 +60,9 @@ def test_a_hash_survives_codes_and_dictionaries() -> None:
     kept, _ = other.keep([other.codes(TEXTS[3:])])
     for strings in (other, kept):
         mine, codes = one.codes(TEXTS), strings.codes(TEXTS)
-        assert one.all_hashes[mine].tolist() == strings.all_hashes[codes].tolist()
-    assert len(set(one.all_hashes[: len(TEXTS)].tolist())) == len(TEXTS)
-    by_prefix = sorted(TEXTS, key=lambda t: (int(one.all_prefixes[one.code(t)]), t))
+        assert one.known[1][mine].tolist() == strings.known[1][codes].tolist()
+    assert len(set(one.known[1, : len(TEXTS)].tolist())) == len(TEXTS)
+    by_prefix = sorted(TEXTS, key=lambda t: (int(one.known[2].view(np.uint64)[one.code(t)]), t))
     assert by_prefix == sorted(TEXTS)
 
 

@@ -46,7 +46,7 @@ def test_the_hashes_are_those_that_stored_bins_depend_on() -> None:
     strings = Dictionary()
     codes = strings.codes(every)
     whole = pd.util.hash_array(np.array(every, dtype=object), categorize=False)
-    assert strings.all_hashes[codes].tolist() == (whole ^ (whole >> np.uint64(32))).tolist()
+    assert strings.known[1].view(np.uint64)[codes].tolist() == (whole ^ (whole >> np.uint64(32))).tolist()
 
 
 @examples(60)
@@ -94,6 +94,19 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
     assert fresh.texts(fresh.column(array)).tolist() == pool
 
 
+@pytest.mark.parametrize("mask", [2**64 - 1, 0])
+def test_one_text_has_the_code_that_it_has_in_a_column(mask: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A known text that comes alone keeps its code, whatever its length, and a new one gets the next code."""
+    monkeypatch.setattr(encoding, "SLOT_MASK", np.uint64(mask))
+    every = list(dict.fromkeys(["a", "a\0", "\0", "\0" * 15, *(letter * n for letter in LETTERS for n in range(17))]))
+    strings = Dictionary()
+    assert [strings.code(t) for t in every] == list(range(len(every))) == strings.codes(every).tolist()
+    assert [strings.code(t) for t in every] == list(range(len(every))) == [strings.find(t) for t in every]
+    assert strings.codes([None]).tolist() == [NULL] and len(strings) == len(every)
+    with pytest.raises(UnicodeError):
+        strings.code("\ud800")
+
+
 def test_strings_are_found_even_if_all_have_one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Added strings are found, and others and removed ones are not."""
     monkeypatch.setattr(encoding, "SLOT_MASK", np.uint64(0))
@@ -121,7 +134,7 @@ def test_removed_strings_leave_nothing(known: list[str | None], more: list[str |
     strings.truncate(length)
     assert strings.nbytes == other.nbytes
     arrays = [
-        (d._table, d._known[:, :length], d._known[0, length], d._texts[: d._known[0, length]]) for d in (strings, other)
+        (d._table, d.known[:, :length], d.known[0, length], d.arena[: d.known[0, length]]) for d in (strings, other)
     ]
     for mine, theirs in zip(*arrays, strict=True):
         assert np.array_equal(mine, theirs)
@@ -143,7 +156,7 @@ def test_a_string_is_near_its_first_slot() -> None:
         codes = strings.codes(every)
         empty, n = np.zeros_like(strings._table), len(every)
         packed = np.empty((n, 2), dtype=np.uint64)
-        loops.pack(strings._known[0, : n + 1], strings._texts, packed)
+        loops.pack(strings.known[0, : n + 1], strings.arena, packed)
         place = np.empty(n, dtype=np.int64)
         used = np.flatnonzero(strings._table[:, 2])
         place[strings._table[used, 2].astype(np.int64) - 1] = used
@@ -208,7 +221,6 @@ def test_a_copy_is_a_dictionary_of_its_own() -> None:
         codes = copied.codes(["Dan", "a string of more than 15 bytes"])
         fresh = Dictionary()
         wanted = fresh.codes(["Bob", "Eve", "Dan", "a string of more than 15 bytes"])
-        for name in ("all_hashes", "all_prefixes"):
-            assert getattr(copied, name)[wanted].tolist() == getattr(fresh, name)[wanted].tolist(), name
+        assert copied.known[1:, wanted].tolist() == fresh.known[1:, wanted].tolist()
         ranks, _ = copied.ranks(np.array([0, 1, codes[0]]))
         assert ranks.tolist() == [0, 2, 1] and len(first) == 2

@@ -15,12 +15,13 @@ from copy import copy
 
 import numpy as np
 
-from ...storage.arrangement import Arrangement
-from ...storage.batch import Delta
+from ... import loops
+from ...storage.arrangement import Arrangement, FoundRows
+from ...storage.batch import LOW_BITS, Delta, prefix
 from ...storage.encoding import Dictionary, Words
 from ..bins import word_range
 from .base import RowStore
-from .protocol import Found, Relation, empty, net
+from .protocol import Found, Relation, net
 
 
 class ColumnStore(RowStore):
@@ -58,7 +59,7 @@ class ColumnStore(RowStore):
 
     def take(self, bins: Sequence[int]) -> bytes:
         words = [word_range(number, self._bins) for number in bins]
-        rows = {name: each.take(words, self._strings).rows for name, each in self.arrangements.items()}
+        rows = {name: each.take(words).rows for name, each in self.arrangements.items()}
         for arrangement in self.arrangements.values():
             arrangement.commit(arrangement.upper + 1)
         return self._pack(rows)
@@ -80,25 +81,21 @@ def find(
     arrangement: Arrangement, relation: Relation, strings: Dictionary, keys: Words, sub: Words | None = None
 ) -> Found:
     """Look up keys, and places if ``sub`` is given, in an arrangement."""
-    first, last = 1 + relation.key, 1 + relation.identity
-    diff = 1 + len(relation.columns)
-    owners, parts = [], []
-    for owner, part in arrangement.lookup(keys, strings, None, None if sub is None else sub[0]):
-        if sub is not None:
-            same = (part[first:last] == sub.take(owner, axis=1)).all(axis=0)
-            owner, part = owner.compress(same), part.compress(same, axis=1)
-        owners.append(owner)
-        parts.append(part[1 : diff + 1])
-    if not parts:
-        return np.empty(0, dtype=np.intp), empty(relation)
-    owner, lines = np.concatenate(owners), np.concatenate(parts, axis=1)
+    layout = arrangement.layout
+    words, low_bits = layout.key_words(keys, strings), LOW_BITS
+    if sub is not None:
+        # The low bits of a sort word are a code of the first column of the place.
+        words, low_bits = words | prefix(sub[0], layout.types[relation.key], strings).view(np.int64), 0
+    found = FoundRows(layout, keys, words, low_bits)
+    for batch in arrangement.runs:
+        arrangement.read(found, batch, None)
+    owner, lines = found.owner[: found.kept], found.lines[1:, : found.kept]
+    if sub is not None:
+        same = (lines[relation.key : relation.identity] == sub.take(owner, axis=1)).all(axis=0)
+        owner, lines = owner.compress(same), lines.compress(same, axis=1)
     if (relation.sub and sub is None) or any(batch.timed for batch in arrangement.runs):
         return net(owner, lines, relation, strings)
-    if len(parts) > 1:
-        # A batch has at most one old and one new row of a place, so the newest batch that knows a place decides.
-        number = np.arange(len(parts)).repeat([len(each) for each in owners])
-        newest = np.empty(keys.shape[1], dtype=np.intp)
-        newest[owner] = number
-        live = ((number == newest.take(owner)) & (lines[-1] > 0)).nonzero()[0]
-        owner, lines = owner.take(live), lines.take(live, axis=1)
-    return owner, lines[:-1]
+    rows, there = np.empty((layout.columns, len(words)), dtype=np.int64), np.empty(len(words), dtype=bool)
+    loops.last_rows(owner, lines[:-1], lines[-1:], rows, there)
+    at = there.nonzero()[0]
+    return at, rows if len(at) == len(words) else rows.take(at, axis=1)

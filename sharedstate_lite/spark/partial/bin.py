@@ -286,9 +286,8 @@ class PartialBin(Bin):
 
     def on_filled(self, reader: PartialNode, keys: Words) -> None:
         """See `GraphHost.on_filled`. Lookups of these keys no longer have an unanswered upquery."""
-        schema = reader.plan.schema
         for lookup in self.lookups:
-            if lookup.view == reader.view and self.graph.among(keys, lookup.keys, schema, reader.ask).any():
+            if lookup.view == reader.view and self.graph.among(keys, lookup.keys).any():
                 lookup.open = False
 
     def _answer_lookups(self) -> None:

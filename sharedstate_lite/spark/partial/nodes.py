@@ -22,7 +22,7 @@ from ...partial.nodes import BaseNode, PartialEdge, PartialNode, UnionNode, Unio
 from ...partial.partial import Partial
 from ...plan.nodes import Node
 from ...storage import wire
-from ...storage.batch import Delta, concat, distinct
+from ...storage.batch import Delta, concat, distinct_rows
 from ...storage.encoding import NULL, Words
 
 ALL = -1
@@ -91,12 +91,10 @@ class StatefulJoinNode(JoinNode):
             return None
         gone = delta.take(~there)
         self.late = concat([self.late, gone], len(gone.rows))
-        schema = self.plan.inputs[side].schema
         missing = gone.rows[list(self.keys[side])]
-        missing = missing.compress(~self.flow.among(missing, self.wanted, schema, self.keys[side]), axis=1)
+        missing = missing.compress(~self.flow.among(missing, self.wanted), axis=1)
         if missing.shape[1]:
-            first, _ = distinct(missing, self.types, self.flow.strings)
-            missing = missing.take(first, axis=1)
+            missing = distinct_rows(missing, self.types, self.flow.strings)
             self.wanted = np.concatenate([self.wanted, missing], axis=1)
             tag = self.flow.tag()
             self.flow.send("upquery", self.inputs[1 - side], keys=missing, tag=tag, asked=self.flow.now)
@@ -119,8 +117,7 @@ class StatefulJoinNode(JoinNode):
             return
         ready, self.late = self.late.take(there), self.late.take(~there)
         keys = keys.compress(there, axis=1)
-        first, _ = distinct(keys, self.types, strings)
-        _, rows, diffs = other[0].match(keys.take(first, axis=1), strings)
+        _, rows, diffs = other[0].match(distinct_rows(keys, self.types, strings), strings)
         self.send_change(self._joined(ready, Delta(rows, diffs[0])))
 
     def _forget(self, side: int, keys: Words) -> None:
@@ -128,8 +125,7 @@ class StatefulJoinNode(JoinNode):
         if side == self.route.primary:
             # These keys also become holes below, and the next response for them contains the late changes.
             columns = self.route.columns
-            gone = self.flow.among(self.late.rows[list(columns)], keys, self.plan.inputs[side].schema, columns)
-            self.late = self.late.take(~gone)
+            self.late = self.late.take(~self.flow.among(self.late.rows[list(columns)], keys))
 
     def save(self) -> Any:
         return super().save(), self.late, self.wanted

@@ -12,7 +12,9 @@ import pytest
 
 import sharedstate_lite as ss
 import sharedstate_lite.spark as kit
+from sharedstate_lite.doctor import loops as doctor_loops
 from sharedstate_lite.errors import Error
+from sharedstate_lite.loops import compiled
 from sharedstate_lite.spark.session import home
 from sharedstate_lite.spark.session.settings import PROVIDER_CLASS
 
@@ -80,6 +82,13 @@ def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
     where.__module__ = "__main__"
     wanted = (sys.executable, here.__file__, str(home.package() / "__init__.py"))
     assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [wanted]
+
+
+def test_a_worker_loads_the_compiled_loops(spark: SparkSession) -> None:
+    """A Python worker has all loops, and says what they cost."""
+    pytest.importorskip("numba", reason="nothing is compiled without Numba")
+    told = doctor_loops.load_in_spark(spark)
+    assert told.startswith(f"{len(compiled.functions())} loops are compiled and take ")
 
 
 def test_asking_again_gives_the_same_session(spark: SparkSession) -> None:
