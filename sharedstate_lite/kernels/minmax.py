@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def ranks(kind: Type, least: bool, strings: Dictionary, *columns: Words) -> tuple[Words, ...]:
-    """Return the ranks of several columns of one type: numbers in the order of the values, or reversed if ``least``.
+    """Return the ranks of one or two columns of one type: numbers in the order of the values, or reversed if ``least``.
 
     The rank of NULL is the smallest in any case.
 
@@ -32,7 +32,7 @@ def ranks(kind: Type, least: bool, strings: Dictionary, *columns: Words) -> tupl
     if kind is Type.STRING:
         # The order of codes is not the order of the strings, so the strings of these columns are sorted.
         ranked, _ = strings.ranks(np.concatenate(columns))
-        columns = tuple(np.split(ranked, np.cumsum([len(each) for each in columns])[:-1]))
+        columns = ranked[: len(columns[0])], ranked[len(columns[0]) :]
     elif kind is Type.DOUBLE:
         columns = tuple(np.where(w == NULL, NULL, w ^ ((w >> 63) & np.int64(2**63 - 1))) for w in columns)
     # Negate instead of taking the complement, because ~(2**63 - 1) is the word for NULL. -NULL is NULL.
