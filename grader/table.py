@@ -1,7 +1,8 @@
 """The table of phases. A phase is one row here, and one module: ``phases/NAME.py``, with ``run(live)``.
 
 A session runs the phases that have a share of its time, in this order. All other lists of phases are computed from the
-rows: the options of the command line, the lists in the reports, the parts of the score, the checks of lab 6.
+rows: the options of the command line, the lists in the reports, the judged parts of the score, the checks of lab 6.
+What earns a share of its points has its formula in verdict/score.py.
 
     share 0            a session does not run it: the reports have it only if the record does
     judged             it decides the verdict, and a score needs it

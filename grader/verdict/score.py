@@ -43,15 +43,23 @@ class Score:
     capped: bool
 
 
+def judged(record: Record) -> tuple[str, ...]:
+    """Return the phases that the record's score needs: those that are judged and had points when it was written.
+
+    So a phase that is added later takes no score from earlier records.
+    """
+    return tuple(phase for phase in JUDGED if phase in record.about["rubric"])
+
+
 def score(
     record: Record, verdicts: Verdicts, figures: dict[str, dict[str, object]], broken: list[Violation], rate: float
 ) -> Score | None:
-    """Return the score of a judged record, or None if the verdict of any of phases 1 to 5 is neither pass nor fail.
+    """Return the score of a judged record, or None if one of its `judged` phases neither passed nor failed.
 
     ``verdicts`` and ``figures`` have the phases as keys, and ``broken`` contains all violations. ``rate`` is the
     sustained rate in checkouts per second.
     """
-    if any(verdicts[phase] not in _DECIDED for phase in JUDGED):
+    if any(verdicts[phase] not in _DECIDED for phase in judged(record)):
         return None
     return _score(record, verdicts, figures, broken, rate)
 
@@ -68,10 +76,10 @@ def _score(
 ) -> Score:
     """Return the score. What was not judged has all of its points, and is called so."""
     rubric, faults = record.about["rubric"], figures["faults"]
-    judged = {phase: verdicts[phase] in _DECIDED for phase in JUDGED}
+    decided = {phase: verdicts[phase] in _DECIDED for phase in judged(record)}
     parts = [
-        _part(phase, verdicts[phase] if judged[phase] else UNJUDGED, float(verdicts[phase] != Verdict.FAIL), rubric)
-        for phase in JUDGED
+        _part(phase, verdicts[phase] if decided[phase] else UNJUDGED, float(verdicts[phase] != Verdict.FAIL), rubric)
+        for phase in decided
     ]
     offered = _number(faults, "offered")
     silent = sum(_number(faults, name) for name in ("timeouts", "lost", "shed", "dropped"))
@@ -80,14 +88,14 @@ def _score(
     seconds = 60.0 if settled is None else settled
     how = "never settled" if settled is None else f"settled after {seconds:.1f} s"
     refused = sum(violation.rule == "false_refusal" for violation in broken)
-    all_refusals = bool(refused) or all(judged.values())
+    all_refusals = bool(refused) or all(decided.values())
     fast = math.log10(max(1.0, rate)) / 4
     has_rate = verdicts["speed"] in (*_DECIDED, Verdict.MEASURED) or "speed" not in record.about["asked"]
     for name, measured, part, known in (
-        ("availability", f"{100 * share:.1f}% answered", share, judged["faults"]),
-        ("convergence", how, 1 - seconds / 60, judged["faults"]),
+        ("availability", f"{100 * share:.1f}% answered", share, decided["faults"]),
+        ("convergence", how, 1 - seconds / 60, decided["faults"]),
         ("false_refusals", f"{refused:,}", float(not refused), all_refusals),
-        ("speed", f"{rate:,.0f} per second", fast, has_rate or all(judged.values())),
+        ("speed", f"{rate:,.0f} per second", fast, has_rate or all(decided.values())),
     ):
         parts.append(_part(name, measured if known else UNJUDGED, part if known else 1.0, rubric))
     total = round(sum(part.points for part in parts), 1)

@@ -15,7 +15,7 @@ from ..record import Exchange, Record
 from ..record.notes import Round, Scarcity
 from ..table import TABLE
 from ..terms import Entity, Kind, refused
-from .violations import LOST, Violation, ended, judged_until, killed, label, of_order, of_run
+from .violations import LOST, Violation, ended, judged_until, killed, label, of_order, without_order
 
 Rule = Callable[[Record, str, set[int]], list[Violation]]
 
@@ -36,7 +36,7 @@ def contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
     """
     wrong = [each for each in record.exchanges if not each.agreed and each.asked]
     return [
-        of_run("contract", phase, f"{each.title}: {each.request}: expected {each.expected}, got {_got(each)}")
+        without_order("contract", phase, f"{each.title}: {each.request}: expected {each.expected}, got {_got(each)}")
         for each in wrong
         if not _lost(record, each) and not _open(record, each)
     ]
@@ -65,7 +65,7 @@ def lost_ids(record: Record, phase: str, known: set[int]) -> list[Violation]:
     if not lost:
         return []
     detail = f"{LOST}: {len(lost)} of the contract phase, the first is {lost[0].request}: {lost[0].got[:200]}"
-    return [of_run("contract", phase, detail, lost=True)]
+    return [without_order("contract", phase, detail, lost=True)]
 
 
 def refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
@@ -109,7 +109,7 @@ def scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
             names = tuple(label(record, int(order)) for order in sold)
             violations.append(Violation("", "", names, "oversold", phase, detail, rows=tuple(sold.tolist())))
         else:
-            violations.append(of_run("leaked" if _misses(record, turn) else "never_sold", phase, detail))
+            violations.append(without_order("leaked" if _misses(record, turn) else "never_sold", phase, detail))
     return violations
 
 

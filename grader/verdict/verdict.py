@@ -14,7 +14,7 @@
 | was ended by the submission | fail |
 | has a phase that fails | fail |
 | was ended by the machine or the grader | void |
-| has a void phase among phases 1 to 5, or no phase that was judged | void |
+| has a void phase, or only phases that were not tested | void |
 | otherwise | pass |
 
 A violation is proven if it was found in a snapshot for which the phase had waited until it settled, or until the
@@ -31,15 +31,15 @@ import numpy as np
 from ..outcomes import Verdict
 from ..record import Record
 from ..record.notes import Contract, Faults, content
-from ..table import JUDGED, PHASES, TABLE
+from ..table import PHASES, TABLE
 from ..terms import GRADER, MACHINE, SUBMISSION
 from .figures import figures
 from .powercut import PowerCut, powercut
-from .score import Score, at_most, nothing, score
+from .score import Score, at_most, judged, nothing, score
 from .special import special
 from .speed import best, steps
 from .story import gravity
-from .violations import Violation, ended, late_changes, of_run, violations
+from .violations import Violation, ended, late_changes, violations, without_order
 
 FAIL, VOID = Verdict.FAIL, Verdict.VOID
 LATE_MS = 5.0
@@ -83,11 +83,11 @@ def judge(record: Record) -> Judgement:
     kind, why = (failure["kind"], failure["why"]) if failure else ("", "")
     phases, broken, speed = _phases(record, kind)
     verdicts = {name: phase.verdict for name, phase in phases.items()}
-    verdict = _of_run(verdicts, kind)
-    busy = ", ".join(name for name in JUDGED if verdicts[name] == VOID)
+    verdict = _run_verdict(verdicts, kind)
+    busy = ", ".join(name for name, each in verdicts.items() if each == VOID)
     if not why and (busy or verdict == VOID):
         why = f"the machine was too busy to judge {busy}" if busy else "no phase was judged"
-    points, most, complete = None, None, set(JUDGED) <= set(asked)
+    points, most, complete = None, None, set(judged(record)) <= set(asked)
     if kind == SUBMISSION:
         speed, points = None, nothing(record)
     elif complete and record.notes(Contract).silent:
@@ -125,7 +125,7 @@ def _phases(record: Record, kind: str) -> tuple[dict[str, PhaseVerdict], list[Vi
             speed = best(record, clean=not mine)
             numbers["steps"] = steps(record)
             mine += _too_slow(record, speed)
-        phases[phase] = PhaseVerdict(_of_phase(record, phase, mine, numbers, kind), numbers)
+        phases[phase] = PhaseVerdict(_phase_verdict(record, phase, mine, numbers, kind), numbers)
         broken += mine
     return phases, sorted(broken, key=gravity), speed
 
@@ -135,7 +135,7 @@ def _reported(record: Record) -> list[str]:
     return [name for name in TABLE if name in PHASES or name in record.phases]
 
 
-def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> Verdict:
+def _phase_verdict(record: Record, phase: str, broken: list[Violation], numbers: dict[str, Any], kind: str) -> Verdict:
     """Return the verdict of a phase by the first table above. ``kind``: what ended the run, or ""."""
     no_answers = all(v.rule == "unavailable" and v.order < 0 for v in broken) and not record.phases[phase].stopped
     if broken and not (no_answers and _busy(record, phase, numbers)):
@@ -148,7 +148,7 @@ def _of_phase(record: Record, phase: str, broken: list[Violation], numbers: dict
     return Verdict.MEASURED if only_measured else Verdict.PASS
 
 
-def _of_run(verdicts: dict[str, Verdict], kind: str) -> Verdict:
+def _run_verdict(verdicts: dict[str, Verdict], kind: str) -> Verdict:
     """Return the verdict of a run by the second table above. ``verdicts``: those of its phases."""
     if kind == SUBMISSION or FAIL in verdicts.values():
         return FAIL
@@ -179,7 +179,7 @@ def _why_not(record: Record, phase: str) -> str:
 def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:
     """Return a violation if the phase had to stop early, or if too few checkouts of the load phase were done."""
     if stopped := record.phases[phase].stopped:
-        return [of_run("unavailable", phase, stopped)]
+        return [without_order("unavailable", phase, stopped)]
     if phase != "load" or not ended(record, phase):
         return []
     offered, answered = numbers["offered"], numbers["done"] + numbers.get("done_again", 0)
@@ -188,7 +188,7 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
         return []
     share = 100 * answered / offered if offered else 0.0
     detail = f"{share:.1f}% of {offered:,} checkouts were done, but {100 * least:.0f}% are required"
-    return [of_run("unavailable", phase, detail)]
+    return [without_order("unavailable", phase, detail)]
 
 
 def _too_slow(record: Record, speed: dict[str, Any] | None) -> list[Violation]:
@@ -197,7 +197,7 @@ def _too_slow(record: Record, speed: dict[str, Any] | None) -> list[Violation]:
     if reached >= required or not ended(record, "speed"):
         return []
     return [
-        of_run(
+        without_order(
             "unavailable",
             "speed",
             f"{required:,} checkouts per second are required, but {reached:,} were sustained",

@@ -41,10 +41,10 @@ class Violation:
     """Whether a kill has removed what was acknowledged."""
 
 
-def of_run(rule: str, phase: str, detail: str, lost: bool = False) -> Violation:
+def without_order(rule: str, phase: str, detail: str, lost: bool = False) -> Violation:
     """Return a violation that no order or balance is to blame for.
 
-    >>> of_run("unavailable", "load", "no order could be set up").label
+    >>> without_order("unavailable", "load", "no order could be set up").label
     ''
     """
     return Violation("", "", (), rule, phase, detail, lost=lost)
@@ -228,8 +228,8 @@ def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
             detail = f"{thing} still changed: first {was}, then {then}"
             if entity == Entity.ORDER:
                 return of_order(record, int(row), "unstable", phase, detail)
-            return of_run("unstable", phase, detail)
-    return of_run("unstable", phase, "two snapshots contain different ids")
+            return without_order("unstable", phase, detail)
+    return without_order("unstable", phase, "two snapshots contain different ids")
 
 
 def late_changes(record: Record) -> list[Violation]:

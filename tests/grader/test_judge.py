@@ -12,6 +12,7 @@ from records import SECOND, answered, charged, orders_of, right, shots, snapshot
 from grader.record import Record, SentWave, load, save
 from grader.record.notes import Round, Scarcity
 from grader.report import summary, write
+from grader.table import JUDGED, PHASES
 from grader.terms import Entity, Kind, State, Status
 from grader.verdict import Judgement, judge
 from grader.verdict.story import story
@@ -35,6 +36,19 @@ def test_a_run_of_some_phases_has_a_verdict_and_no_score() -> None:
     judgement = judge(right(("load",)))
     assert judgement.verdict == "pass" and judgement.score is None
     assert judgement.phases["faults"].verdict == "not_tested"
+
+
+def test_a_phase_that_came_later_takes_no_score_from_a_record() -> None:
+    """A record needs the phases that its own rubric has points for."""
+    record = right(tuple(phase for phase in JUDGED if phase != "scarcity"))
+    record.about["asked"] = [phase for phase in PHASES if phase != "scarcity"]
+    assert judge(record).score is None
+    record.about["rubric"] = {name: most for name, most in record.about["rubric"].items() if name != "scarcity"}
+    judgement = judge(record)
+    assert judgement.verdict == "pass" and judgement.score is not None
+    assert [part.name for part in judgement.score.parts if part.name in JUDGED] == [
+        p for p in JUDGED if p != "scarcity"
+    ]
 
 
 def test_a_charge_too_many_is_named_and_caps_the_score() -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from records import SECOND, right
 from grader import explain, phases, table
 from grader.classroom import teams
 from grader.record import load, save
+from grader.record.notes import SentWave
 from grader.report import model, write
+from grader.shop.counter import Wave
 from grader.table import ASKED, JUDGED, PHASES, TABLE
 from grader.verdict import special
 
@@ -96,6 +99,13 @@ def test_only_the_table_lists_the_phases() -> None:
     copies = {name for name, path in files.items() if listed(ast.parse(path.read_text()))}
     assert copies == {"grader/record/version_1.py"}, "what records of version 1 meant by a number"
     assert listed(ast.parse("A = {'load': 1, 'speed': 2, 'faults': 3}")) == [1]
+
+
+def test_each_flag_of_a_wave_is_in_its_record() -> None:
+    """What a wave says about itself, besides what it sends, is stored under the same name with the same default."""
+    flags = {each.name: each.default for each in fields(Wave) if each.type == "bool" and each.name != "bodies"}
+    stored = {each.name: each.default for each in fields(SentWave) if each.type == "bool"}
+    assert flags == stored and len(flags) == 3
 
 
 def test_no_verdict_depends_on_a_text() -> None:
