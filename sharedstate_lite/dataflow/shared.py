@@ -21,7 +21,7 @@ import numpy as np
 from ..engine.state_tables import DURABLE, WORKING
 from ..kernels.aggregate import ReducePlan, ReduceState
 from ..kernels.join_order import Multiway, flatten
-from ..kernels.minmax import Mask, Source, best_values
+from ..kernels.minmax import Mask, Source, stored_extremes
 from ..plan.lineage import input_columns
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, digest
 from ..plan.view import View
@@ -43,7 +43,7 @@ class LookupSource:
         """Return the extreme value of each group; see :meth:`~..kernels.minmax.Source.extremes`."""
         owner, rows, diffs = self.lookup.match(groups, None)
         edge = np.full(groups.shape[1], -1)  # all rows are read
-        best, exists, _ = best_values(owner, rows[self.column], diffs[0], edge, self.kind, least, strings)
+        best, exists, _ = stored_extremes(owner, rows[self.column], diffs[0], edge, self.kind, least, strings)
         return best, exists
 
 

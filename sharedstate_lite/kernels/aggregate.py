@@ -30,7 +30,7 @@ from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, Words, from_doubles
 from ..storage.multiplicity import MAX_DIFF
 from .join import net
-from .minmax import Source, extremes_after
+from .minmax import Source, new_extremes
 
 ANY = 2**63 - 1
 """The mass of a group that is only counted is not limited."""
@@ -247,7 +247,7 @@ class ReduceState:
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return, for each group, its new MAX or MIN, whether the group exists, and whether the value is unknown."""
         kind_of, least = self.plan.input.types[column], fn == "min"
-        best, exists, unsure = extremes_after(was, there, rows[column], (diffs, kind), kind_of, least, strings)
+        best, exists, unsure = new_extremes(was, there, rows[column], (diffs, kind), kind_of, least, strings)
         if source is None or not unsure.any():
             return best, exists, unsure
         ask = np.flatnonzero(unsure)

@@ -93,7 +93,7 @@ def half_join(
     probe, stored = delta.rows[list(keys)], side.stored
     if stored is not None:
         joined = JoinedRows(delta, side.columns, last)
-        equal = _equal((*zip(keys, stored.layout.key, strict=True), *checks))
+        equal = _columns((*zip(keys, stored.layout.key, strict=True), *checks))
         wanted, runs = stored.probe(probe, strings, at)
         for run in runs:
             joined.add(run, wanted, equal)
@@ -106,7 +106,7 @@ def half_join(
         order = owner.argsort(kind="stable")
         batch = np.concatenate([live.take(owner)[None, :] << 32, rows, diffs[:1]]).take(order, axis=1)
         joined = JoinedRows(delta, side.columns, last)
-        joined.add((batch, len(order), 0, 0), np.arange(len(delta.diffs)) << 32, _equal(checks))
+        joined.add((batch, len(order), 0, 0), np.arange(len(delta.diffs)) << 32, _columns(checks))
         if not joined.count[1]:
             return joined.delta()
         # Matches that cancel can have larger diffs than their sum, and only an overflow of the sum is an error.
@@ -116,7 +116,7 @@ def half_join(
 
 
 @cache
-def _equal(columns: Columns) -> Words:
+def _columns(columns: Columns) -> Words:
     return np.array(columns, dtype=np.int64).reshape(-1, 2).T.copy()
 
 

@@ -44,7 +44,7 @@ def ascending(kind: Type, strings: Dictionary, words: Words) -> Words:
     return ranks(kind, False, strings, words)[0] - 1  # NULL, the smallest word, becomes the largest
 
 
-def extremes_after(
+def new_extremes(
     old: Words, there: Mask, values: Words, change: tuple[Words, Words], kind: Type, least: bool, strings: Dictionary
 ) -> tuple[Words, Mask, Mask]:
     """Return the extreme value of each group after a change, whether the group exists, and whether it is unsure.
@@ -58,7 +58,7 @@ def extremes_after(
     return best, exists, unsure
 
 
-def best_values(
+def stored_extremes(
     owner: npt.NDArray[np.intp], values: Words, diffs: Words, edge: Words, kind: Type, least: bool, strings: Dictionary
 ) -> tuple[Words, Mask, Mask]:
     """Return the best value of each owner, whether it has rows, and whether an unread row can be better.
@@ -95,6 +95,6 @@ class Source:
             kept = rows.kept
             found = rows.owner[:kept], rows.lines[1 + self.column, :kept], rows.lines[1 + layout.columns, :kept]
             # Rows read in this round can cancel values that were found in the previous round.
-            best[ask], exists[ask], unsure = best_values(*found, edge, layout.types[self.column], least, strings)
+            best[ask], exists[ask], unsure = stored_extremes(*found, edge, layout.types[self.column], least, strings)
             ask, take = ask[unsure], take * 8
         return best, exists

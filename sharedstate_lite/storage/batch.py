@@ -8,9 +8,9 @@ the matrix is called a *line*:
     next w lines      the diffs; w is 1 for a Z-set, and larger for the accumulators of a reduce
     last line         the times; missing if all rows have the same time
 
-The rows are sorted by sort word. All rows with the same key are next to each other, so a lookup is two binary searches
-in line 0. Equal rows are next to each other, so consolidation only compares each row with the next one. Different rows
-can have equal sort words, so their other words are always compared as well.
+The rows are sorted by sort word. All rows with the same key are next to each other, so a lookup begins with a binary
+search in line 0. Rows with equal sort words are next to each other, so consolidation only compares the rows of such a
+block. Different rows can have equal sort words, so their other words are always compared as well.
 
 The low bits are a hash of the row. If the layout has an ``order`` column, they are a 32-bit code that is monotone in
 that column instead, so the largest value of a group is at the end of the group's rows.
