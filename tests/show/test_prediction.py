@@ -57,6 +57,17 @@ def test_a_right_answer_with_a_why_is_refused(answer: Any, right: Any, monkeypat
         show.question("What?", answer, {right: "no"})
 
 
+def test_a_wrong_number_without_an_explanation_has_a_direction() -> None:
+    """It is too high or too low, unless the answer is small and whole. A shown answer needs no direction."""
+    asked = show.question("How many rows?", 16, {7: "Both are stored."})
+    assert [asked.why(typed) for typed in ("7", "6", "20 rows", "?")] == [
+        *("Both are stored.", "That is too low.", "That is too high.", ""),
+    ]
+    assert "too" not in repr(show.predict(asked, guess=20))
+    assert show.question("How many rows?", 3).why("4") == show.question("How many?", (5, 6)).why("5, 7") == ""
+    assert show.question("What share?", 2.5).why("4") == "That is too high."
+
+
 def test_an_answer_that_nobody_can_type_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
