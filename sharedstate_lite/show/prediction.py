@@ -115,7 +115,8 @@ class Prediction:
     def near(self) -> str:
         """What else is right, in words; "" if nothing is."""
         if isinstance(self.tolerance, range):
-            return "A rough number is right."
+            low, high = (abs(end - self.answer) for end in (min(self.tolerance), max(self.tolerance)))
+            return f"A number up to {low:g} away is right." if low == high else "A rough number is right."
         return f"A number within a factor of {self.tolerance:g} is right." if self.tolerance > 1 else ""
 
     def verdict(self, guess: Any) -> dict[str, Any]:

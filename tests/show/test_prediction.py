@@ -148,9 +148,10 @@ def test_an_answer_survives_a_restart(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_is_near_enough_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The box says which numbers are right besides the answer, and does not tell the answer."""
     monkeypatch.delenv(UNATTENDED, raising=False)
-    within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 12))
+    within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 13))
     assert "A number within a factor of 2 is right." in show.predict(within, 9).html()
     assert "A rough number is right." in show.predict(rough, 9).html()
+    assert show.question("C?", 8, tolerance=range(5, 12)).near == "A number up to 3 away is right."
     for guess in (None, 9):
         assert repr(show.predict(within, guess)).startswith("A? A number within a factor of 2 is right.\n")
 
