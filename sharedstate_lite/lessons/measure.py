@@ -221,7 +221,8 @@ def hit_rates(
     """Measure the hits of a partial engine for each budget, which is the engine's option ``max_rows``.
 
     Every engine processes the same epochs and then the same reads. At the first read, no key is filled; the first
-    ``warm`` reads do not count. The columns are budget, reads, hits, rate (0 to 1), and cached (the number of rows of cached answers at the end).
+    ``warm`` reads do not count. The columns are budget, reads, hits, rate (0 to 1), and cached (the number of rows of
+    cached answers at the end).
     """
     epochs, lines = list(epochs), []
     for budget in budgets:
