@@ -44,7 +44,7 @@ def process_map(
     out += [_box(424, _RUNTIME, 178, 56, "runtime", "owns shared resources")]
     for top, count in kept:
         out += [_tag(536, top + 4, f"pool: {count}")]
-        out += [_line((602, top + 14), (634, top + 14), (634, 318), (602, 318), mapped=True)]
+        out += [line([(602, top + 14), (634, top + 14), (634, 318), (602, 318)], "inserted", wide=2)]
     if kept:
         connections = " + ".join(str(count) for _, count in kept)
         out += [_box(424, 296, 178, 44, "PostgreSQL", f"{connections} connections")]

@@ -8,6 +8,7 @@ A call (ms)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from .chart import written
@@ -38,12 +39,12 @@ def time_lines(panels: Mapping[str, Sequence[Sequence[Bar]]], unit: str, title: 
         y += 36 + _PITCH * len(lines)
     y -= 22
     out.append(line([(_LEFT, y), (_WIDE - 20, y)], "frame"))
-    for n in range(_TICKS + 1):
-        at = _LEFT + scale * end * n / _TICKS
-        out += [line([(at, y), (at, y + 4)], "frame")]
-        out += [text((at, y + 18), written(round(end * n / _TICKS)), kind="m", anchor="middle")]
-    out.append(text((_WIDE - 20, y + 34), unit, kind="m", anchor="end"))
-    return Picture("\n".join(words), Drawing(_WIDE, y + 44, "".join(out)))
+    size = 10 ** math.floor(math.log10(end / _TICKS))
+    step = next(each * size for each in (1, 2, 5, 10) if each * size * _TICKS >= end)
+    for n in range(int(end / step) + 1):
+        at, label = _LEFT + scale * step * n, written(step * n) if n else unit
+        out += [line([(at, y), (at, y + 4)], "frame"), text((at, y + 18), label, kind="m", anchor="middle")]
+    return Picture("\n".join(words), Drawing(_WIDE, y + 28, "".join(out)))
 
 
 def _legend(x: float) -> list[str]:
