@@ -71,7 +71,9 @@ class PageRecord:
         day, cores = datetime.date.fromisoformat(self.about["date"]), self.about["machine"]["cores"]
         sizes = [f"SCALE={self.about['scale']}"] if "scale" in self.about else []
         sizes += [f"{value:,} {what}" for what, value in self.series(SIZES).items()]
-        others = f"{'; ' if sizes else ''}other programs used {self._load:.2f} of a core"
+        others = (
+            f"{'; ' if sizes else ''}other programs used {self._load:.2f} {'cores' if self._load > 1 else 'of a core'}"
+        )
         state = "a busy" if self._load >= CALM else "an idle"
         where = f"on {state} machine with {cores} core{'s' * (cores > 1)}"
         return f"Measured on {day.day} {day:%B %Y} {where} ({', '.join(sizes)}{others})"
