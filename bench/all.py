@@ -11,7 +11,8 @@ was. ``--quick`` takes small sizes and writes to build/records, for a try. `pyth
 docs/measurements.md and the table of README.md.
 
 A record is {"command", "commit", "date", "machine", "other_cores": {"before", "after"}, "rows": [{"what", "value",
-"unit", ...}]}. A page's row also has "of", the chart or table to which it belongs, and "at", its place on an axis.
+"unit", ...}]}. A page's record also has "scale", the SCALE of its run. Its rows have "of", the chart or table to which
+they belong ("sizes": how much was measured), and "at", their place on an axis.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from sharedstate_lite.lessons.records import CALM, FOLDER, ROWS  # noqa: E402
 from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"05": "small", "07": "small", "08": "full", "09": "full", "10": "full", "12": "full", "13": "full"}
+PAGES = {"05": "small", "07": "full", "08": "full", "09": "full", "10": "full", "12": "full", "13": "full"}
 """Each page, and the SCALE of its record: small where its text names the sizes of that scale."""
 BENCHES = {
     "19": ["bench/without.py"],
@@ -81,7 +82,8 @@ def page(name: str, quick: bool) -> dict[str, Any]:
         settings = {**os.environ, **scale, "PYTHONPATH": str(ROOT), "JUPYTER_PREFER_ENV_PATH": "1"}
         command = [sys.executable, "-m", "jupyter", "execute", "--timeout=3600", str(copy)]
         subprocess.run(command, cwd=folder, env=settings, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
-        return measure.document([], PACKAGES) | {"rows": json.loads(rows.read_text("utf-8"))}
+        found = {"scale": scale["SCALE"], "rows": json.loads(rows.read_text("utf-8"))}
+        return measure.document([], PACKAGES) | found
 
 
 def bench(name: str, quick: bool) -> dict[str, Any]:

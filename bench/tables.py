@@ -19,7 +19,7 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from bench import measure, without  # noqa: E402
-from sharedstate_lite.lessons.records import FOLDER, PageRecord  # noqa: E402
+from sharedstate_lite.lessons.records import FOLDER, SIZES, PageRecord  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measurements.md"
@@ -28,8 +28,8 @@ FRONT = """# Measurements
 The figures that the lessons show, each from a dated record. `python bench/all.py --only NAME` makes a record, and
 `python bench/tables.py` writes this page. If you run a notebook, your own figures stand beside these.
 
-Each record says how many cores other programs used just before and just after it. [bench/README.md](../bench/README.md)
-describes the other benchmarks, and how their sides are fed and timed.
+Each record says how busy other programs were just before or after it.
+[bench/README.md](../bench/README.md) describes the other benchmarks, and how their sides are fed and timed.
 """
 
 
@@ -84,6 +84,8 @@ def tables(name: str) -> Iterator[str]:
     """Each chart or table of a page's record, in Markdown."""
     of: dict[str, dict[str, dict[str, list[str]]]] = {}
     for row in rows_of(name):
+        if row["of"] == SIZES:
+            continue
         place = f"{row['at']:g}: " if "at" in row else ""
         lines = of.setdefault(row["of"].removesuffix(f", {row['unit']}"), {})
         lines.setdefault(row["what"], {}).setdefault(row["unit"], []).append(place + measure.number(row["value"]))
@@ -103,9 +105,11 @@ def measurements() -> str:
         notebook = next((ROOT / "notebooks").glob(f"{name}-*.ipynb"), None)
         if notebook:
             title = json.loads(notebook.read_text("utf-8"))["cells"][0]["source"][0].strip("# \n")
-            parts.append(f"## {title}\n\nOf [its notebook](../notebooks/{notebook.name}). {PageRecord(name)}\n")
+            parts.append(
+                f"## {title}\n\nOf [its notebook](../notebooks/{notebook.name}). {PageRecord(name).markdown()}\n"
+            )
         else:
-            parts.append(f"## bench/{name}.py\n\n{PageRecord(name)}\n")
+            parts.append(f"## bench/{name}.py\n\n{PageRecord(name).markdown()}\n")
         own = {"growth": growth, **{record: table for record, (_, table) in BLOCKS.items()}}
         parts += [own[name]() + "\n"] if name in own else tables(name)
     return "\n".join(parts)
@@ -114,7 +118,7 @@ def measurements() -> str:
 def written(text: str, name: str) -> str:
     """A page with its block of a record made anew. Raises ValueError if it has no such block."""
     start, end = f"<!-- record {name} -->\n", "<!-- end -->"
-    block = f"{start}{PageRecord(name)}\n\n{BLOCKS[name][1]()}\n{end}"
+    block = f"{start}{PageRecord(name).markdown()}\n\n{BLOCKS[name][1]()}\n{end}"
     made, count = re.subn(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: block, text, flags=re.DOTALL)
     if count != 1:
         raise ValueError(f"the page has {count} blocks of record {name}")

@@ -14,7 +14,8 @@ HERE = "read, use the steppers, and answer the predictions."
 
 def lines(notebook: str) -> tuple[str, str]:
     """Return the two lines as HTML. ``notebook`` is the file name of the lesson to open."""
-    here = f"<b>Without installing:</b> {HERE} Outputs are those of a run with small data."
+    record = "A line “Measured on …” stands with the figures that are a record of another run."
+    here = f"<b>Without installing:</b> {HERE} Outputs are those of a run with small data. {record}"
     file = f'<a href="{notebook}" download>notebooks/{notebook.rpartition("/")[2]}</a>'
     return here, f"<b>On your computer:</b> to run code and write the exercises, {_copy()}, and open {file}."
 

@@ -216,19 +216,20 @@ def reads(engine: Engine, view: str, keys: Iterable[Any]) -> pd.DataFrame:
 
 
 def hit_rates(
-    views: Sequence[View], epochs: Iterable[Any], view: str, keys: Sequence[Any], budgets: Iterable[int]
+    views: Sequence[View], epochs: Iterable[Any], view: str, keys: Sequence[Any], budgets: Iterable[int], warm: int = 0
 ) -> pd.DataFrame:
     """Measure the hits of a partial engine for each budget, which is the engine's option ``max_rows``.
 
-    Every engine processes the same epochs and then the same reads. At the first read, no key is filled. The columns are
-    budget, reads, hits, rate (0 to 1), and cached (the number of rows of cached answers at the end).
+    Every engine processes the same epochs and then the same reads. At the first read, no key is filled; the first
+    ``warm`` reads do not count. The columns are budget, reads, hits, rate (0 to 1), and cached (the number of rows of
+    cached answers at the end).
     """
     epochs, lines = list(epochs), []
     for budget in budgets:
         with ss.engine("partial", views, max_rows=budget) as engine:
             for each in epochs:
                 engine.step(each[1] if isinstance(each, tuple) else each)
-            told = reads(engine, view, keys)
+            told = reads(engine, view, keys)[warm:]
             cached = _bill(engine.bill())["cached rows"]
             hits = int(told["hit"].sum())
             lines.append([budget, len(told), hits, hits / max(1, len(told)), cached])

@@ -6,11 +6,13 @@ page gives to :meth:`PageRecord.beside`. So the record and the reader's run are 
     record = PageRecord("08")
     recorded, own = record.beside("rungs", "ms per event", {"one by one": 54.1})
 
-If the run is unattended (see ``show.checks``), ``own`` is empty, and the chart shows the record alone.
+If the run is unattended (see ``show.checks``), ``own`` is empty, and the chart shows the record alone. The sizes that a
+page passes, as in ``PageRecord("08", events=600, rounds=3)``, go into the record and into its line.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from ..show.checks import attended
+from .measure import scale
 
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "records"
 ROWS = "SHAREDSTATE_LITE_ROWS"
@@ -30,29 +33,62 @@ Series = dict[Any, Any]
 """A value for each name; or for each name a value for each x."""
 
 
-class PageRecord:
-    """The record of one page. As text, it says when and how it was made, and how busy the machine was."""
+SIZES = "sizes"
+"""What the rows of a record are of that say how much was measured."""
 
-    def __init__(self, name: str) -> None:
+
+class PageRecord:
+    """The record of one page. As text, it says when it was made, how much it measured, and how busy others were.
+
+    ``sizes`` are those of this run, such as the number of events.
+    """
+
+    def __init__(self, name: str, **sizes: int) -> None:
         path = FOLDER / f"{name}.json"
         self.about: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"rows": []}
-        self._own: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._own: dict[tuple[Any, ...], dict[str, Any]] = {
+            (SIZES, what): {"of": SIZES, "what": what, "value": value, "unit": ""} for what, value in sizes.items()
+        }
 
     def __str__(self) -> str:
         if "date" not in self.about:
             return "There is no record yet: these are the figures of this run."
-        load, cores = self.about["other_cores"], self.about["machine"]["cores"]
-        words = f"Recorded on {self.about['date']} with `{self.about['command']}`, on {cores} cores. "
-        words += f"Other programs used {load['before']:.2f} cores before and {load['after']:.2f} after."
-        return words + (" A trial run: only its counts hold." if max(load.values()) >= CALM else "")
+        trial = " A trial: only its counts hold." if self._load >= CALM else ""
+        mine = f" In the charts, your run has {_scale()}." if attended() and self._other_scale else ""
+        return f"{self._measured}, not when this page was built.{trial}{mine}"
+
+    def markdown(self) -> str:
+        """The same for a page of the documentation, with the command."""
+        trial = " A trial: only its counts hold." if self._load >= CALM else ""
+        return f"{self._measured}, with `{self.about['command']}`.{trial}"
+
+    @property
+    def _load(self) -> float:
+        return float(max(self.about["other_cores"].values()))
+
+    @property
+    def _measured(self) -> str:
+        day, cores = datetime.date.fromisoformat(self.about["date"]), self.about["machine"]["cores"]
+        sizes = [f"SCALE={self.about['scale']}"] if "scale" in self.about else []
+        sizes += [f"{value:,} {what}" for what, value in self.series(SIZES).items()]
+        others = (
+            f"{'; ' if sizes else ''}other programs used {self._load:.2f} {'cores' if self._load > 1 else 'of a core'}"
+        )
+        state = "a busy" if self._load >= CALM else "an idle"
+        where = f"on {state} machine with {cores} core{'s' * (cores > 1)}"
+        return f"Measured on {day.day} {day:%B %Y} {where} ({', '.join(sizes)}{others})"
+
+    @property
+    def _other_scale(self) -> bool:
+        return "scale" in self.about and self.about["scale"] != _scale().partition("=")[2]
 
     def series(self, of: str) -> Series:
         """Return the recorded values of one measurement, as they were given to :meth:`beside`."""
         found: Series = {}
         for row in self.about["rows"]:
-            if row["of"] == of and "at" in row:
+            if row.get("of") == of and "at" in row:
                 found.setdefault(row["what"], {})[row["at"]] = row["value"]
-            elif row["of"] == of:
+            elif row.get("of") == of:
                 found[row["what"]] = row["value"]
         return found
 
@@ -82,9 +118,14 @@ class PageRecord:
         columns: dict[str, Series] = {}
         for unit in map(str, own):
             columns[unit], mine = self.beside(f"{of}, {unit}", unit, own[unit].to_dict())
-            columns |= {f"{unit} (your run)": mine} if mine and mine != columns[unit] else {}
+            name = f"your run, {_scale()}" if self._other_scale else "your run"
+            columns |= {f"{unit} ({name})": mine} if mine and mine != columns[unit] else {}
         whole = {unit: int for unit, each in columns.items() if all(float(n).is_integer() for n in each.values())}
         return pd.DataFrame(columns, index=own.index).astype(whole)
+
+
+def _scale() -> str:
+    return f"SCALE={scale('small', 'full')}"
 
 
 __all__ = ["PageRecord"]

@@ -24,6 +24,7 @@ table of the same numbers, for pages that cannot run plotly and for screen reade
     machine          a method in blocks, with its questions and the frame that travels with each
     tiles            which worker owns each bin, and which bins move
     process_map      the processes of a Spark job in Python, and which of them have a copy of a graph
+    time_lines       when each of several calls waits, and when it works
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite import show
@@ -45,7 +46,7 @@ engine, and the folder ``stepper`` is the stepper. ``chart`` contains the code t
 ``line_charts`` make them. ``answers`` reads what a reader types, and ``prediction`` asks for it. ``interactive`` shows
 a slider. ``checks`` and ``written`` run checks, and ``waiting`` ends those that take too long. ``dataframes`` displays
 data frames, and ``tracebacks`` displays errors. ``lifetimes`` draws entries on a time axis with its marks,
-``outcome_tree`` draws orders, ``machine`` draws blocks of code, and ``process_map`` draws processes.
+``outcome_tree`` draws orders, ``machine`` draws blocks of code, ``process_map`` processes, and ``time_lines`` calls.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (columns of a graph); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
@@ -67,6 +68,7 @@ from .process_map import process_map
 from .stepper import Stepper, space_time, stepper
 from .svg import Picture
 from .tiles import tiles
+from .time_lines import time_lines
 from .waiting import awaited
 from .written import written, written_in_order
 
@@ -95,6 +97,7 @@ __all__ = [
     "stepper",
     "tables",
     "tiles",
+    "time_lines",
     "written",
     "written_in_order",
 ]

@@ -21,6 +21,7 @@ import pandas as pd
 
 from ..replay.questions import NOTHING, SIGN, covers, orders, pattern, signs, tokens
 
+FEW = 3
 FILLERS = set("a an the and it is only just also both all of one them".split())
 EMPTY = {"nothing", "none", "empty", "neither"}
 _UNITS = (
@@ -120,6 +121,15 @@ class NumberAnswer(Form):
     nouns: frozenset[str]
     whole: bool = False
 
+    def direction(self, read: float | str | None, wanted: float | str | None) -> str:
+        """Return whether a wrong number is too high or too low.
+
+        Return "" if the right one is at most `FEW` and whole: then few numbers would remain.
+        """
+        if not isinstance(read, float) or not isinstance(wanted, float) or (self.whole and abs(wanted) <= FEW):
+            return ""
+        return "That is too high." if read > wanted else "That is too low."
+
     @property
     def hint(self) -> str:
         """How to type a number."""
@@ -129,7 +139,8 @@ class NumberAnswer(Form):
         """Read one number, with or without a unit, or one of the words. A sum may come first: 9 + 9 = 18."""
         found = _numbers(_ONE, re.sub(r"^[-+*/×(),.\d\s]*=", "", text), self.nouns)
         if not found or len(found) > 1:
-            return next((each for each in self.words if _plain(text) == _plain(each)), None)
+            same = self.times and "as" in self.nouns and _plain(text)[:1] == ["same"]
+            return 1.0 if same else next((each for each in self.words if _plain(text) == _plain(each)), None)
         value, share = found[0]
         if not self.percent and (share and self.whole or _PERCENT.search(_folded(text))):
             return None

@@ -90,10 +90,15 @@ class Prediction:
         return self.form.equal(read, self.right) or 0 < low and high <= self.tolerance * low
 
     def why(self, guess: Any) -> str:
-        """Return the explanation of a wrong guess; "" if it has none.
+        """Return the explanation of a wrong guess; if it has none and is a number, whether it is too high or too low.
 
         For an answer with several parts, an explanation such as that of ``left 1`` is of one part.
         """
+        number = self.form if isinstance(self.form, NumberAnswer) else None
+        direction = number.direction(number.read(text_of(guess)), self.right) if number else ""
+        return self._listed(guess) or direction
+
+    def _listed(self, guess: Any) -> str:
         typed = text_of(guess)
         return next((self.whys[wrong] for wrong, read in self.wrong.items() if self._explains(typed, read)), "")
 
@@ -110,7 +115,8 @@ class Prediction:
     def near(self) -> str:
         """What else is right, in words; "" if nothing is."""
         if isinstance(self.tolerance, range):
-            return "A rough number is right."
+            low, high = (abs(end - self.answer) for end in (min(self.tolerance), max(self.tolerance)))
+            return f"A number up to {low:g} away is right." if low == high else "A rough number is right."
         return f"A number within a factor of {self.tolerance:g} is right." if self.tolerance > 1 else ""
 
     def verdict(self, guess: Any) -> dict[str, Any]:
@@ -125,7 +131,7 @@ class Prediction:
             point = "A point is a decimal point; a comma is for thousands." if self.form.unclear(typed) else ""
             text = " ".join(filter(None, [said, point, self.form.hint]))
             return {"right": None, "text": text, "why": "", "again": True}
-        why = " ".join(filter(None, ["" if right else self.why(guess), self.because]))
+        why = " ".join(filter(None, ["" if right else self._listed(guess), self.because]))
         text = f"Right. {said}" if right else f"{said} It was {self.shown}."
         return {"right": right, "text": text, "why": why, "again": False}
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench import all as records
@@ -40,11 +41,12 @@ def test_pages_have_what_is_recorded() -> None:
 def test_a_record_follows_the_schema(path: Path) -> None:
     """A record says how, from which commit, when and where it was made, and how busy others were; a row has a unit."""
     told = json.loads(path.read_text("utf-8"))
-    assert set(told) == FIELDS and told["command"].startswith(f"python bench/all.py --only {path.stem}")
+    assert set(told) - {"scale"} == FIELDS and told["command"].startswith(f"python bench/all.py --only {path.stem}")
     assert datetime.date(2026, 11, 1) <= datetime.date.fromisoformat(told["date"]) <= datetime.date.today()
     assert told["machine"]["cores"] >= 1 and len(told["commit"]) >= 7
     assert set(told["other_cores"]) == {"before", "after"} and min(told["other_cores"].values()) >= 0
     assert told["rows"] and all({"what", "value", "unit"} <= set(row) for row in told["rows"])
+    assert path.stem in records.PAGES or "scale" not in told
     assert path.stem not in records.PAGES or all("of" in row for row in told["rows"])
 
 
@@ -116,11 +118,34 @@ def test_a_reader_s_run_stands_beside_the_record(tmp_path: Path, monkeypatch: py
     assert PageRecord("99").beside("times", "ms", own) == (recorded, {})
     monkeypatch.setenv(UNATTENDED, "")
     assert PageRecord("99").beside("times", "ms", own) == (recorded, own)
-    said = str(PageRecord("99"))
-    assert "2026-11-30" in said and said.endswith(
-        "0.00 cores before and 0.50 after. A trial run: only its counts hold."
-    )
-    (tmp_path / "98.json").write_text(json.dumps(told | {"rows": [], "other_cores": {"before": 0.02, "after": 0.05}}))
-    assert str(PageRecord("98")).endswith("0.02 cores before and 0.05 after.")
+    busy = "Measured on 30 November 2026 on a busy machine with 2 cores (other programs used 0.50 of a core)"
+    assert str(PageRecord("99")) == f"{busy}, not when this page was built. A trial: only its counts hold."
+    assert PageRecord("99").markdown() == f"{busy}, with `it`. A trial: only its counts hold."
     with pytest.raises(KeyError):
         PageRecord("99").beside("times", "ms", {"b": 1.0})
+
+
+def test_a_record_says_how_much_it_measured_and_a_reader_s_run_of_another_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line has SCALE and the sizes. A reader's run at another SCALE says so, in the line and in a table."""
+    monkeypatch.setattr("sharedstate_lite.lessons.records.FOLDER", tmp_path)
+    monkeypatch.setenv(ROWS, str(tmp_path / "rows.json"))
+    own = pd.DataFrame({"ms": {"a": 2.0}})
+    PageRecord("98", events=2_400, rounds=5).table("times", own)
+    monkeypatch.delenv(ROWS)
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    told = {"command": "it", "date": "2026-11-01", "machine": {"cores": 1}, "other_cores": {"before": 0.02, "after": 0}}
+    rows[-1]["value"] = 1.0
+    (tmp_path / "98.json").write_text(json.dumps(told | {"scale": "full", "rows": rows}))
+    sizes = "SCALE=full, 2,400 events, 5 rounds; other programs used 0.02 of a core"
+    quiet = f"Measured on 1 November 2026 on an idle machine with 1 core ({sizes}), not when this page was built."
+    record = PageRecord("98", events=240, rounds=5)
+    for unattended, scale, line, columns in [
+        ("1", "small", quiet, ["ms"]),
+        ("", "full", quiet, ["ms", "ms (your run)"]),
+        ("", "small", f"{quiet} In the charts, your run has SCALE=small.", ["ms", "ms (your run, SCALE=small)"]),
+    ]:
+        monkeypatch.setenv(UNATTENDED, unattended)
+        monkeypatch.setenv("SCALE", scale)
+        assert str(record) == line and [*record.table("times", own)] == columns

@@ -118,6 +118,8 @@ def test_more_budget_hits_no_less() -> None:
     assert (told["cached"] <= told["budget"]).all()
     assert told["hits"].tolist()[0] == 0 and told["hits"].tolist()[2] == 60 - len(set(keys))
     assert told["rate"].is_monotonic_increasing
+    warm = measure.hit_rates([view()], SHOP, "result", keys * 2, [1000], warm=60)
+    assert warm["reads"][0] == warm["hits"][0] == 60
 
 
 def test_slices_are_the_table() -> None:

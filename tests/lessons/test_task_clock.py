@@ -39,3 +39,21 @@ def test_an_empty_partition_is_left_out(spark: Any) -> None:
     clock = TaskClock(spark.range(2, numPartitions=4), rounds=1)
     clock.run({"same": lambda batches: batches})
     assert clock.answers["same"].id.tolist() == [0, 1]
+
+
+def test_a_warm_up_does_not_count_and_the_whole_call_does(spark: Any) -> None:
+    """The first round of a function may be slow. If whole, what it does before its first batch counts."""
+    called: list[int] = []
+
+    def cold(batches: Batches) -> Batches:
+        time.sleep(0 if called else 2)
+        called.append(1)
+        yield from batches
+
+    def late(batches: Batches) -> Batches:
+        time.sleep(0.4)
+        yield from batches
+
+    clock = TaskClock(spark.range(4, numPartitions=1), rounds=2, warm=1, whole=True)
+    clock.run({"cold": cold, "late": late})
+    assert clock.table().slowest["cold"] < 500 and clock.ms("late") >= 100

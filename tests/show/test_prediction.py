@@ -57,6 +57,17 @@ def test_a_right_answer_with_a_why_is_refused(answer: Any, right: Any, monkeypat
         show.question("What?", answer, {right: "no"})
 
 
+def test_a_wrong_number_without_an_explanation_has_a_direction() -> None:
+    """It is too high or too low, unless the answer is small and whole. A shown answer needs no direction."""
+    asked = show.question("How many rows?", 16, {7: "Both are stored."})
+    assert [asked.why(typed) for typed in ("7", "6", "20 rows", "?")] == [
+        *("Both are stored.", "That is too low.", "That is too high.", ""),
+    ]
+    assert "too" not in repr(show.predict(asked, guess=20))
+    assert show.question("How many rows?", 3).why("4") == show.question("How many?", (5, 6)).why("5, 7") == ""
+    assert show.question("What share?", 2.5).why("4") == "That is too high."
+
+
 def test_an_answer_that_nobody_can_type_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,9 +148,10 @@ def test_an_answer_survives_a_restart(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_is_near_enough_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The box says which numbers are right besides the answer, and does not tell the answer."""
     monkeypatch.delenv(UNATTENDED, raising=False)
-    within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 12))
+    within, rough = show.question("A?", 8, tolerance=2), show.question("B?", 8, tolerance=range(5, 13))
     assert "A number within a factor of 2 is right." in show.predict(within, 9).html()
     assert "A rough number is right." in show.predict(rough, 9).html()
+    assert show.question("C?", 8, tolerance=range(5, 12)).near == "A number up to 3 away is right."
     for guess in (None, 9):
         assert repr(show.predict(within, guess)).startswith("A? A number within a factor of 2 is right.\n")
 

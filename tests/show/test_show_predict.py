@@ -35,7 +35,13 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         show.question("How often is it stored?", 2),
         "2|twice|2 times|2x|two-fold|twice as often",
         "once|never|3 times",
-        "50%|2x1",
+        "50%|2x1|the same",
+    ),
+    "how many times as": (
+        show.question("How many times as fast as before is it?", 1, {2: "no"}),
+        "1|once|the same|same as before|the same speed|1x",
+        "2|twice|as fast, 3 times",
+        "not the same|faster|as before",
     ),
     "how many of": (
         show.question("In how many of the 12 runs?", 6, {12: "no"}),

@@ -18,6 +18,7 @@
 
   // --- the judge: show/answers.py and replay/questions.py in JavaScript -------------------------------------------
 
+  const FEW = 3;
   const FILLERS = new Set("a an the and it is only just also both all of one them".split(" "));
   const EMPTY = new Set(["nothing", "none", "empty", "neither"]);
   const NOTHING = new Set(["nothing", "none", "no", "no change", "no changes", "no rows", "nothing at all", "0", "-", "()", "[]"]);
@@ -126,6 +127,7 @@
       read(form, text) {
         const found = numbers(ONE, text.replace(/^[-+*/×(),.\d\s]*=/u, ""), form.nouns);
         const exact = plain(text).join(" ");
+        if (found?.length !== 1 && form.times && form.nouns.includes("as") && plain(text)[0] === "same") return 1;
         if (found?.length !== 1) return form.words.find((/** @type {string} */ each) => plain(each).join(" ") === exact) ?? null;
         const [[value, share]] = found;
         if (!form.percent && ((share && form.whole) || PERCENT.test(folded(text)))) return null;
@@ -253,7 +255,10 @@
       if (wanted !== null && (form.kind === "number" ? number() : how.equal(form, read, wanted))) return { right: true, why: "", hint: "" };
       if (unclear) return { right: null, why: "", hint };
       const found = whys.find((/** @type {any} */ each) => each.wrong !== null && how.equal(form, read, each.wrong));
-      return { right: false, why: found?.why ?? "", hint: "" };
+      // A number has a direction, unless few numbers would remain.
+      const far = typeof read === "number" && typeof wanted === "number" && !(form.whole && Math.abs(wanted) <= FEW);
+      const direction = far ? `That is too ${read > wanted ? "high" : "low"}.` : "";
+      return { right: false, why: found?.why ?? direction, hint: "" };
     },
 
     /** Judge an answer to a question of the stepper: replay/questions.py in JavaScript.
