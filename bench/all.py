@@ -38,7 +38,7 @@ from sharedstate_lite.lessons.records import CALM, FOLDER, ROWS  # noqa: E402
 from sharedstate_lite.show.checks import UNATTENDED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"05": "small", "07": "full", "08": "full", "09": "full", "10": "full", "12": "full", "13": "full"}
+PAGES = {"05": "small", "07": "full", "08": "full", "09": "full", "10": "full", "12": "small", "13": "full"}
 """Each page, and the SCALE of its record: small where its text names the sizes of that scale."""
 BENCHES = {
     "19": ["bench/without.py"],

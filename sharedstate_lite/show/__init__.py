@@ -8,6 +8,7 @@ table of the same numbers, for pages that cannot run plotly and for screen reade
     hits_chart       hit rate by budget
     rows_chart       how many rows are stored, by epoch or by number of views
     rungs_chart      one bar for each rung of a ladder
+    stacks_chart     bars that are made of parts
     curves           any lines on linear axes, such as a measurement and what a formula predicts
     panels           such lines, each in a plot of its own, with the same axes
     lifetimes        in which epochs each row of an arrangement is there, and which epochs can be read
@@ -53,7 +54,7 @@ Source: Sugiyama, Tagawa and Toda, 1981 (columns of a graph); Okabe and Ito, 200
 
 from ..system.work import put_back
 from .answers import emitted
-from .bar_charts import rungs_chart
+from .bar_charts import rungs_chart, stacks_chart
 from .chart import Chart
 from .checks import checks
 from .dataframes import tables
@@ -94,6 +95,7 @@ __all__ = [
     "rows_chart",
     "rungs_chart",
     "space_time",
+    "stacks_chart",
     "stepper",
     "tables",
     "tiles",

@@ -1,7 +1,7 @@
-"""A bar chart of single numbers: one amount for each rung of a ladder.
+"""Bar charts: one amount for each rung of a ladder, or the parts of each amount.
 
-Each bar has its name above it and its number next to it. The bars use a logarithmic scale if the largest amount is at
-least `WORTH` times the smallest, and the title of the axis says so.
+A rung's bar has its name above it and its number next to it. These bars use a logarithmic scale if the largest amount
+is at least `WORTH` times the smallest, and the title of the axis says so. Bars of parts are always linear.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .chart import TONES, Chart, axis, empty, layout, mapped, values, written
+from .chart import TONES, Chart, axis, empty, hues, layout, mapped, values, written
 
 WORTH = 40.0
 """How many times the smallest amount the largest one is, if bars on a linear scale would be too short to see."""
@@ -75,3 +75,33 @@ def _across(amounts: list[float], unit: str) -> dict[str, Any]:
         # By default, plotly also labels digits between the powers of ten, too small to read.
         return axis(f"{unit}, {LOGARITHMIC}", type="log", dtick=1, range=[low, high + 0.3 * (high - low)])
     return axis(unit, range=[0, 1.3 * max(amounts) or 1], nticks=6)
+
+
+def stacks_chart(amounts: Mapping[str, Mapping[str, float]], unit: str, title: str) -> Chart:
+    """Return a chart with one bar per name, made of its parts, from ``{name: {part: amount}}`` in ``unit``.
+
+    All names have the same parts. The total stands next to each bar. Raises Error if a value is not a valid amount.
+    """
+    import plotly.graph_objects as go
+
+    names, parts = [*amounts], [*next(iter(amounts.values()))]
+    found = {part: values(part, [amounts[name][part] for name in names], "amounts").tolist() for part in parts}
+    totals = [written(sum(each)) for each in zip(*found.values(), strict=True)]
+    bars = [
+        go.Bar(name=part, y=names, x=found[part], orientation="h", width=0.55, marker={"color": TONES[hue]})
+        for part, hue in hues(parts).items()
+    ]
+    none = {"x": [0] * len(names), "text": totals, "textposition": "outside", "showlegend": False, "hoverinfo": "skip"}
+    figure = go.Figure([*bars, go.Bar(y=names, orientation="h", cliponaxis=False, **none)])
+    down = {"autorange": "reversed", "automargin": True, "fixedrange": True, "ticks": "outside", "ticklen": 6}
+    down |= {"tickcolor": "rgba(0,0,0,0)"}
+    most = max(sum(each) for each in zip(*found.values(), strict=True))
+    figure.update_layout(
+        layout(title, 150 + 42 * len(names), xaxis=axis(unit, range=[0, 1.15 * most or 1]), yaxis=down)
+    )
+    figure.update_layout(barmode="stack", margin={"t": 90})
+    rows = [[name, *(written(found[part][at]) for part in parts), totals[at]] for at, name in enumerate(names)]
+    words = [
+        f"  {name}: " + ", ".join(f"{p} {v}" for p, v in zip([*parts, "in all"], v_, strict=True)) for name, *v_ in rows
+    ]
+    return Chart(figure, "\n".join([f"{title} ({unit})", *words]), ["", *parts, "in all"], rows)

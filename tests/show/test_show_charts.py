@@ -130,6 +130,24 @@ def test_each_rung_has_its_number() -> None:
     assert layout["xaxis"]["title"]["text"] == "ms an event" and layout["xaxis"]["range"][1] > 12
 
 
+def test_a_bar_of_parts_has_its_total() -> None:
+    """Parts stand one behind the other in their order, each with its color, and the total next to the bar."""
+    chart = show.stacks_chart(
+        {"dict": {"log": 0, "saved": 30}, "files": {"log": 5, "saved": 30.0}}, "bytes", "An update"
+    )
+    assert repr(chart).splitlines() == [
+        "An update (bytes)",
+        "  dict: log 0, saved 30, in all 30",
+        "  files: log 5, saved 30, in all 35",
+    ]
+    assert table(chart) == [["", "log", "saved", "in all"], ["dict", "0", "30", "30"], ["files", "5", "30", "35"]]
+    log, saved, totals = figure(chart)["data"]
+    assert (log["x"], saved["x"], totals["text"]) == ([0, 5], [30, 30], ["30", "35"])
+    assert log["marker"]["color"] != saved["marker"]["color"] and figure(chart)["layout"]["barmode"] == "stack"
+    with pytest.raises(ss.Error, match="amounts must be from 0"):
+        show.stacks_chart({"dict": {"log": -1}}, "bytes", "An update")
+
+
 def test_lengths_are_logarithmic_where_hairlines_would_be() -> None:
     """From forty times on the scale is logarithmic and says so; with a zero among the numbers it cannot be."""
     wide = figure(show.rungs_chart({"a": 1.0, "b": 100.0}, "records"))["layout"]["xaxis"]
