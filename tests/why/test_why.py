@@ -20,6 +20,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.oracle import recompute
 from sharedstate_lite.plan.nodes import Join, Reduce
 from sharedstate_lite.plan.view import View
+from sharedstate_lite.spark.driver.driver import EngineDriver
 from sharedstate_lite.sql.catalog import Catalog
 from sharedstate_lite.why import Reason
 
@@ -261,3 +262,11 @@ def test_what_is_refused() -> None:
     with pytest.raises(ss.Error, match="more than a million rows"):
         engine.why("pairs", (0,))
     assert Counter(each.copies for each in engine.why("pairs", (0,), force=True).reasons[0].rows) == {1: 1}
+
+
+def test_an_engine_on_spark_says_where_to_ask() -> None:
+    """Its tables are in bins of other processes."""
+    with pytest.raises(
+        ss.ViewError, match=r"ss\.engine\('shared', views\), or your files to the command sharedstate why"
+    ):
+        EngineDriver.why(None, "result", (1,), at=2)  # type: ignore[arg-type]

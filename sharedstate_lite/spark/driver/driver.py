@@ -266,6 +266,15 @@ class EngineDriver(ABC):
 
     pause = messages = deliver = resume = _in_process
 
+    def _no_reasons(self, *_: Any, **__: Any) -> Any:
+        """Raise ViewError: an explanation needs all tables in one process."""
+        raise ViewError(
+            "why() and why_not() need the tables in one process; give the same rows to ss.engine('shared', views), or "
+            "your files to the command sharedstate why"
+        )
+
+    why = why_not = _no_reasons
+
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the operators, and the edges between them, as two DataFrames."""
         self._check_open()
