@@ -24,7 +24,7 @@ from grader.explore.proxies import Proxies
 from grader.explore.quiet import Quiet
 from grader.explore.schedule import Fate, Schedule
 from grader.sandbox.tree import descendants, processes
-from grader.wire.child import free_ports
+from grader.wire.network import free_ports
 
 START = Path(__file__).resolve().parents[3] / "labs" / "checkout" / "start"
 SECONDS = 30.0
