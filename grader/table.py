@@ -101,6 +101,12 @@ _ROWS = (
         "result affects neither the verdict nor the score. --full includes this test if there is time left; "
         "--power-cut always includes it",
     ),
+    Phase(
+        "explore", "loses and delays messages between the processes, one in each run",
+        "is not a part of a run: the command explore checks one order out again and again, each time with another "
+        "message between the processes lost or late",
+        rule="refusals",
+    ),
 )  # fmt: skip
 
 TABLE = {row.name: row for row in _ROWS}

@@ -18,16 +18,30 @@ Fate = Callable[[int], None]
 
 
 class Schedule:
-    """Holds the messages of a shop. ``held``: those that are not delivered yet, by their numbers."""
+    """Holds the messages of a shop. ``held``: those that are not delivered yet, by their numbers.
+
+    ``events``: all that has happened since `begin`.
+    """
 
     def __init__(self, proxies: Proxies, pids: Callable[[], Iterable[int]]) -> None:
         """``pids`` lists the processes of the shop."""
         self._proxies, self.quiet = proxies, Quiet(pids, self._arrived)
         self.held: dict[int, Event] = {}
+        self.events: list[Event] = []
+
+    def begin(self) -> None:
+        """Begin to hold messages, when what went before has no more effect."""
+        self.quiet.fresh()
+        self.quiet.wait()
+        self._proxies.hold()
+        self._proxies.events(0.0)
+        self.held.clear()
+        self.events.clear()
 
     def _arrived(self, seconds: float) -> bool:
         """Wait for events. Returns whether messages or connections are among them."""
         events = self._proxies.events(seconds)
+        self.events += events
         for event in events:
             if event.what == "arrived":
                 self.held[event.message] = event
