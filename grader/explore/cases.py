@@ -58,6 +58,11 @@ class Case:
         return f"{self.scenario.name}, {self.what} {at}, {_ordinal(self.before.count(at))}"
 
     @property
+    def place(self) -> str:
+        """What happens between which two processes, for example "late order->stock"."""
+        return f"{self.what} {self.before[-1].split()[0]}" if self.before else self.what
+
+    @property
     def allowed(self) -> str:
         """The words of docs/assignment.md that allow the run."""
         if self.what == LATE:

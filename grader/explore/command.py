@@ -4,7 +4,7 @@
 |---|---|
 | 0 | nothing was found |
 | 1 | a violation: a run was wrong, and wrong again on a freshly started system |
-| 2 | void: the system does not start, or its runs without a fault differ |
+| 2 | void: the system does not start, its runs without a fault differ, or a case did not happen |
 | 64 | invalid command line, or a folder without a valid checkout.toml |
 """
 
@@ -21,11 +21,12 @@ from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
 from ..session import BUILDING, Wish, ended_by_signals
-from ..statuses import FAILED, OK, Parser, status_of
+from ..statuses import FAILED, OK, VOID, Parser, status_of
 from ..submission import Submission, read_submission
 from ..terms import Entity, Limits
 from ..verdict.story import story
 from .cases import KINDS, SCENARIOS, Case, cases
+from .cutter import ANSWER
 from .quiet import uncounted
 from .system import PHASE, Run, System, running
 from .through import CLIENT
@@ -78,6 +79,7 @@ class Explorer:
         self.found: dict[str, Run] = {}
         self.unrepeated: list[str] = []
         self.unconfirmed: list[str] = []
+        self.unreached: list[str] = []
 
     def __enter__(self) -> Explorer:
         return self
@@ -110,30 +112,35 @@ class Explorer:
                 )
             plain.append((scenario, runs[0].messages))
             first.append(runs[0])
-        pairs = Counter(f"{event.sender}->{event.receiver}" for event, _ in first[0].messages if event.kind != "answer")
-        sent = ", ".join(f"{pair} {number}" for pair, number in pairs.items()) or "none"
+        pairs = Counter[tuple[str, str]]()
+        for event, _ in first[0].messages:
+            if event.kind != ANSWER and (event.receiver, event.sender) not in pairs:
+                pairs[event.sender, event.receiver] += 1
+        sent = ", ".join(f"{caller}->{callee} {number}" for (caller, callee), number in pairs.items()) or "none"
         names = ", ".join(each.name for each in self._wish.submission.processes)
-        _say(f"{self._name}: {names} (tier {system.tier}). Requests of a checkout: {sent}; the same each time.")
-        if not any(CLIENT not in pair.split("->") for pair in pairs):
+        _say(f"{self._name}: {names} (tier {system.tier}). Messages of a checkout: {sent}; the same each time.")
+        if not any(CLIENT not in pair for pair in pairs):
             _say("no process reaches another one by {port:NAME}, so no message between processes can be lost")
         found = list(cases(plain))
         self.possible.update(kind for kind, letter in KINDS.items() for case in found if case.id.startswith(letter))
         return found
 
-    def run(self, case: Case) -> Run:
-        """Run a case, up to three times until it happens. Raises VoidError if it does not."""
+    def run(self, case: Case) -> Run | None:
+        """Run a case, up to three times until it happens. Returns None if it does not."""
         assert self._system is not None
         for _ in range(TIMES):
             run = self._system.run(case)
             if run.reached:
                 self.ran.update(kind for kind, letter in KINDS.items() if case.id.startswith(letter))
                 return run
-        raise VoidError(f"{case.id} ({case}) did not happen in {TIMES} tries: the messages before it were others")
+        self.unreached.append(f"{case.id} ({case})")
+        return None
 
     def suspect(self, run: Run) -> bool:
         """Run a case again, on a fresh system, for as long as effects may take. Returns whether it is wrong again."""
         case, limits = run.case, self._wish.limits
-        if len(self.found) + len(self.unrepeated) >= MOST:
+        alike = any(each.case.place == case.place for each in self.found.values())
+        if alike or len(self.found) + len(self.unrepeated) >= MOST:
             self.unconfirmed.append(case.id)
             return False
         at = time.monotonic() - self._began
@@ -170,7 +177,10 @@ class Explorer:
         if self.unrepeated:
             lines.append(f"wrong once and right on a fresh start, so not counted: {', '.join(self.unrepeated)}")
         if self.unconfirmed:
-            lines.append(f"wrong once, and not confirmed: {', '.join(self.unconfirmed)}")
+            lines.append(f"wrong as well, and not run again: {', '.join(self.unconfirmed)}")
+        if self.unreached:
+            why = f"in {TIMES} tries, the messages before it were others"
+            lines.append(f"did not happen ({why}): {', '.join(self.unreached)}")
         if shown := next((name for name in self.found if name != "plain"), ""):
             lines.append(f"again: python -m grader explore {shlex.quote(folder)} --case {shown}")
         return "\n".join(lines)
@@ -264,8 +274,8 @@ def _explore(words: list[str]) -> int:
 
 def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, minutes: float, folder: str) -> int:
     """Run all cases, or the one that was chosen, and return the exit status."""
-    until = time.monotonic() + 60 * minutes
     found = explorer.plain()
+    until = time.monotonic() + 60 * minutes
     if chosen is not None and not explorer.found:
         one = next((case for case in found if chosen in (case.id, str(case))), None)
         if one is None:
@@ -275,6 +285,8 @@ def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, m
                 else f"--case {chosen!r}: there is no case at all"
             )
         run = explorer.run(one)
+        if run is None:
+            raise VoidError(f"{one.id} ({one}) did not happen in {TIMES} tries: the messages before it were others")
         if not run.violations or not explorer.suspect(run):
             _say(explorer.text(run))
         return FAILED if explorer.found else OK
@@ -282,10 +294,12 @@ def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, m
         if time.monotonic() > until or (first and explorer.found):
             break
         run = explorer.run(case)
-        if run.violations:
+        if run is not None and run.violations:
             explorer.suspect(run)
     _say(explorer.ending(folder))
-    return FAILED if explorer.found else OK
+    if explorer.found:
+        return FAILED
+    return VOID if explorer.unreached else OK
 
 
 def main(words: list[str]) -> int:

@@ -28,6 +28,8 @@ class Schedule:
         self._proxies, self.quiet = proxies, Quiet(pids, self._arrived)
         self.held: dict[int, Event] = {}
         self.events: list[Event] = []
+        self._turns: dict[int, int] = {}
+        self._turn = 0
 
     def begin(self) -> None:
         """Begin to hold messages, when what went before has no more effect."""
@@ -37,6 +39,7 @@ class Schedule:
         self._proxies.events(0.0)
         self.held.clear()
         self.events.clear()
+        self._turns.clear()
 
     def _arrived(self, seconds: float) -> bool:
         """Wait for events. Returns whether messages or connections are among them."""
@@ -45,12 +48,18 @@ class Schedule:
         for event in events:
             if event.what == "arrived":
                 self.held[event.message] = event
+                self._turns[event.message] = self._turn
             elif event.message:
                 self.held.pop(event.message, None)
         return bool(events)
 
+    def _age(self, message: Event) -> tuple[int, str, str, int]:
+        return self._turns[message.message], message.sender, message.receiver, message.message
+
     def run(self, over: Callable[[], bool], seconds: float, fates: Mapping[int, Fate] | None = None) -> list[Event]:
         """Deliver the oldest message again and again, until ``over`` and none is held. Returns them in this order.
+
+        Those that have arrived since the last delivery are equally old, whoever was faster. Their names decide.
 
         ``fates``: what to do with the nth message instead, counted from 1, such as `Proxies.lose`. Raises TimeoutError
         if the run takes longer than ``seconds``.
@@ -66,8 +75,9 @@ class Schedule:
             if time.monotonic() > until:
                 raise TimeoutError(f"the run is not over after {seconds:.0f} s and {len(messages)} messages")
             if self.held:
-                message = self.held[min(self.held)]
+                message = min(self.held.values(), key=self._age)
                 messages.append(message)
+                self._turn += 1
                 (fates or {}).get(len(messages), self._proxies.release)(message.message)
             elif over():
                 return messages

@@ -1,6 +1,7 @@
 """A submission that runs behind the proxy, and one run of a case.
 
-A run is a checkout of a new order of a new user for new items. Its record is judged as any record is.
+A run is a checkout of a new order of a new user for new items. If the values are right after a fault, the order is
+checked out once more, as a client does that got no answer. The record of a run is judged as any record is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .connection import Event
 from .proxies import Proxies
 from .schedule import Fate, Schedule
 from .steps import message, steps
-from .through import through
+from .through import CLIENT, through
 
 PHASE = "explore"
 SOON = 2.0
@@ -119,7 +120,8 @@ class System:
         one = np.full(1, order)
         may_refuse = case.nth > 0 or not case.scenario.payable
         middles = [middle(record.orders["id"][order])]
-        counter.begin(Wave(PHASE, "checkout", Kind.CHECKOUT, one, middles, connections=1, may_refuse=may_refuse))
+        wave = Wave(PHASE, "checkout", Kind.CHECKOUT, one, middles, connections=1, may_refuse=may_refuse)
+        counter.begin(wave)
         try:
             delivered = schedule.run(over, LONGEST, {case.nth: fates[case.what]} if case.nth else {})
             for number in kept:
@@ -129,14 +131,18 @@ class System:
         except TimeoutError as error:
             raise VoidError(f"the messages of one checkout come to no end ({error})") from error
         proxies.pass_on(report=False)
-        settle(live, PHASE, "after the run")
+        told = steps(schedule.events, names)
+        if settle(live, PHASE, "after the run") and case.nth:
+            status = int(counter.send(replace(wave, name="once more", attempt=2)).status[0])
+            told.append(f"{CLIENT} -> {delivered[0].receiver}   POST /checkout/O, once more: {status_word(status)}")
+            settle(live, PHASE, "after another checkout")
         live.about(PHASE).end_s = round(counter.now() / 1e9, 1)
         return Run(
             case,
             record,
             names,
             [(event, message(event, names)) for event in delivered],
-            steps(schedule.events, names),
+            told,
             int(results[0].status[0]),
             order,
             schedule.quiet.waits - waits,
