@@ -10,220 +10,33 @@
 
 from __future__ import annotations
 
-import contextlib
+import argparse
 import os
 import shlex
 import sys
 import time
-from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
-from ..session import BUILDING, Wish, ended_by_signals
+from ..session import Wish, ended_by_signals
 from ..statuses import FAILED, OK, VOID, Parser, status_of
 from ..submission import Submission, read_submission
-from ..terms import Entity, Limits
-from ..verdict.story import story
-from .cases import KINDS, SCENARIOS, Case, cases
-from .cutter import ANSWER
+from ..terms import Limits
+from .cases import KINDS
+from .explorer import TIMES, Explorer, say
 from .quiet import uncounted
-from .system import PHASE, Run, System, running
-from .through import CLIENT
+from .system import PHASE
 
-TIMES = 3
-"""How often each plain run must be the same, and how often a case is tried until it happens."""
-MOST = 5
-"""The maximum number of suspects that are confirmed."""
-STILL = 20.0
-"""The longest wait if nothing moves and each answer is definite, in seconds."""
-PAGE = "docs/assignment.md, What can happen between your processes"
 _HERE = Path(__file__).resolve().parent.parent.parent
 
 
-def wrong(run: Run) -> list[str]:
-    """Return what is wrong after a run, one sentence for each value, or else for each violation."""
-    told = story(run.record, run.order, PHASE)
-    found = [
-        f"{_thing(run, each.entity, each.id)} is {each.shown:,}, should be {each.start - each.less:,}"
-        for each in told.sums
-        if each.shown is not None and each.shown != each.start - each.less
-    ]
-    return found if run.violations and found else [f"{each.rule}: {each.detail}" for each in run.violations]
-
-
-def values(run: Run) -> str:
-    """Return all values that were read at the end of a run, in one line."""
-    told = story(run.record, run.order, PHASE)
-    found = [f"{run.names[told.order_id]} {told.paid}"]
-    for each in told.sums:
-        due = each.start - each.less
-        shown = "unread" if each.shown is None else f"{each.shown:,}"
-        found.append(f"{_thing(run, each.entity, each.id)} {shown}" + f" (should be {due:,})" * (each.shown != due))
-    return ", ".join(found)
-
-
-def _thing(run: Run, entity: Entity, made: str) -> str:
-    return f"{'credit' if entity == Entity.USER else 'stock'} of {run.names[made]}"
-
-
-class Explorer:
-    """Runs the cases of a submission, and says what it sees. ``found``: violations, by the ids of their cases."""
-
-    def __init__(self, wish: Wish, name: str) -> None:
-        self._wish, self._name = wish, name
-        self._ends = contextlib.ExitStack()
-        self._system: System | None = None
-        self._began = time.monotonic()
-        self.ran, self.possible = Counter[str](), Counter[str]()
-        self.found: dict[str, Run] = {}
-        self.unrepeated: list[str] = []
-        self.unconfirmed: list[str] = []
-        self.unreached: list[str] = []
-
-    def __enter__(self) -> Explorer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ends.close()
-
-    def start(self) -> System:
-        """Start the system with empty data. An earlier one is ended."""
-        self._ends.close()
-        self._system = self._ends.enter_context(running(self._wish, _starting))
-        return self._system
-
-    def plain(self) -> list[Case]:
-        """Run each scenario three times without a fault, and return the cases. Raises VoidError if the runs differ."""
-        system, plain, first = self._system or self.start(), [], list[Run]()
-        self._began = time.monotonic()
-        for scenario in SCENARIOS:
-            runs = [system.run(Case(scenario)) for _ in range(TIMES)]
-            for run in runs:
-                _check(run)
-                if run.violations:
-                    self.suspect(run)
-                    return []
-            if len({(run.words, run.status) for run in runs}) > 1:
-                one, other = next((a, b) for a, b in pairwise(runs) if (a.words, a.status) != (b.words, b.status))
-                raise VoidError(
-                    f"{self._name}: the messages of a checkout ({scenario.name}) differ from run to run: once "
-                    f"{_differs(one, other)}, once {_differs(other, one)}; explore needs the same each time"
-                )
-            plain.append((scenario, runs[0].messages))
-            first.append(runs[0])
-        pairs = Counter[tuple[str, str]]()
-        for event, _ in first[0].messages:
-            if event.kind != ANSWER and (event.receiver, event.sender) not in pairs:
-                pairs[event.sender, event.receiver] += 1
-        sent = ", ".join(f"{caller}->{callee} {number}" for (caller, callee), number in pairs.items()) or "none"
-        names = ", ".join(each.name for each in self._wish.submission.processes)
-        _say(f"{self._name}: {names} (tier {system.tier}). Messages of a checkout: {sent}; the same each time.")
-        if not any(CLIENT not in pair for pair in pairs):
-            _say("no process reaches another one by {port:NAME}, so no message between processes can be lost")
-        found = list(cases(plain))
-        self.possible.update(kind for kind, letter in KINDS.items() for case in found if case.id.startswith(letter))
-        return found
-
-    def run(self, case: Case) -> Run | None:
-        """Run a case, up to three times until it happens. Returns None if it does not."""
-        assert self._system is not None
-        for _ in range(TIMES):
-            run = self._system.run(case)
-            if run.reached:
-                self.ran.update(kind for kind, letter in KINDS.items() if case.id.startswith(letter))
-                return run
-        self.unreached.append(f"{case.id} ({case})")
-        return None
-
-    def suspect(self, run: Run) -> bool:
-        """Run a case again, on a fresh system, for as long as effects may take. Returns whether it is wrong again."""
-        case, limits = run.case, self._wish.limits
-        alike = any(each.case.place == case.place for each in self.found.values())
-        if alike or len(self.found) + len(self.unrepeated) >= MOST:
-            self.unconfirmed.append(case.id)
-            return False
-        at = time.monotonic() - self._began
-        longest = limits.convergence + limits.ready
-        _say(f"at {at:.0f} s: {case.id}: {wrong(run)[0]}. Being confirmed on a fresh start (at most {longest:.0f} s)")
-        again = self.start().run(case, limits.convergence, STILL)
-        if not again.violations or not again.reached:
-            self.unrepeated.append(case.id)
-            _say(f"{case.id} was not wrong again")
-            return False
-        self.found[case.id] = again
-        _say(self.text(again))
-        return True
-
-    def text(self, run: Run) -> str:
-        """Return a run as numbered steps, with the values at its end."""
-        head = [f"FAIL  {each}" for each in wrong(run)] or ["nothing is wrong in this run:"]
-        if run.violations:
-            head[0] += " (wrong in 2 of 2 runs, once on a fresh start)"
-        lines = [f"  {number:2}  {step}" for number, step in enumerate(run.steps, 1)]
-        lines.append(f"  afterwards: {values(run)}")
-        if run.case.nth:
-            lines.append(
-                f'  allowed: "{run.case.allowed}" (docs/assignment.md, What can happen between your processes)'
-            )
-        return "\n".join((*head, f"  {run.case.id}: {run.case}", *lines))
-
-    def ending(self, folder: str) -> str:
-        """Return what was explored, and how to see the first violation again."""
-        ran, possible = sum(self.ran.values()), sum(self.possible.values())
-        kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in KINDS)
-        took = time.monotonic() - self._began
-        lines = [f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: kills, races, two faults"]
-        if self.unrepeated:
-            lines.append(f"wrong once and right on a fresh start, so not counted: {', '.join(self.unrepeated)}")
-        if self.unconfirmed:
-            lines.append(f"wrong as well, and not run again: {', '.join(self.unconfirmed)}")
-        if self.unreached:
-            why = f"in {TIMES} tries, the messages before it were others"
-            lines.append(f"did not happen ({why}): {', '.join(self.unreached)}")
-        if shown := next((name for name in self.found if name != "plain"), ""):
-            lines.append(f"again: python -m grader explore {shlex.quote(folder)} --case {shown}")
-        return "\n".join(lines)
-
-
-def _check(run: Run) -> None:
-    """Raise VoidError if a plain run does not say what is right."""
-    scenario, status = run.case.scenario, run.status
-    if run.messages and run.restless >= len(run.messages):
-        raise VoidError(
-            "a process of the system works all the time, so nobody can tell when a message has had its effect; let "
-            "threads wait for messages instead of asking again and again (or the machine is too busy: try again)"
-        )
-    due = 2 if scenario.payable else 4
-    if status // 100 != due and not run.violations:
-        raise VoidError(
-            f"a checkout without a fault ({scenario.name}) got {status}, should be {due}xx; mend this first: python -m "
-            "grader checkout FOLDER --quick"
-        )
-
-
-def _differs(run: Run, other: Run) -> str:
-    """Return where the messages or the answer of a run are not those of another one."""
-    mine, others = run.words, other.words
-    if mine == others:
-        return f"the answer is {run.status}"
-    at = next((n for n, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), min(len(mine), len(others)))
-    return f"message {at + 1} is {mine[at]}" if at < len(mine) else f"there are {len(mine)} messages"
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
-
-
-def _starting(text: str) -> None:
-    if text == BUILDING:
-        print(text, file=sys.stderr, flush=True)
-
-
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e6:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and below 1,000,000")
     return value
 
 
@@ -264,7 +77,7 @@ def _explore(words: list[str]) -> int:
     )
     os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
     if said := uncounted():
-        _say(said)
+        say(said)
     try:
         with ended_by_signals(), Explorer(wish, options.folder.name) as explorer:
             return _run(explorer, options.case, only, options.first, options.minutes, str(options.folder))
@@ -288,7 +101,7 @@ def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, m
         if run is None:
             raise VoidError(f"{one.id} ({one}) did not happen in {TIMES} tries: the messages before it were others")
         if not run.violations or not explorer.suspect(run):
-            _say(explorer.text(run))
+            say(explorer.text(run))
         return FAILED if explorer.found else OK
     for case in found:
         if time.monotonic() > until or (first and explorer.found):
@@ -296,7 +109,7 @@ def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, m
         run = explorer.run(case)
         if run is not None and run.violations:
             explorer.suspect(run)
-    _say(explorer.ending(folder))
+    say(explorer.ending(folder))
     if explorer.found:
         return FAILED
     return VOID if explorer.unreached else OK

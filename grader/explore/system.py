@@ -7,6 +7,7 @@ checked out once more, as a client does that got no answer. The record of a run 
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,8 @@ STABLE = 0.05
 """Seconds between two snapshots that must be equal."""
 LONGEST = 60.0
 """Seconds after which the messages of one checkout must have come to an end."""
+_TRIES = 20
+"""How many pairs of items are created until their ids are in ascending order."""
 
 
 @dataclass
@@ -155,7 +158,10 @@ def _set_up(live: Live, case: Case) -> tuple[int, dict[str, str]]:
     counter, record, none = live.counter, live.record, np.full(1, -1)
     user = new_users(counter, PHASE, none, np.full(1, case.scenario.credit))
     prices = np.array([price for _, price in LINES])
-    items = new_items(counter, PHASE, np.full(2, -1), prices, np.array(case.scenario.stock))
+    for _ in range(_TRIES):
+        items = new_items(counter, PHASE, np.full(2, -1), prices, np.array(case.scenario.stock))
+        if operator.lt(*record.items["id"][items]):
+            break  # many systems take items in the order of their ids, and it must be the same in each run
     lines = [(items[at : at + 1], np.full(1, units), np.full(1, price)) for at, (units, price) in enumerate(LINES)]
     (order,) = new_orders(counter, PHASE, np.zeros(1, dtype=np.int64), user, none, lines).tolist()
     if not record.orders["ready"][order]:

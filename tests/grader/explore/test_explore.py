@@ -13,11 +13,11 @@ import pytest
 from grader import __main__ as grader
 from grader import session
 from grader.errors import UsageError, VoidError
-from grader.explore import command
+from grader.explore import command, explorer
 from grader.explore.cases import LATE, LOSE, SCENARIOS, Case, cases
-from grader.explore.command import Explorer
 from grader.explore.connection import Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
+from grader.explore.explorer import Explorer
 from grader.explore.steps import steps, word
 from grader.explore.system import Run
 from grader.record import Record
@@ -114,7 +114,7 @@ def test_a_case_is_a_message_between_processes_and_what_happens_to_it() -> None:
 
 def test_each_case_is_allowed_by_a_sentence_of_the_assignment() -> None:
     """The words that the report quotes stand in the section that it names."""
-    page, _, title = command.PAGE.partition(", ")
+    page, _, title = explorer.PAGE.partition(", ")
     _, _, section = (ROOT / page).read_text().partition(f"## {title}")
     section = " ".join(section.partition("\n## ")[0].split())
     assert {case.allowed for case in FOUND} == {
@@ -170,7 +170,7 @@ def test_the_steps_of_a_run_are_what_has_happened() -> None:
         ("missing", "missing is not a folder; explore takes a folder with checkout.toml"),
         ("empty", "checkout.toml"),
         ("empty --only race", "--only: no such kind: 'race'; choose from lose"),
-        ("empty --minutes 0", "argument --minutes: invalid _positive value: '0'"),
+        ("empty --minutes 0", "--minutes: '0' is not a number above 0 and below 1,000,000"),
     ],
 )
 def test_a_command_line_that_means_nothing_is_refused(
@@ -193,8 +193,8 @@ class Scripted(Explorer):
 def test_an_unknown_case_is_refused_with_the_ids_that_exist(tmp_path: Path) -> None:
     """The sentence names the first and the last one."""
     wish = session.Wish(session.Submission("s", None, {}), (), session.Limits(), 0, 0, "", "")
-    with Scripted(wish, "s") as explorer, pytest.raises(UsageError, match="'L9': there is no such case; .* L1 to L7"):
-        command._run(explorer, "L9", [LOSE], False, 1.0, "s")
+    with Scripted(wish, "s") as scripted, pytest.raises(UsageError, match="'L9': there is no such case; .* L1 to L7"):
+        command._run(scripted, "L9", [LOSE], False, 1.0, "s")
 
 
 def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
@@ -213,7 +213,7 @@ def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
 def test_a_system_that_cannot_be_explored_is_void(run: Run, said: str) -> None:
     """One that is never quiet, or whose plain checkouts are answered wrongly, in one sentence."""
     with pytest.raises(VoidError, match=said):
-        command._check(run)
+        explorer._check(run)
 
 
 def test_a_case_has_happened_if_the_messages_before_it_were_the_same() -> None:
