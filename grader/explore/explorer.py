@@ -64,6 +64,7 @@ class Explorer:
         self.ran, self.possible = Counter[str](), Counter[str]()
         self.found: dict[str, Run] = {}
         self.unrepeated: list[str] = []
+        self._soon = SOON
         self.unconfirmed: list[str] = []
         self.unreached: list[str] = []
 
@@ -116,7 +117,7 @@ class Explorer:
 
     def run(self, case: Case) -> Run | None:
         """Run a case, up to three times until it happens. Returns None if it does not."""
-        run = self._reach(self._system or self.start(), case, SOON, SOON)
+        run = self._reach(self._system or self.start(), case, self._soon, self._soon)
         if run is None:
             self.unreached.append(f"{case.id} ({case})")
         else:
@@ -138,9 +139,14 @@ class Explorer:
         longest = limits.convergence + limits.ready
         say(f"at {at:.0f} s: {case.id}: {wrong(run)[0]}. Being confirmed on a fresh start (at most {longest:.0f} s)")
         again = self._reach(self.start(), case, limits.convergence, STILL)
-        if again is None or not again.violations:
+        if again is None:
+            self.unreached.append(f"{case.id} ({case})")
+            return False
+        if not again.violations:
             self.unrepeated.append(case.id)
-            say(f"{case.id} was not wrong again")
+            needed = again.record.phases[PHASE].settled_s or 0.0
+            self._soon = max(self._soon, min(limits.convergence, 1.5 * needed))
+            say(f"{case.id} was right after {needed:.0f} s; values have {self._soon:.0f} s to become right from now on")
             return False
         self.found[case.id] = again
         say(self.text(again))

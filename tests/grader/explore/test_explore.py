@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,11 @@ from grader.explore.connection import Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.explorer import Explorer
 from grader.explore.steps import steps, word
-from grader.explore.system import Run
-from grader.record import Record
+from grader.explore.system import PHASE, Run
+from grader.record import Notes, Record
 from grader.sandbox import Plain, Tier
 from grader.sandbox.tree import descendants, processes
+from grader.verdict import Violation
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK, TAKE = Event("", "client", "order"), Event("", "order", "stock", kind=REQUEST)
@@ -195,6 +197,35 @@ def test_an_unknown_case_is_refused_with_the_ids_that_exist(tmp_path: Path) -> N
     wish = session.Wish(session.Submission("s", None, {}), (), session.Limits(), 0, 0, "", "")
     with Scripted(wish, "s") as scripted, pytest.raises(UsageError, match="'L9': there is no such case; .* L1 to L7"):
         command._run(scripted, "L9", [LOSE], False, 1.0, "s")
+
+
+class Slow:
+    """A system whose values are right 9 s after a fault. ``given``: the seconds that its runs had."""
+
+    def __init__(self) -> None:
+        self.given: list[float] = []
+
+    def run(self, case: Case, seconds: float, still: float) -> Run:
+        """Run a case."""
+        self.given.append(seconds)
+        record = Record(phases={PHASE: Notes(settled_s=9.0 if seconds > 9.0 else None)})
+        late = Violation("", "", (), "taken_times", PHASE, "taken, and not paid")
+        return Run(case, record, {}, PLAIN, [], 503, 0, 0, () if seconds > 9.0 else (late,))
+
+
+def test_a_system_that_needs_long_gets_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suspect that is right in the end is no violation, and later runs have half as much time again."""
+    slow: Any = Slow()
+    wish = session.Wish(session.Submission("s", None, {}), (), session.Limits(), 0, 0, "", "")
+    monkeypatch.setattr(explorer, "wrong", lambda run: ["stock of X is 18, should be 20"])
+    with Explorer(wish, "s") as patient:
+        monkeypatch.setattr(patient, "start", lambda: slow)
+        for case in FOUND[:2]:
+            run = patient.run(case)
+            assert run is not None and bool(run.violations) is (case is FOUND[0])
+            assert not run.violations or not patient.suspect(run)
+        assert (patient.unrepeated, patient.found, slow.given) == (["L1"], {}, [2.0, 60.0, 13.5])
+        assert "wrong once and right on a fresh start, so not counted: L1" in patient.ending("s")
 
 
 def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
