@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -254,3 +257,19 @@ def test_a_case_has_happened_if_the_messages_before_it_were_the_same() -> None:
     assert run.reached
     run.messages = PLAIN[1:]
     assert not run.reached
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tmp_path: Path) -> None:
+    """Its processes end, its folder is removed, and it exits with 130."""
+    words = [sys.executable, "-m", "grader", "explore", str(lab("saga", tmp_path))]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and "the same each time" in process.stdout.readline()
+        started = descendants([process.pid], processes())
+        assert len(started) > 3
+        process.send_signal(number)
+        assert process.wait(60.0) == 130
+    assert not started & processes().keys()
+    assert not list(tmp_path.glob("checkout-explore-*"))
