@@ -9,7 +9,7 @@ rows: the options of the command line, the lists in the reports, the parts of th
     asks               what gives points by rubric.toml, under the same names
 
 >>> [row.name for row in TABLE.values() if not row.share], PHASES[0], JUDGED[-1]
-(['powercut'], 'contract', 'faults')
+(['powercut', 'explore'], 'contract', 'faults')
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the cases of one submission: which runs are the same, which are wrong, and what is said of them."""
+"""Runs the cases of one submission, confirms what is wrong, and prints it."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ def _check(run: Run) -> None:
     scenario, status = run.case.scenario, run.status
     if run.messages and run.restless >= len(run.messages):
         raise VoidError(
-            "a process of the system works all the time, so nobody can tell when a message has had its effect; let "
-            "threads wait for messages instead of asking again and again (or the machine is too busy: try again)"
+            "a process of the system works all the time, so the grader cannot tell when a message has had its effect; "
+            "let threads wait for messages instead of asking again and again (or the machine is too busy: try again)"
         )
     due = 2 if scenario.payable else 4
     if status // 100 != due and not run.violations:

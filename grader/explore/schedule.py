@@ -59,7 +59,8 @@ class Schedule:
     def run(self, over: Callable[[], bool], seconds: float, fates: Mapping[int, Fate] | None = None) -> list[Event]:
         """Deliver the oldest message again and again, until ``over`` and none is held. Returns them in this order.
 
-        Those that have arrived since the last delivery are equally old, whoever was faster. Their names decide.
+        Messages that have arrived since the last delivery are equally old. They are delivered in the order of their
+        senders' and receivers' names.
 
         ``fates``: what to do with the nth message instead, counted from 1, such as `Proxies.lose`. Raises TimeoutError
         if the run takes longer than ``seconds``.

@@ -57,7 +57,7 @@ def steps(events: Iterable[Event], names: Mapping[str, str]) -> list[str]:
             lines.append(f"the request of step {kept[event.message]} arrives, late")
             alone.add(event.connection)
         elif event.what == "dropped" and event.connection in alone:
-            lines.append(f"{event.sender} answers {said}; nobody listens")
+            lines.append(f"{event.sender} answers {said}, but its caller is gone")
         elif event.what == "dropped":
             lines.append(f"the connection {event.receiver} -> {event.sender} breaks: the answer {said} is lost")
     return lines

@@ -84,7 +84,7 @@ def test_the_shortest_wrong_run_of_start_has_five_steps(
         ("2", "the connection order -> stock breaks: POST /subtract/X/2 has not arrived"),
         ("3", "order -> client   503"),
         ("4", "the request of step 2 arrives, late"),
-        ("5", "stock answers 200; nobody listens"),
+        ("5", "stock answers 200, but its caller is gone"),
     ]
     assert "L2: payable, late order->stock POST /subtract/X/2, 1st" in said
     assert "O not paid, credit of U 100, stock of X 18 (should be 20), stock of Y 20\n" in said
@@ -163,7 +163,7 @@ def test_the_steps_of_a_run_are_what_has_happened() -> None:
         "the connection order -> stock breaks: POST /take/X/2 has not arrived",
         "stock -> order   200 (held for too long)",
         "the request of step 1 arrives, late",
-        "stock answers 200; nobody listens",
+        "stock answers 200, but its caller is gone",
         "the connection order -> stock breaks: the answer 200 is lost",
         "the connection order -> stock breaks: POST /take/X/2 has not arrived",
     ]
@@ -239,7 +239,7 @@ def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (plain_run(200, 7), "a process of the system works all the time, so nobody can tell when a message"),
+        (plain_run(200, 7), "a process of the system works all the time, so the grader cannot tell when a message"),
         (plain_run(503, 0), r"a checkout without a fault \(payable\) got 503, should be 2xx; mend this first"),
         (plain_run(200, 0, 1), r"a checkout without a fault \(no credit\) got 200, should be 4xx; mend this first"),
     ],
