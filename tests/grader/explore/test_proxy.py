@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory import over_sockets
+from fake_system import over_sockets
 from test_grader_wire import Server, job
 from test_odd_answers import AGAIN, ANSWERS, CLOSE, SYSTEMS, scripted
 
