@@ -20,8 +20,9 @@ _COMMANDS = {
     "one": "classroom.single",
     "grades": "classroom.command",
     "similar": "classroom.similar",
+    "explore": "explore.command",
 }
-"""The module of each command of the labs, which has ``main(args) -> int``."""
+"""The module of each command that `cli` does not have, which has ``main(args) -> int``."""
 
 
 def main(words: list[str]) -> int:
@@ -34,7 +35,7 @@ def main(words: list[str]) -> int:
             raise
         print("python -m grader: this copy of the grader has one command: python -m grader check", file=sys.stderr)
         return 64
-    status: int = module.main(words[1:] if name in ("student.command", "lab.command") else words)
+    status: int = module.main(words[1:] if name in ("student.command", "lab.command", "explore.command") else words)
     return status
 
 

@@ -59,7 +59,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="python -m grader",
         description="Grade checkout systems.",
-        epilog="The labs have these commands, each with --help: check, lab build, class, one, grades.",
+        epilog="The command explore finds a short run that breaks a system. The labs have these commands, each with "
+        "--help: check, lab build, class, one, grades.",
     )
     commands = parser.add_subparsers(dest="what", required=True)
     grade = commands.add_parser("checkout", help="grade a submission")

@@ -10,6 +10,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -67,7 +68,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP stop the run like Ctrl-C, with a KeyboardInterrupt.
 
     All further signals are ignored, so that they cannot interrupt the cleanup.
@@ -90,22 +91,27 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
+Between = Callable[[Submission, Supervisor, Sandbox, Generator], AbstractContextManager[object]]
+"""Puts something between the processes of a supervisor, until the run ends. It also gets a generator for ports."""
+
+
+def run(wish: Wish, out: Path, say: Callable[[str], None], between: Between | None = None) -> None:
     """Grade a submission, and write the record into the folder ``out``, even if the submission cannot run.
 
-    ``say`` receives a line of text at each step. Raises UsageError if the command line is invalid. Raises
-    KeyboardInterrupt after a signal, once every process has been stopped. In both cases no record is written.
+    ``say`` receives a line of text at each step. ``between``: called before the processes start. Raises UsageError if
+    the command line is invalid. Raises KeyboardInterrupt after a signal, once every process has been stopped. In both
+    cases no record is written.
     """
     record = Record()
-    record.about.update(_about(wish))
+    record.about.update(about(wish))
     # The signal handlers are restored last, so that no signal interrupts the cleanup.
-    with _ended_by_signals(), temporary("checkout-grader-") as scratch:
+    with ended_by_signals(), temporary("checkout-grader-") as scratch:
         try:
             with contextlib.ExitStack() as ends:
                 try:
                     if wish.broken:
                         raise SubmissionError(wish.broken)
-                    _live(wish, record, scratch, say, ends)
+                    _live(Session(wish, record, scratch, say, ends, between))
                 except UsageError:
                     raise
                 except Exception as error:
@@ -134,27 +140,27 @@ def failure_of(error: Exception) -> dict[str, str]:
     return {"kind": GRADER, "why": why, "trace": "".join(traceback.format_exception(error))}
 
 
-def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
-    """Start a system, run the phases, and cut its power. ``ends`` gets what must be called at the end."""
+def _live(session: Session) -> None:
+    """Start a system, run the phases, and cut its power."""
     adopt_orphans()
-    session = _Session(wish, record, scratch, say, ends)
-    if wish.submission.folder is not None:
+    if session.wish.submission.folder is not None:
         session.start()
     live = session.reach()
-    run_phases(wish, live)
+    run_phases(session.wish, live)
     why = session.power_cut(live)
-    record.about[POWER_CUT] = {"skipped": why} if why else {}
+    session.record.about[POWER_CUT] = {"skipped": why} if why else {}
 
 
 @dataclass
-class _Session:
-    """One run. What is None does not exist for a system at --url."""
+class Session:
+    """One run. What is None does not exist for a system at --url. ``ends``: what must be called at the end."""
 
     wish: Wish
     record: Record
     scratch: Path
     say: Callable[[str], None]
     ends: contextlib.ExitStack
+    between: Between | None = None
     clock: Clock = field(default_factory=Clock)
     built: Built | None = None
     sandbox: Sandbox | None = None
@@ -190,6 +196,8 @@ class _Session:
         self.ends.callback(lambda: self.record.logs.update(supervisor.logs.texts()))
         self.ends.callback(supervisor.close)
         self.supervisor = supervisor
+        if self.between is not None:
+            self.ends.enter_context(self.between(submission, supervisor, self.sandbox, self.scout))
         self.say(f"starting {', '.join(supervisor.names)}")
         supervisor.start_all()
 
@@ -285,7 +293,8 @@ def _no_cut(wish: Wish, left: float) -> str:
     return "" if left >= powercut.LEAST else "no time was left for it; use --power-cut, which adds the time"
 
 
-def _about(wish: Wish) -> dict[str, Any]:
+def about(wish: Wish) -> dict[str, Any]:
+    """Return what a record says about a run before it begins."""
     submission = wish.submission
     repeat = f"{wish.command} --seed {wish.seed}" if "--seed" not in wish.command else wish.command
     return {

@@ -10,7 +10,7 @@ What earns a share of its points has its formula in verdict/score.py.
     asks               what gives points by rubric.toml, under the same names
 
 >>> [row.name for row in TABLE.values() if not row.share], PHASES[0], JUDGED[-1]
-(['powercut'], 'contract', 'faults')
+(['powercut', 'explore'], 'contract', 'faults')
 """
 
 from __future__ import annotations
@@ -101,6 +101,12 @@ _ROWS = (
         "cuts the power of the system's disk three times during checkouts. Data that was never synced is lost. The "
         "result affects neither the verdict nor the score. --full includes this test if there is time left; "
         "--power-cut always includes it",
+    ),
+    Phase(
+        "explore", "loses and delays messages between the processes, one in each run",
+        "is not a part of a run: the command explore checks one order out again and again, each time with another "
+        "message between the processes lost or late",
+        rule="refusals",
     ),
 )  # fmt: skip
 

@@ -32,10 +32,11 @@ Address = tuple[str, int]
 class Proxies:
     """The proxy's process; see `connection` for the states of a connection. A context manager. Not thread-safe."""
 
-    def __init__(self, hold: float = HOLD, late: float = LATE) -> None:
-        """Start the process. ``hold`` and ``late``: seconds."""
+    def __init__(self, hold: float = HOLD, late: float = LATE, namespaces: tuple[str, ...] = ()) -> None:
+        """Start the process. ``hold`` and ``late``: seconds; ``namespaces``: those that it enters."""
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "grader.explore.proxy", str(theirs.fileno()), str(hold), str(late)]
+        command = [sys.executable, "-P", "-m", "grader.explore.proxy", str(theirs.fileno())]
+        command += [str(hold), str(late), *namespaces]
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(_PACKAGE)}
         # A new session, so that Ctrl-C reaches only the grader. When the grader ends, the child does, too.
         self._process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """The proxy between the processes of a shop: it passes their messages on, or holds each one until it is released.
 
-    python -m grader.explore.proxy FD HOLD LATE
+    python -m grader.explore.proxy FD HOLD LATE [USER_NAMESPACE NETWORK_NAMESPACE]
 
 It is one process without threads, and it ends when the socket FD is closed. Commands and events are JSON lines on this
 socket; `proxies.py` is the other side. A *route* leads from one process to another; `connection.py` has the states of
@@ -26,6 +26,7 @@ from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
+from ..wire.network import enter
 from .connection import PIECE, READ, WRITE, Connection, Desk, Event, Message
 from .cutter import REQUEST
 
@@ -219,7 +220,8 @@ class Proxy:
 
 def main() -> None:
     """Run the proxy until the control socket is closed."""
-    number, hold, late = sys.argv[1:]
+    number, hold, late, *namespaces = sys.argv[1:]
+    enter(namespaces)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with socket.socket(fileno=int(number)) as control:

@@ -82,8 +82,10 @@ class Supervisor:
         addresses = {name: service.process.address for name, service in self._services.items()}
         self.places = Places(ports, self._data, str(folder), addresses)
         self.logs = Logs()
+        self.changed: list[Callable[[], None]] = []
+        """Functions that are called when a service has been started or killed, or has exited."""
         self._used = self._lost = 0.0
-        self._bounds = Bounds(self._pids, scratch, limits.memory, limits.disk, limits.files)
+        self._bounds = Bounds(self.pids, scratch, limits.memory, limits.disk, limits.files)
 
     @property
     def names(self) -> list[str]:
@@ -127,12 +129,17 @@ class Supervisor:
         if service.process.routes:
             routes = (f"{prefix}={url}" for prefix, url in service.process.routes)
             words = (sys.executable, "-I", "-S", str(GATEWAY), "{address}", "{port}", *routes)
-        service.popen, service.tree = self._run(name, words, name)
+        service.popen, service.tree = self._run(name, words, name, self.places)
         service.wanted, service.began = True, time.monotonic()
+        self._tell()
 
-    def _run(self, name: str, words: tuple[str, ...], log: str) -> tuple[subprocess.Popen[bytes], Tree]:
+    def _tell(self) -> None:
+        for each in self.changed:
+            each()
+
+    def _run(self, name: str, words: tuple[str, ...], log: str, places: Places) -> tuple[subprocess.Popen[bytes], Tree]:
         """Start a command with the folders and the environment of a service. ``log``: the name of its log."""
-        process, fill = self._services[name].process, self.places.fill
+        process, fill = self._services[name].process, places.fill
         home = self._scratch / "home" / name
         home.mkdir(parents=True, exist_ok=True)
         where = (self._folder / fill(process.cwd, name)).resolve()
@@ -148,7 +155,7 @@ class Supervisor:
                 {key: fill(value, name) for key, value in process.env.items()},
                 home,
                 (Path(self._data(name)),),
-                tuple(self.places.ports.values()),
+                places.open_ports(),
             )
             return self._sandbox.start(command)
         except OSError as error:
@@ -187,7 +194,7 @@ class Supervisor:
 
     def _missing(self, name: str, until: float) -> str:
         """Return what a service still needs to be ready, or "" if it is ready now."""
-        ready, fill = self._services[name].process.ready, self.places.fill
+        ready, fill = self._services[name].process.ready, self.places.direct.fill
         if ready.command:
             service = self._services[name]
             if (code := self._ran(name, ready.command, until)) is not None:
@@ -211,7 +218,7 @@ class Supervisor:
     def _ran(self, name: str, words: tuple[str, ...], until: float) -> int | None:
         """Run the command that tells whether a service is ready. Returns its exit status, or None if it did not end."""
         began = time.monotonic()
-        popen, tree = self._run(name, words, f"{name}.ready")
+        popen, tree = self._run(name, words, f"{name}.ready", self.places.direct)
         while (code := popen.poll()) is None and time.monotonic() < until:
             self.tend_others(name)
             time.sleep(_GLANCE)  # see _GLANCE
@@ -248,7 +255,8 @@ class Supervisor:
         self._bounds.tick()
         self.tend_others("")
 
-    def _pids(self) -> set[int]:
+    def pids(self) -> set[int]:
+        """Return the live processes of all services, from a list that is at most half a second old."""
         return set().union(*(service.tree.pids(0.5) for service in self._services.values() if service.tree is not None))
 
     def tend_others(self, but: str) -> None:
@@ -318,6 +326,7 @@ class Supervisor:
         if service.popen is not None:
             service.popen.wait()
         self.cpu()
+        self._tell()
 
     def cpu(self) -> float:
         """Return the CPU seconds that all processes have used, including those that have ended. It never decreases."""

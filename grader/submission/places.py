@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .model import LOOPBACK
 
@@ -60,6 +60,17 @@ class Places:
     submission: str
     addresses: Mapping[str, str] = field(default_factory=dict)
     """The loopback addresses of the processes that do not use 127.0.0.1."""
+    ways: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    """The addresses and ports that lead from a process, or from the client (""), to another process, if not its own."""
+
+    @property
+    def direct(self) -> Places:
+        """The same without ``ways``."""
+        return replace(self, ways={})
+
+    def open_ports(self) -> tuple[int, ...]:
+        """Return the ports that a process of the run can connect to."""
+        return (*self.ports.values(), *(port for _, port in self.ways.values()))
 
     def fill(self, text: str, process: str = "") -> str:
         """Replace the placeholders in a string that `check` has accepted. ``process``: the process it belongs to."""
@@ -68,10 +79,12 @@ class Places:
             if match[1] is None:
                 return match[0][0]
             kind, _, name = match[1].partition(":")
+            own = self.addresses.get(name or process, LOOPBACK), self.ports.get(name or process, 0)
+            address, port = self.ways.get((process, name), own)
             if kind == "port":
-                return str(self.ports[name or process])
+                return str(port)
             if kind == "address":
-                return self.addresses.get(name or process, LOOPBACK)
+                return address
             return self.data(process) if kind == "data" else self.submission
 
         return _TOKEN.sub(value, text)

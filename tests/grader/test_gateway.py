@@ -15,7 +15,7 @@ import pytest
 from boxes import said, sandbox
 
 from grader.processes.python import GATEWAY, programs_of
-from grader.wire.child import free_ports
+from grader.wire.network import free_ports
 
 Answer = Callable[[socket.socket, bytes], None]
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.terms import Status
-from grader.wire.child import _LEAST_PORT
 from grader.wire.client import Generator
 from grader.wire.http import LONGEST_BODY, Malformed, read_answer
 from grader.wire.jobs import EACH, ROOM, Job, Result, Shape, Target
+from grader.wire.network import LEAST_PORT
 
 WHOLE = [
     (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", (200, b"hello", True)),
@@ -252,7 +252,7 @@ def test_ports_of_services_are_no_ports_of_connections(generator: Generator) -> 
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ports = generator.ports(20)
     # A machine may be set so that connections get every port; then there is nothing to choose from.
-    assert len(set(ports)) == 20 and (max(ports) < first or first <= _LEAST_PORT + 20)
+    assert len(set(ports)) == 20 and (max(ports) < first or first <= LEAST_PORT + 20)
     with socket.create_server(("127.0.0.1", ports[0])):
         assert ports[0] not in generator.ports(20)
 

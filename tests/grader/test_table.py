@@ -28,7 +28,7 @@ PAGE = (ROOT / "docs" / "grader.md").read_text()
 
 
 @pytest.fixture
-def explored() -> Iterator[None]:
+def reordered() -> Iterator[None]:
     """The table with the phase of the page."""
     before = dict(TABLE), dict(special.RULES)
     try:
@@ -41,11 +41,11 @@ def explored() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_a_phase_of_ten_lines_is_judged_and_reported(tmp_path: Path, explored: None, wrong: bool) -> None:
+def test_a_phase_of_ten_lines_is_judged_and_reported(tmp_path: Path, reordered: None, wrong: bool) -> None:
     """Its notes and its orders are stored, it has a verdict, violations and a row in each report, and no points."""
     assert len(ADDED.strip().splitlines()) <= 10
-    record = right((*JUDGED, "explore"))
-    record.phases["explore"].stopped = ""
+    record = right((*JUDGED, "reorder"))
+    record.phases["reorder"].stopped = ""
     if wrong:
         record.events.append(at=150 * SECOND, process="order", what="order paid twice", detail="7 messages")
     save(record, tmp_path / "run")
@@ -53,21 +53,21 @@ def test_a_phase_of_ten_lines_is_judged_and_reported(tmp_path: Path, explored: N
     assert load(tmp_path / "run").phases == record.phases
     verdict, score = ("fail", 85.0) if wrong else ("pass", 85.0)
     assert judgement.verdict == verdict and judgement.score is not None and judgement.score.points == score
-    assert judgement.phases["explore"].verdict == ("fail" if wrong else "measured")
-    assert [(v.rule, v.phase) for v in judgement.violations] == [("contract", "explore")] * wrong
-    assert "explore     FAIL" in text if wrong else "explore     measured" in text
-    assert TABLE["explore"].does in (tmp_path / "out" / "report.html").read_text()
-    assert TABLE["explore"].explains in " ".join(explain.explanation().split())
+    assert judgement.phases["reorder"].verdict == ("fail" if wrong else "measured")
+    assert [(v.rule, v.phase) for v in judgement.violations] == [("contract", "reorder")] * wrong
+    assert "reorder     FAIL" in text if wrong else "reorder     measured" in text
+    assert TABLE["reorder"].does in (tmp_path / "out" / "report.html").read_text()
+    assert TABLE["reorder"].explains in " ".join(explain.explanation().split())
     first, again = ((tmp_path / "out" / name).read_bytes() for name in ("report.json", "report.json"))
     write(tmp_path / "run", tmp_path / "out")
     assert first == again == (tmp_path / "out" / "report.json").read_bytes()
 
 
-def test_a_record_without_the_phase_is_reported_without_it(tmp_path: Path, explored: None) -> None:
+def test_a_record_without_the_phase_is_reported_without_it(tmp_path: Path, reordered: None) -> None:
     """A phase that no session runs is in the reports of the records that have it, and in no other."""
     save(right(), tmp_path / "run")
     judgement, text = write(tmp_path / "run", tmp_path / "out")
-    assert judgement.verdict == "pass" and list(judgement.phases) == list(PHASES) and "explore" not in text
+    assert judgement.verdict == "pass" and list(judgement.phases) == list(PHASES) and "reorder" not in text
 
 
 def test_the_lists_follow_the_table() -> None:

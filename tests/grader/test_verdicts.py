@@ -238,7 +238,7 @@ def test_class_counts_a_busy_phase_beside_a_proven_one_as_the_report_does() -> N
 
 def _ran(monkeypatch: pytest.MonkeyPatch, out: Path, live: Any) -> tuple[Judgement, Record]:
     """Run a session whose live part is ``live(record, ends)``, and judge what it has written."""
-    monkeypatch.setattr(session, "_live", lambda wish, record, scratch, say, ends: live(record, ends))
+    monkeypatch.setattr(session, "_live", lambda ran: live(ran.record, ran.ends))
     wish = session.Wish(Submission("team", None, {}), PHASES, Limits(), 1, 0, "checkout team", "quick")
     session.run(wish, out, lambda step: None)
     return write(out, out)[0], load(out)

@@ -77,7 +77,11 @@ def judged_result(trial: Trial, first: Result, again: Judged) -> Result:
 @pytest.fixture(scope="module")
 def judged(request: pytest.FixtureRequest) -> Iterator[Judged]:
     """The result of a trial. The trials of all selected tests start at once; a void one runs again after them."""
-    chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    chosen = [
+        item.callspec.params
+        for item in request.session.items
+        if item.path == request.path and hasattr(item, "callspec")
+    ]
     trials = [given["trial"] for given in chosen if isinstance(given.get("trial"), Trial)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = {trial: pool.submit(result_of, trial) for trial in trials}

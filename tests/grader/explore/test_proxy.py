@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory import over_sockets
+from fake_system import over_sockets
 from test_grader_wire import Server, job
 from test_odd_answers import AGAIN, ANSWERS, CLOSE, SYSTEMS, scripted
 
@@ -28,9 +28,9 @@ from grader.explore.connection import ROOM, Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.proxies import HOLD, LATE, Proxies
 from grader.verdict import judge
-from grader.wire.child import free_ports
 from grader.wire.client import Generator
 from grader.wire.jobs import Target
+from grader.wire.network import free_ports
 
 Ask = Callable[[socket.socket], Any]
 """Talks over a connection, and returns what it has seen."""

@@ -24,7 +24,7 @@ from grader.explore.proxies import Proxies
 from grader.explore.quiet import Quiet
 from grader.explore.schedule import Fate, Schedule
 from grader.sandbox.tree import descendants, processes
-from grader.wire.child import free_ports
+from grader.wire.network import free_ports
 
 START = Path(__file__).resolve().parents[3] / "labs" / "checkout" / "start"
 SECONDS = 30.0
@@ -263,3 +263,39 @@ def test_a_kernel_without_counts_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert said == {
         "This kernel has no schedstat, so a message can be delivered while a process still works on the last one."
     }
+
+
+class Scripted:
+    """Proxies whose messages arrive as given: some at first, others when a message has been delivered."""
+
+    def __init__(self, arrivals: dict[int, list[Event]]) -> None:
+        self.arrivals, self.released = arrivals, list[int]()
+        self.ready = list(arrivals.pop(0, []))
+
+    def hold(self) -> None:
+        """Nothing passes anyway."""
+
+    def look(self) -> None:
+        """Nobody listens."""
+
+    def events(self, seconds: float) -> list[Event]:
+        """What has arrived since the last call."""
+        found, self.ready = self.ready, []
+        return found
+
+    def release(self, message: int) -> None:
+        """Deliver a message, and let others arrive."""
+        self.released.append(message)
+        self.ready = [Event("delivered", message=message), *self.arrivals.pop(message, [])]
+
+
+@pytest.mark.parametrize("faster", [False, True])
+def test_messages_that_arrive_together_have_an_order(faster: bool) -> None:
+    """Whichever of two processes is faster, the messages are delivered in the order of names, older ones first."""
+    one, two = (1, 2) if faster else (2, 1)
+    together = [Event("arrived", "order", "stock", message=one), Event("arrived", "order", "payment", message=two)]
+    later = [Event("arrived", "a", "b", message=3)]
+    proxies: Any = Scripted({0: sorted(together, key=lambda event: event.message), two: later})
+    messages = Schedule(proxies, list).run(lambda: True, SECONDS)
+    assert [event.receiver for event in messages] == ["payment", "stock", "b"]
+    assert proxies.released == [two, one, 3]

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from . import of_many, of_one
-from .model import HERE, RIGHT, Mutant, Right, plant, right, sources
+from .model import HERE, LABS, RIGHT, Mutant, Right, plant, right, sources
 
 MUTANTS = [*of_one.MUTANTS, *of_many.MUTANTS]
 
-__all__ = ["HERE", "MUTANTS", "RIGHT", "Mutant", "Right", "plant", "right", "sources"]
+__all__ = ["HERE", "LABS", "MUTANTS", "RIGHT", "Mutant", "Right", "plant", "right", "sources"]

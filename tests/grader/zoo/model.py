@@ -67,6 +67,8 @@ RIGHT = {
         Right("log", (str(CHECKOUT / "log"),), convergence=10.0),
     )
 }
+LABS = {name: Right(name, (str(CHECKOUT / name),), convergence=10.0) for name in ("one-database", "saga")}
+"""The right systems of labs/checkout that are not in the zoo, because other systems in it have the same design."""
 
 
 def sources(name: str) -> list[Path]:
@@ -77,7 +79,7 @@ def sources(name: str) -> list[Path]:
 
 def right(name: str, folder: Path) -> Path:
     """Copy a right system into a folder, and return the folder."""
-    for part in RIGHT[name].parts:
+    for part in (RIGHT | LABS)[name].parts:
         if part == str(PROGRAM):
             export(PROGRAM, folder)
             continue

@@ -1,8 +1,10 @@
 """Grade one system of the zoo on some phases, in its own process, and print the result as one line of JSON.
 
     python tests/grader/zoo/trial.py NAME [--phases a,b] [--budget S] [--convergence S] [--stable S] [--seed N]
+        [--through]
 
-NAME is a right system or a mutant. ``Trial`` holds what to run, and decides whether the result is the expected one.
+NAME is a right system or a mutant. With --through, its processes reach each other through the proxy of `explore`.
+``Trial`` holds what to run, and decides whether the result is the expected one.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "grader")]
 
 import zoo  # noqa: E402
+from grader.explore.through import through  # noqa: E402
 from grader.record import load  # noqa: E402
 from grader.session import Wish, run  # noqa: E402
 from grader.submission import read_submission  # noqa: E402
@@ -48,6 +52,7 @@ class Trial:
     convergence: float
     stable: float = 0.5
     seed: int = 1
+    through: bool = False
 
     @classmethod
     def of_mutant(cls, name: str, seed: int = 1, mended: bool = False) -> Trial:
@@ -67,6 +72,7 @@ class Trial:
         """Start the trial in its own process. The last line of its output is the result."""
         words = ["--phases", ",".join(self.phases), "--budget", self.budget, "--convergence", self.convergence]
         words += ["--stable", self.stable, "--seed", self.seed]
+        words += ["--through"] * self.through
         command = [sys.executable, str(Path(__file__).resolve()), self.name, *map(str, words)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -95,7 +101,8 @@ def grade(trial: Trial, folder: Path, out: Path) -> dict[str, Any]:
     limits = Limits(budget=trial.budget, convergence=trial.convergence, stable=trial.stable)
     began = time.monotonic()
     wish = Wish(read_submission(system), trial.phases, limits, trial.seed, 0, f"a trial of {trial.name}", "quick")
-    run(wish, out, lambda said: print(f"{time.monotonic() - began:6.1f} s {said}", file=sys.stderr, flush=True))
+    told = partial(print, file=sys.stderr, flush=True)
+    run(wish, out, lambda said: told(f"{time.monotonic() - began:6.1f} s {said}"), through if trial.through else None)
     judgement = judge(load(out))
     rules: dict[str, int] = {}
     for found in judgement.violations:
@@ -116,16 +123,17 @@ def main() -> int:
     """Print the result as the last line. Exit 0 whatever the verdict."""
     faulthandler.dump_traceback_later(LONGEST - 30)
     parser = argparse.ArgumentParser(prog="trial.py", description=__doc__.splitlines()[0])
-    parser.add_argument("name", choices=[*zoo.RIGHT, *MUTANTS], metavar="NAME")
+    parser.add_argument("name", choices=[*zoo.RIGHT, *zoo.LABS, *MUTANTS], metavar="NAME")
     parser.add_argument("--phases", default=",".join(PHASES))
     parser.add_argument("--budget", type=float, default=110.0)
     parser.add_argument("--convergence", type=float, default=3.0)
     parser.add_argument("--stable", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--through", action="store_true", help="put a proxy between its processes")
     parser.add_argument("--record", type=Path, help="keep the record in this folder")
     given = parser.parse_args()
     phases = tuple(given.phases.split(","))
-    trial = Trial(given.name, phases, given.budget, given.convergence, given.stable, given.seed)
+    trial = Trial(given.name, phases, given.budget, given.convergence, given.stable, given.seed, given.through)
     with tempfile.TemporaryDirectory(prefix="zoo-") as scratch:
         print(json.dumps(grade(trial, Path(scratch, "system"), given.record or Path(scratch, "record"))))
     return 0
