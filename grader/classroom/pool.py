@@ -87,12 +87,14 @@ def serve() -> None:
     os.dup2(2, 1)  # for what a check prints
     task = json.load(sys.stdin)
     place = Path(task["scratch"], uuid.uuid4().hex)  # other submissions cannot guess it
+    judge: Callable[[Task, Path], Any] = import_module(f".{_JUDGES[task['kind']]}", __package__).judge
     try:
         place.mkdir()
-    except FileNotFoundError:  # the class was interrupted while this process was being started
-        sys.exit(1)
-    judge: Callable[[Task, Path], Any] = import_module(f".{_JUDGES[task['kind']]}", __package__).judge
-    found = judge(task, place)
+        found = judge(task, place)
+    except FileNotFoundError:
+        if place.parent.exists():
+            raise
+        sys.exit(1)  # the class was interrupted while this process was being started, and has removed the folder
     folder = place / "submission"  # a lab's solution, as it was judged
     graded = found["status"] == "graded" and folder.is_dir()
     sources = {path.name: path.read_text("utf-8") for path in folder.iterdir()} if graded else {}

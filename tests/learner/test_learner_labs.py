@@ -15,7 +15,8 @@ import pytest
 from nbformat.v4 import new_code_cell
 from notebook_run import ROOT, run
 
-from grader.lab.build import GRADER, student, write_files
+from grader.files import write_all
+from grader.lab.build import GRADER, student
 from grader.lab.master import read
 from grader.student.files import FILES
 
@@ -33,7 +34,7 @@ def test_no_solution_stops_the_notebook(lab: Path, tmp_path: Path) -> None:
     master = read(lab, tmp_path)
     folder = tmp_path / "student"
     grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
-    write_files(folder, {**student(master), **grader})
+    write_all(folder, {**student(master), **grader})
     notebook = nbformat.read(folder / "lab.ipynb", as_version=nbformat.NO_CONVERT)
     texts = [master.stub, master.mutants[0].text, master.mutants[-1].text, master.solution]
     cells = notebook.cells
