@@ -24,7 +24,7 @@ from .progress import Shown
 from .record import recorded
 from .report import compare, write, write_void
 from .session import Wish, run
-from .statuses import FAILED, OK, VOID, Parser, status_of
+from .statuses import FAILED, OK, VOID, Parser, positive, status_of
 from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
@@ -34,16 +34,6 @@ from .terms import BUDGETS, QUICK_STILL, WAITS, Limits
 
 _HERE = Path(__file__).resolve().parent.parent
 _EXITS = {Verdict.PASS: OK, Verdict.FAIL: FAILED, Verdict.VOID: VOID}
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and below 1,000,000")
-    return value
 
 
 def _rate(text: str) -> int:
@@ -83,9 +73,9 @@ def _parser() -> Parser:
     grade.add_argument("--seed", type=int, help="the seed that selects the orders; random by default")
     grade.add_argument("--rate", type=_rate, default=0, help="rate of the load phase, in checkouts per second")
     grade.add_argument("--require", type=_rate, help="fail a system that sustains fewer checkouts per second")
-    grade.add_argument("--timeout", type=_positive, help="seconds after which a request without an answer times out")
-    grade.add_argument("--ready", type=_positive, help="seconds that a process has to become ready")
-    grade.add_argument("--convergence", type=_positive, help="seconds that effects have to complete after a phase")
+    grade.add_argument("--timeout", type=positive, help="seconds after which a request without an answer times out")
+    grade.add_argument("--ready", type=positive, help="seconds that a process has to become ready")
+    grade.add_argument("--convergence", type=positive, help="seconds that effects have to complete after a phase")
     grade.add_argument("--report", type=Path, metavar="DIR", help="folder for the record and the reports")
     grade.add_argument("--explain", action="store_true", help="print a description of each phase, and exit")
     again = commands.add_parser("replay", help="judge a recorded run again")

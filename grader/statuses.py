@@ -20,6 +20,21 @@ from .errors import RecordError, UsageError, VoidError
 OK, FAILED, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
 
 
+def positive(text: str) -> float:
+    """Return a number above 0 of a command line. Raises ArgumentTypeError.
+
+    >>> positive("2.5")
+    2.5
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and below 1,000,000")
+    return value
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError. argparse itself would exit with 2, which is VOID here."""
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
 from ..session import Wish, ended_by_signals
-from ..statuses import FAILED, OK, VOID, Parser, status_of
+from ..statuses import FAILED, OK, VOID, Parser, positive, status_of
 from ..submission import Submission, read_submission
 from ..terms import Limits
 from .cases import KINDS
@@ -30,27 +29,17 @@ from .system import PHASE
 _HERE = Path(__file__).resolve().parent.parent.parent
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and below 1,000,000")
-    return value
-
-
 def _parser() -> Parser:
     parser = Parser(prog="python -m grader explore", description="Find a short run that breaks a checkout system.")
     parser.add_argument("folder", type=Path, help="a folder with checkout.toml")
     parser.add_argument(
-        "--minutes", type=_positive, default=3.0, help="begin no case after so many minutes (default: 3)"
+        "--minutes", type=positive, default=3.0, help="begin no case after so many minutes (default: 3)"
     )
     parser.add_argument("--only", default=",".join(KINDS), help=f"only these kinds of cases: {','.join(KINDS)}")
     parser.add_argument("--first", action="store_true", help="stop after the first violation")
     parser.add_argument("--case", help="run only this case, for example L5, or the text that is printed beside it")
-    parser.add_argument("--convergence", type=_positive, default=Limits.convergence, help="seconds that effects have")
-    parser.add_argument("--ready", type=_positive, default=Limits.ready, help="seconds to become ready")
+    parser.add_argument("--convergence", type=positive, default=Limits.convergence, help="seconds that effects have")
+    parser.add_argument("--ready", type=positive, default=Limits.ready, help="seconds to become ready")
     return parser
 
 

@@ -227,7 +227,7 @@ def kept_alive(sock: socket.socket) -> bytes:
 
 
 def half_closed(sock: socket.socket) -> Any:
-    """A request whose end is the end of the caller, in 4 pieces that are no whole message."""
+    """A request whose end is the end of the caller, sent in 4 pieces."""
     for piece in (b"GET /", b"x HTTP/1.1\r\n", b"Content-Length: 100\r\n\r\n", b"abc"):
         sock.sendall(piece)
     sock.shutdown(socket.SHUT_WR)

@@ -276,7 +276,7 @@ class Scripted:
         """Nothing passes anyway."""
 
     def look(self) -> None:
-        """Nobody listens."""
+        """The test says what has arrived."""
 
     def events(self, seconds: float) -> list[Event]:
         """What has arrived since the last call."""
