@@ -86,10 +86,11 @@ def find(
     if sub is not None:
         # The low bits of a sort word are a code of the first column of the place.
         words, low_bits = words | prefix(sub[0], layout.types[relation.key], strings).view(np.int64), 0
-    found = FoundRows(layout, keys, words, low_bits)
+    order = words.argsort()  # sorted words are found in one walk through a batch
+    found = FoundRows(layout, keys.take(order, axis=1), words.take(order), low_bits)
     for batch in arrangement.runs:
         arrangement.read(found, batch, None)
-    owner, lines = found.owner[: found.kept], found.lines[1:, : found.kept]
+    owner, lines = order.take(found.owner[: found.kept]), found.lines[1:, : found.kept]
     if sub is not None:
         same = (lines[relation.key : relation.identity] == sub.take(owner, axis=1)).all(axis=0)
         owner, lines = owner.compress(same), lines.compress(same, axis=1)
