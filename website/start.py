@@ -9,7 +9,7 @@ from html import escape
 
 from .execution import ROOT
 
-HERE = "read, use the steppers, and answer the predictions."
+HERE = "read, and answer the predictions."
 
 
 def lines(notebook: str) -> tuple[str, str]:

@@ -57,10 +57,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "site"
     asked = [("show.predict(q)", show.predict(each)) for each in QUESTIONS]
     drawn = [("show.rows_chart(p)", each) for each in CHARTS]
-    rest: list[tuple[str, Any]] = [("rows", "16 is the result"), *asked[1:], ("A sentence.", None), *drawn]
+    rest: list[tuple[str, Any]] = [("rows", "16 is the result"), *asked[1:], ("## Charts", None), *drawn]
     books = {
         "77-made.ipynb": notebook("77 · Made for a test", [asked[0], *rest]),
-        "78-more.ipynb": notebook("78 · More", [asked[0], ("A sentence.", None), drawn[0]]),
+        "78-more.ipynb": notebook("78 · More", [asked[0], ("## A chart", None), drawn[0]]),
     }
     publish.publish(books, folder)
     bare = folder / "notebooks" / "78-more.html"

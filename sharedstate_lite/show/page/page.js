@@ -522,12 +522,12 @@
     URL.revokeObjectURL(link.href);
   }
 
-  /** The outputs that follow a question before the next sentence: they show its answer. @param {Element} place */
+  /** What follows a question, up to the next question or heading, but not the code before the first result: it shows the answer. @param {Element} place */
   function results(place) {
     const found = [];
-    for (let next = place.closest(".nb-output")?.nextElementSibling; next?.matches("div, details, pre"); next = next.nextElementSibling) {
+    for (let next = place.closest(".nb-output")?.nextElementSibling; next && !next.matches("h1, h2, h3"); next = next.nextElementSibling) {
       if (next.querySelector(".ssl-predict")) break;
-      if (next.matches(".nb-output")) found.push(next);
+      if (found.length || !next.matches("details, pre, .highlight")) found.push(next);
     }
     return found;
   }
@@ -536,7 +536,7 @@
     const found = results(place), row = found.length ? make("p", place, "", { class: "ssl-holds" }) : null;
     const show = () => { row?.remove(); found.forEach((each) => each.classList.remove("ssl-held")); };
     if (row) found[0].before(row);
-    if (row) button(row, "Show the result without an answer", show);
+    if (row) button(row, "Go on without an answer", show);
     found.forEach((each) => each.classList.add("ssl-held"));
     return show;
   }
