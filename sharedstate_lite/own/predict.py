@@ -1,0 +1,462 @@
+"""Predicts how many rows an operator has, and how many of them differ, from statistics of the base tables.
+
+`Predictor.rows` gives a sample of an operator's output: at most 2,000 rows, each with a weight, which is the number of
+rows that it stands for. A join looks the rows of one side's sample up in the whole table of the other side, and gives
+the most frequent keys their exact weight. `Predictor.count` predicts the number of distinct values of some columns. N
+rows over D equally likely values have D (1 - (1 - 1/D)^N) of them; frequent values are treated apart. D is the product
+of the columns' distinct values. If the sample has fewer distinct rows than this product gives, the columns correlate,
+and D is that of the sample.
+
+A prediction is a `Guess` with its doubts: for each cause, by which factor this guess may be wrong.
+
+Source: Cardenas, Analysis and performance of inverted data base structures, CACM 1975 (the formula); Chaudhuri, Motwani
+and Narasayya, On random sampling over joins, SIGMOD 1999; Haas et al., VLDB 1995 (D from a sample).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import loops
+from ..kernels import ReduceState, evaluate
+from ..plan.lineage import copied_from
+from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Type, Union
+from ..storage.batch import distinct, hash_rows
+from ..storage.encoding import NULL, Dictionary, Words
+from .statistics import SAMPLE, ColumnStatistics, Statistics
+
+SKEW, CORRELATION, DISTINCT, FILTER, CACHE = (
+    "skew",
+    "correlation",
+    "distinct values guessed",
+    "filter sampled",
+    "cache drawn",
+)
+HEAVY = 4
+"""A value that is in so many rows of the sample counts as frequent."""
+CLASSES = 64
+"""Values of about the same probability are one class, and a spectrum has about so many of them."""
+Floats = npt.NDArray[np.float64]
+Doubts = Mapping[str, float]
+Columns = tuple[int, ...]
+Drawn = tuple[Columns, float]
+"""The columns of a key, and the share of its values that are read."""
+
+
+class Guess(NamedTuple):
+    """A predicted number of rows, and for each cause the factor by which it may be wrong."""
+
+    rows: float
+    doubts: Doubts
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A sample of an operator's rows: int64[k, m], their copies int64[m], and their weights float64[m].
+
+    ``whole``: these are all rows. ``side`` are, for a join, the rows of the sampled side that have a partner, with the
+    number of the first of its columns.
+    """
+
+    words: Words
+    copies: Words
+    weight: Floats
+    doubts: Doubts
+    whole: bool = False
+    side: tuple[int, Rows] | None = None
+
+    @property
+    def total(self) -> float:
+        """The number of rows."""
+        return float(self.weight.sum())
+
+    def take(self, at: Any, **more: Any) -> Rows:
+        """Return the rows at these positions."""
+        return replace(self, words=self.words[:, at], copies=self.copies[at], weight=self.weight[at], side=None, **more)
+
+
+def merged(*doubts: Doubts) -> dict[str, float]:
+    """Multiply the doubts of each cause."""
+    out: dict[str, float] = {}
+    for each in doubts:
+        for cause, factor in each.items():
+            out[cause] = out.get(cause, 1.0) * max(factor, 1.0)
+    return out
+
+
+class Spectrum(NamedTuple):
+    """The values of one or several columns in classes: the probability of a value, and how many values have it."""
+
+    chance: Floats
+    values: Floats
+
+    def distinct(self, rows: float) -> float:
+        """Return how many values are expected in so many rows."""
+        with np.errstate(divide="ignore"):
+            return float((self.values * -np.expm1(rows * np.log1p(-np.minimum(self.chance, 1.0)))).sum())
+
+    def times(self, other: Spectrum) -> Spectrum:
+        """Return the spectrum of pairs of values that are independent."""
+        chance, values = np.outer(self.chance, other.chance).ravel(), np.outer(self.values, other.values).ravel()
+        there = (chance > 0) & (values > 0)
+        chance, values = chance[there], values[there]
+        step = np.log(chance.max() / chance.min()) / CLASSES or 1.0
+        group = np.unique(np.floor(np.log(chance / chance.min()) / step), return_inverse=True)[1]
+        values_of, mass = np.bincount(group, values), np.bincount(group, values * chance)
+        return Spectrum(mass / values_of, values_of)
+
+
+def spectrum(hits: Words, size: float | None) -> Spectrum:
+    """Return the spectrum of a column from the hits of its values in a sample.
+
+    ``size`` is the number of values that it has. If it is None, it is what the values without frequent ones suggest.
+    """
+    rare = hits[hits < HEAVY]
+    tail = inverse(len(rare), int(rare.sum())) if size is None else max(size - (len(hits) - len(rare)), len(rare))
+    chance = np.append(hits[hits >= HEAVY], rare.sum() / tail if tail else 0.0) / hits.sum()
+    return Spectrum(chance, np.append(np.ones(len(hits) - len(rare)), tail))
+
+
+def inverse(seen: float, rows: int) -> float:
+    """Return how many equally likely values there are if ``rows`` rows have ``seen`` of them; at most 1e15."""
+    low, high = max(seen, 1.0), 1e15
+    for _ in range(60 if seen else 0):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if -middle * np.expm1(-rows / middle) < seen else (low, middle)
+    return low if seen else 0.0
+
+
+class Predictor:
+    """Predicts rows from the statistics of each table, whose texts are in ``strings``."""
+
+    def __init__(self, tables: Mapping[str, Statistics], strings: Dictionary, seed: int = 0) -> None:
+        self.tables, self.strings = tables, strings
+        self.random = np.random.default_rng(seed)
+        self._rows: dict[Node, Rows] = {}
+        self._whole: dict[Node, Rows] = {}
+
+    # --- rows -------------------------------------------------------------------
+
+    def rows(self, node: Node) -> Rows:
+        """Return a sample of the rows of an operator."""
+        if node not in self._rows:
+            whole = self.whole(node)
+            small = whole is not None and len(whole.copies) <= SAMPLE
+            self._rows[node] = whole if whole is not None and small else self._thinned(self._sampled(node))
+        return self._rows[node]
+
+    def whole(self, node: Node) -> Rows | None:
+        """Return all rows of an operator if it is a table, or filters and projections of one. Otherwise, None."""
+        if node not in self._whole:
+            if isinstance(node, Scan):
+                table = self.tables[node.relation]
+                self._whole[node] = Rows(table.words, table.copies, np.ones(table.rows), {}, True)
+            elif isinstance(node, Filter | Map) and (below := self.whole(node.input)) is not None:
+                self._whole[node] = self._linear(node, below)
+        return self._whole.get(node)
+
+    def _sampled(self, node: Node) -> Rows:
+        if isinstance(node, Scan):
+            table = self.tables[node.relation]
+            each = table.rows / max(len(table.sample), 1)
+            weight = np.full(len(table.sample), each)
+            return Rows(table.words[:, table.sample], table.copies[table.sample], weight, {})
+        if isinstance(node, Filter | Map):
+            return self._linear(node, self.rows(node.input))
+        if isinstance(node, Join):
+            return self._join(node)
+        if isinstance(node, Reduce):
+            return self._reduce(node)
+        parts = [self.rows(part) for part in node.inputs]
+        lines = (np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in ("words", "copies", "weight"))
+        return Rows(*lines, merged(*(p.doubts for p in parts)), all(p.whole for p in parts))
+
+    def _linear(self, node: Filter | Map, below: Rows) -> Rows:
+        if isinstance(node, Map):
+            lines = [np.broadcast_to(evaluate(e, below.words, self.strings), below.copies.shape) for e in node.exprs]
+            return replace(below, words=np.stack(lines), side=None)
+        kept = np.flatnonzero(evaluate(node.predicate, below.words, self.strings) == 1)
+        sampled = not below.whole and len(kept) < len(below.copies)
+        return below.take(
+            kept, doubts=merged(below.doubts, {FILTER: 1 + 2 / (len(kept) + 1) ** 0.5} if sampled else {})
+        )
+
+    def _thinned(self, rows: Rows) -> Rows:
+        if len(rows.copies) <= SAMPLE:
+            return rows
+        at, times, step = self._draw(rows.weight)
+        return rows.take(at, whole=False) if step <= 0 else replace(rows.take(at), weight=times * step, whole=False)
+
+    def _draw(self, mass: Floats) -> tuple[Words, Words, float]:
+        """Draw `SAMPLE` places in proportion to their mass, evenly spread. Return the places, how often, and a step."""
+        ends = mass.cumsum()
+        step = float(ends[-1]) / SAMPLE
+        places = np.minimum(ends.searchsorted((np.arange(SAMPLE) + self.random.random()) * step), len(ends) - 1)
+        at, times = np.unique(places, return_counts=True)
+        return at, times, step
+
+    # --- joins ------------------------------------------------------------------
+
+    def _join(self, node: Join) -> Rows:
+        right, width = self.whole(node.right), len(node.left.schema)
+        if right is not None or node.outer or self.whole(node.left) is None:
+            left = self._exact_keys(node.left, node.left_keys)
+            found = self._matched(left, right or self.rows(node.right), node.left_keys, node.right_keys, node)
+            return found if found.side is None else replace(found, side=(0, found.side[1]))
+        left, other = self._exact_keys(node.right, node.right_keys), self.whole(node.left)
+        assert other is not None
+        found = self._matched(left, other, node.right_keys, node.left_keys, node)
+        words = np.concatenate([found.words[len(left.words) :], found.words[: len(left.words)]])
+        return replace(found, words=words, side=None if found.side is None else (width, found.side[1]))
+
+    def _exact_keys(self, node: Node, keys: Columns) -> Rows:
+        """Return the sample of a join's input. Rows of a table with a frequent key get the exact weight of that key."""
+        rows = self.rows(node)
+        column, at = keys[0], node
+        while isinstance(at, Map) and (found := copied_from(at, column)):
+            at, column = at.input, found[0][1]
+        if rows.whole or len(keys) > 1 or not isinstance(at, Scan):
+            return rows
+        table = self.tables[at.relation]
+        known, words, weight = table.columns[column], rows.words[keys[0]], rows.weight.copy()
+        frequent = known.frequent[known.counts >= HEAVY * table.rows / SAMPLE]
+        place = {word: i for i, word in enumerate(frequent.tolist())}
+        of = np.array([place.get(word, len(place)) for word in words.tolist()], dtype=np.int64)
+        hits = np.bincount(of, minlength=len(place) + 1)
+        exact = known.counts[: len(place)][hits[:-1] > 0].sum()
+        amounts = np.append(known.counts[: len(place)], table.rows - exact)
+        return replace(rows, weight=np.where(hits[of] > 0, amounts[of] / np.maximum(hits[of], 1), weight))
+
+    def _matched(self, a: Rows, b: Rows, a_keys: Columns, b_keys: Columns, node: Join) -> Rows:
+        """Join sampled rows ``a`` with ``b``, which is a whole table or a sample itself. Their columns come first."""
+        m = len(a.copies)
+        types = tuple(node.left.schema[i].type for i in node.left_keys)
+        both = np.concatenate([a.words[list(a_keys)], b.words[list(b_keys)]], axis=1)
+        number = distinct(both, types, self.strings)[1]
+        there = np.flatnonzero((b.words[list(b_keys)] != NULL).all(axis=0))
+        order = there[number[m:][there].argsort(kind="stable")]
+        low = number[m:][order].searchsorted(number[:m])
+        fan = number[m:][order].searchsorted(number[:m], side="right") - low
+        pairs = np.maximum(fan, 1) if node.outer else fan
+        weight = a.weight * np.where(fan > 0, float(b.weight.mean()) if len(b.weight) else 1.0, 1.0)
+        mass = weight * pairs
+        doubts = merged(a.doubts, b.doubts)
+        whole = a.whole and b.whole
+        if not mass.sum() and not whole and not b.whole and m and len(there):
+            return self._unmatched(a, b, types, (a_keys, b_keys), doubts)
+        if not a.whole and mass.sum():
+            doubts = merged(doubts, {SKEW: 1 + 2 * float(mass.std() / mass.mean()) / m**0.5})
+        if pairs.sum() <= SAMPLE:
+            who = np.repeat(np.arange(m), pairs)
+            nth, got = np.arange(len(who)) - np.repeat(pairs.cumsum() - pairs, pairs), weight[who]
+        else:
+            who, nth, got = self._pairs(mass, weight, pairs)
+            whole = False
+        words = np.full((len(a.words) + len(b.words), len(who)), NULL, dtype=np.int64)
+        words[: len(a.words)] = a.words[:, who]
+        copies, hit = a.copies[who], fan[who] > 0
+        partner = order[low[who[hit]] + nth[hit]]
+        words[len(a.words) :, hit] = b.words[:, partner]
+        copies[hit] *= b.copies[partner]
+        return Rows(words, copies, got, doubts, whole, (0, a.take(np.flatnonzero(pairs > 0))))
+
+    def _pairs(self, mass: Floats, weight: Floats, pairs: Words) -> tuple[Words, Words, Floats]:
+        """Draw pairs of rows, evenly spread over all of them: the row, the number of its partner, and the weight."""
+        ends = mass.cumsum()
+        step = ends[-1] / SAMPLE
+        at = (np.arange(SAMPLE) + self.random.random()) * step
+        who = np.minimum(ends.searchsorted(at, side="right"), len(ends) - 1)
+        nth = ((at - ends[who] + mass[who]) / weight[who]).astype(np.int64).clip(0, pairs[who] - 1)
+        drawn, times = np.unique(np.stack([who, nth]), axis=1, return_counts=True)
+        return drawn[0], drawn[1], times * step
+
+    def _unmatched(
+        self, a: Rows, b: Rows, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
+    ) -> Rows:
+        """Join two samples without a common key as if each key of one side had its share of the other."""
+        kinds = [self._estimate(s.words[list(k)], types, s, [None] * len(k)) for s, k in zip((a, b), keys, strict=True)]
+        count = min(SAMPLE, len(a.copies) * len(b.copies))
+        who, partner = np.arange(count) % len(a.copies), self.random.integers(0, len(b.copies), count)
+        weight = np.full(count, a.total * b.total / max(1.0, *(k.rows for k in kinds)) / count)
+        words = np.concatenate([a.words[:, who], b.words[:, partner]])
+        return Rows(words, a.copies[who] * b.copies[partner], weight, merged(doubts, {DISTINCT: 10.0}))
+
+    # --- groups -----------------------------------------------------------------
+
+    def _reduce(self, node: Reduce) -> Rows:
+        below, whole = self.rows(node.input), self.whole(node.input)
+        groups = self.count(node.input, node.keys)
+        words, diffs = below.words, np.maximum(np.rint(below.copies * below.weight), 1).astype(np.int64)
+        if whole is not None and whole is not below:
+            mine = np.isin(*self._numbered(whole.words, below.words, node.keys, node))
+            words, diffs = whole.words[:, mine], whole.copies[mine]
+        state = ReduceState(node, "price", 1)
+        out = state.reduce_core(state.plan.input.body(words, diffs, self.strings), None, self.strings).delta.rows
+        weight = np.ones(out.shape[1])
+        if whole is not None and whole is not below:
+            # A group is in the sample with a chance that grows with its rows.
+            at, rows = self._numbered(out, words, node.keys, node)
+            weight = 1 / -np.expm1(np.bincount(rows)[at] * np.log1p(-min(len(below.copies) / whole.total, 0.999)))
+        weight *= groups.rows / max(weight.sum(), 1e-9)
+        return Rows(out, np.ones(len(weight), dtype=np.int64), weight, groups.doubts, below.whole)
+
+    def _numbered(self, one: Words, other: Words, keys: Columns, node: Reduce) -> tuple[Words, Words]:
+        """Number the groups of two sets of rows alike. ``one`` may be groups, whose columns begin with the keys."""
+        mine = one[: len(keys)] if one.shape[0] != len(node.input.schema) else one[list(keys)]
+        types = tuple(node.input.schema[i].type for i in keys)
+        number = distinct(np.concatenate([mine, other[list(keys)]], axis=1), types, self.strings)[1]
+        return number[: mine.shape[1]], number[mine.shape[1] :]
+
+    def count(self, node: Node, columns: Columns, drawn: Drawn | None = None) -> Guess:
+        """Predict the number of distinct values of some columns of an operator, in the rows with a ``drawn`` key."""
+        columns = tuple(dict.fromkeys(columns))
+        rows = self.rows(node) if drawn is None else self.drawn(node, *drawn)
+        if not columns or not len(rows.copies):
+            return Guess(float(min(len(rows.copies), 1)), rows.doubts)
+        if self.unique(node, frozenset(columns)):
+            return Guess(rows.total, rows.doubts)
+        if isinstance(node, Map) and all(isinstance(node.exprs[c], Col) for c in (*columns, *(drawn or ((),))[0])):
+            through = {c: copied_from(node, c)[0][1] for c in (*columns, *(drawn or ((),))[0])}
+            asked = None if drawn is None else (tuple(through[c] for c in drawn[0]), drawn[1])
+            return self.count(node.input, tuple(through[c] for c in columns), asked)
+        known = [self.statistics(node, c) for c in columns]
+        types = tuple(node.schema[c].type for c in columns)
+        if rows.side is not None and all(0 <= c - rows.side[0] < len(rows.side[1].words) for c in columns):
+            first, rows = rows.side
+            columns = tuple(c - first for c in columns)
+        return self._estimate(rows.words[list(columns)], types, rows, known)
+
+    def drawn(self, node: Node, key: Columns, share: float) -> Rows:
+        """Return the rows of an operator whose key is drawn, or those of one key if none is."""
+        rows = self.rows(node)
+        mask = drawn_keys(rows.words[list(key)], tuple(node.schema[i].type for i in key), share, self.strings)
+        doubt = {} if rows.whole or share >= 1 else {CACHE: 1 + 2 / (int(mask.sum()) + 1) ** 0.5}
+        return rows.take(np.flatnonzero(mask), doubts=merged(rows.doubts, doubt))
+
+    def _estimate(
+        self, words: Words, types: tuple[Type, ...], rows: Rows, known: Sequence[ColumnStatistics | None]
+    ) -> Guess:
+        """Predict the distinct rows of sampled columns int64[k, m]. ``known`` has the statistics of each, or None."""
+        m, total = words.shape[1], rows.total
+        hits = np.bincount(distinct(words, types, self.strings)[1])
+        if rows.whole or m < 2:
+            return Guess(float(len(hits)) if rows.whole else total, rows.doubts)
+        alone = [np.bincount(distinct(words[[i]], (t,), self.strings)[1]) for i, t in enumerate(types)]
+        sizes = [None if k is None else k.distinct + (k.nulls > 0) for k in known]
+        parts = [spectrum(h, size) for h, size in zip(alone, sizes, strict=True)]
+        product = parts[0]
+        for part in parts[1:]:
+            product = product.times(part)
+        own = spectrum(hits, None)
+        usual, least = product.distinct(m), max(part.distinct(total) for part in parts)
+        if len(types) == 1 and known[0] is not None:
+            # As many as a part of the table's own sample has, which is skewed alike.
+            usual = min(usual, self._rarefied(known[0], m))
+            if total >= 0.9 * self._rows_of(known[0]):
+                usual = 0.0
+        apart = usual - len(hits) > 2 * (m - usual + 1) ** 0.5
+        if apart and len(types) == 1:
+            least = 0.0
+        guess = min(max((own if apart else product).distinct(total), least, len(hits)), total)
+        rare = hits[hits < HEAVY]
+        slack = len(rare) - 2 * (rare.sum() - len(rare) + 1) ** 0.5
+        low = (
+            len(hits)
+            - len(rare)
+            - inverse(max(slack, 1.0), int(rare.sum()))
+            * np.expm1(-max(total * rare.sum() / m, 0) / inverse(max(slack, 1.0), int(rare.sum())))
+        )
+        doubt = {DISTINCT: guess / max(low, 1.0)}
+        if len(types) > 1 and None not in known:
+            doubt = {CORRELATION: max(product.distinct(total) / guess, guess / max(low, least))}
+        elif known[0] is not None and len(types) == 1:
+            doubt = {CORRELATION: product.distinct(total) / guess} if apart else {SKEW: self._tail(known[0], guess)}
+        return Guess(guess, merged(rows.doubts, doubt))
+
+    def _rows_of(self, known: ColumnStatistics) -> int:
+        return next(t.rows for t in self.tables.values() if any(c is known for c in t.columns))
+
+    def _rarefied(self, known: ColumnStatistics, m: int) -> float:
+        """Return how many values are expected in ``m`` rows of the sample of a column's own table."""
+        table = next(t for t in self.tables.values() if any(c is known for c in t.columns))
+        column = next(i for i, c in enumerate(table.columns) if c is known)
+        hits = np.unique(table.words[column][table.sample], return_counts=True)[1]
+        return float((1 - (1 - min(m / len(table.sample), 1.0)) ** hits).sum())
+
+    def _tail(self, known: ColumnStatistics, guess: float) -> float:
+        """Return how wrong the formula may be because values beyond the most frequent ones are not equally likely."""
+        rest = known.distinct - len(known.counts)
+        if not rest:
+            return 1.0
+        mean = max((self._rows_of(known) - known.nulls - known.counts.sum()) / rest, 1.0)
+        return float(1 + (known.counts[-1] / mean - 1) * max(1 - guess / known.distinct, 0.0))
+
+    # --- columns ----------------------------------------------------------------
+
+    def statistics(self, node: Node, column: int) -> ColumnStatistics | None:
+        """Return the statistics of the base column that a column copies, or None if it is computed."""
+        while not isinstance(node, Scan):
+            if isinstance(node, Join) and column >= len(node.left.schema):
+                node, column = node.right, column - len(node.left.schema)
+                continue
+            found = copied_from(node, column)
+            if len(found) != 1:
+                return None
+            node, column = node.inputs[found[0][0]], found[0][1]
+        return self.tables[node.relation].columns[column]
+
+    def unique(self, node: Node, columns: frozenset[int]) -> bool:
+        """Return whether all rows of an operator differ in these columns, for all that is known."""
+        if isinstance(node, Scan):
+            table = self.tables[node.relation]
+            alone = any(table.columns[c].distinct + min(table.columns[c].nulls, 1) == table.rows for c in columns)
+            return alone or len(columns) == len(node.schema)
+        if isinstance(node, Filter):
+            return self.unique(node.input, columns)
+        if isinstance(node, Map):
+            return self.unique(node.input, frozenset(found[0][1] for c in columns if (found := copied_from(node, c))))
+        if isinstance(node, Reduce):
+            return columns >= frozenset(range(len(node.keys)))
+        if isinstance(node, Union):
+            return False
+        assert isinstance(node, Join)
+        wide = len(node.left.schema)
+        left, right = {c for c in columns if c < wide}, {c - wide for c in columns if c >= wide}
+        for a, b in zip(node.left_keys, node.right_keys, strict=True):
+            right |= {b} if a in left else set()
+            left |= {a} if b in right and not node.outer else set()
+        one = self.unique(node.left, frozenset(left))
+        other = self.unique(node.right, frozenset(right))
+        if one and (other or self.unique(node.right, frozenset(node.right_keys))):
+            return True
+        return other and not node.outer and self.unique(node.left, frozenset(node.left_keys))
+
+    def windows(self, column: int, groups: Guess, rows: Rows) -> Guess:
+        """Predict the limbs of the exact sums of a DOUBLE column; see :mod:`..loops.sums`."""
+        words = np.ascontiguousarray(rows.words[column])
+        there = max(len(words), 1)
+        found, limbs = np.empty((1, 4 * there), dtype=np.int64), np.empty(4 * there, dtype=np.int64)
+        none = np.empty((0, 1), dtype=np.int64)
+        ones, zeros = np.ones(len(words), dtype=np.int64), np.zeros(len(words), dtype=np.intp)
+        count = loops.split_doubles(words, ones, zeros, none, found, limbs)
+        _, hits = np.unique(found[0, :count], return_counts=True)
+        each = rows.total / max(groups.rows, 1.0)
+        return Guess(groups.rows * float((1 - (1 - hits / there) ** each).sum()), groups.doubts)
+
+
+def drawn_keys(keys: Words, types: tuple[Type, ...], share: float, strings: Dictionary) -> npt.NDArray[np.bool_]:
+    """Return which of the keys int64[k, n] a run reads, bool[n]: a share of all, by their hashes; at least one key.
+
+    The hash depends on the values alone, so a prediction knows the keys that the run will read.
+    """
+    if not len(types) or share >= 1:
+        return np.ones(keys.shape[1], dtype=bool)
+    # A second mix: the arrangements are sorted by the hash, and samples must not depend on it.
+    words = (hash_rows(keys, types, strings) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
+    chance = words / 2.0**53
+    return chance <= max(share, float(chance.min(initial=1.0)))
