@@ -79,10 +79,11 @@ def engine(made: Catalog, given: dict[str, pd.DataFrame], until: int | None = No
 
 
 def epochs(given: dict[str, pd.DataFrame], cut: int = 1) -> list[dict[str, pd.DataFrame]]:
-    """Return the rows of each table in each epoch. A table without a column ``epoch`` is cut into ``cut`` equal parts.
+    """Return the rows of each table in each epoch. If no table has a column ``epoch``, each comes in ``cut`` parts.
 
     Raises Error if a column ``epoch`` has no numbers of epochs.
     """
+    cut = 1 if any(EPOCH in table for table in given.values()) else cut
     times = {name: _times(name, table, cut) for name, table in given.items()}
     last = max([1, *(int(each.max()) for each in times.values() if len(each))])
     plain = {name: table.drop(columns=EPOCH, errors="ignore") for name, table in given.items()}

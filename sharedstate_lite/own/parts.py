@@ -133,6 +133,7 @@ def _dataflow(engine: Engine) -> dict[int, Source]:
         elif isinstance(operator, ReduceCore):
             assert isinstance(node, Reduce)
             found |= dict(_groups(node, operator.groups))
+            found[id(operator.groups.output)] = Source(node, _every(node))
             for column, values in operator.multisets.items():
                 found[id(values)] = Source(node.input, (*node.keys, column))
     for reader in engine.readers.values():

@@ -145,9 +145,7 @@ class Predictor:
     def rows(self, node: Node) -> Rows:
         """Return a sample of the rows of an operator."""
         if node not in self._rows:
-            whole = self.whole(node)
-            small = whole is not None and len(whole.copies) <= SAMPLE
-            self._rows[node] = whole if whole is not None and small else self._thinned(self._sampled(node))
+            self._rows[node] = self._thinned(self._sampled(node))
         return self._rows[node]
 
     def whole(self, node: Node) -> Rows | None:
@@ -165,7 +163,7 @@ class Predictor:
             table = self.tables[node.relation]
             each = table.rows / max(len(table.sample), 1)
             weight = np.full(len(table.sample), each)
-            return Rows(table.words[:, table.sample], table.copies[table.sample], weight, {})
+            return Rows(table.words[:, table.sample], table.copies[table.sample], weight, {}, each == 1)
         if isinstance(node, Filter | Map):
             return self._linear(node, self.rows(node.input))
         if isinstance(node, Join):
@@ -206,8 +204,7 @@ class Predictor:
         right, width = self.whole(node.right), len(node.left.schema)
         if right is not None or node.outer or self.whole(node.left) is None:
             left = self._exact_keys(node.left, node.left_keys)
-            found = self._matched(left, right or self.rows(node.right), node.left_keys, node.right_keys, node)
-            return found if found.side is None else replace(found, side=(0, found.side[1]))
+            return self._matched(left, right or self.rows(node.right), node.left_keys, node.right_keys, node)
         left, other = self._exact_keys(node.right, node.right_keys), self.whole(node.left)
         assert other is not None
         found = self._matched(left, other, node.right_keys, node.left_keys, node)
@@ -279,7 +276,10 @@ class Predictor:
         self, a: Rows, b: Rows, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
     ) -> Rows:
         """Join two samples without a common key as if each key of one side had its share of the other."""
-        kinds = [self._estimate(s.words[list(k)], types, s, [None] * len(k)) for s, k in zip((a, b), keys, strict=True)]
+        kinds = [
+            self._estimate(s.words[list(k)], types, s, *2 * [[None] * len(k)])
+            for s, k in zip((a, b), keys, strict=True)
+        ]
         count = min(SAMPLE, len(a.copies) * len(b.copies))
         who, partner = np.arange(count) % len(a.copies), self.random.integers(0, len(b.copies), count)
         weight = np.full(count, a.total * b.total / max(1.0, *(k.rows for k in kinds)) / count)
@@ -292,17 +292,19 @@ class Predictor:
         below, whole = self.rows(node.input), self.whole(node.input)
         groups = self.count(node.input, node.keys)
         words, diffs = below.words, np.maximum(np.rint(below.copies * below.weight), 1).astype(np.int64)
-        if whole is not None and whole is not below:
+        exact = whole is not None and not below.whole
+        if whole is not None and exact:
             mine = np.isin(*self._numbered(whole.words, below.words, node.keys, node))
             words, diffs = whole.words[:, mine], whole.copies[mine]
         state = ReduceState(node, "price", 1)
         out = state.reduce_core(state.plan.input.body(words, diffs, self.strings), None, self.strings).delta.rows
         weight = np.ones(out.shape[1])
-        if whole is not None and whole is not below:
+        if whole is not None and exact:
             # A group is in the sample with a chance that grows with its rows.
             at, rows = self._numbered(out, words, node.keys, node)
             weight = 1 / -np.expm1(np.bincount(rows)[at] * np.log1p(-min(len(below.copies) / whole.total, 0.999)))
-        weight *= groups.rows / max(weight.sum(), 1e-9)
+        if node.keys:
+            weight *= groups.rows / max(weight.sum(), 1e-9)
         return Rows(out, np.ones(len(weight), dtype=np.int64), weight, groups.doubts, below.whole)
 
     def _numbered(self, one: Words, other: Words, keys: Columns, node: Reduce) -> tuple[Words, Words]:
@@ -329,40 +331,59 @@ class Predictor:
         if rows.side is not None and all(0 <= c - rows.side[0] < len(rows.side[1].words) for c in columns):
             first, rows = rows.side
             columns = tuple(c - first for c in columns)
-        return self._estimate(rows.words[list(columns)], types, rows, known)
+        sizes = [None if k is None else k.distinct + (k.nulls > 0.0) for k in known]
+        if drawn is not None and len(drawn[0]) == 1 and drawn[0][0] in columns:
+            at = columns.index(drawn[0][0])
+            sizes[at] = None if sizes[at] is None else sizes[at] * drawn[1]
+        return self._estimate(rows.words[list(columns)], types, rows, known, sizes)
 
     def drawn(self, node: Node, key: Columns, share: float) -> Rows:
         """Return the rows of an operator whose key is drawn, or those of one key if none is."""
-        rows = self.rows(node)
-        mask = drawn_keys(rows.words[list(key)], tuple(node.schema[i].type for i in key), share, self.strings)
-        doubt = {} if rows.whole or share >= 1 else {CACHE: 1 + 2 / (int(mask.sum()) + 1) ** 0.5}
-        return rows.take(np.flatnonzero(mask), doubts=merged(rows.doubts, doubt))
+        rows, types = self.rows(node), tuple(node.schema[i].type for i in key)
+        mask = drawn_keys(rows.words[list(key)], types, share, self.strings)
+        if rows.whole or not key or share >= 1:
+            return rows.take(np.flatnonzero(mask))
+        # Of keys that are rare in the sample, most are not in it, and the share of these is drawn.
+        number = distinct(rows.words[list(key)], types, self.strings)[1]
+        rare = np.bincount(number)[number] < HEAVY
+        scale = share * rows.weight[rare].sum() / max(rows.weight[rare & mask].sum(), 1e-9)
+        weight = np.where(rare, rows.weight * scale, rows.weight)
+        doubts = merged(rows.doubts, {CACHE: 1 + 2 / (int(mask.sum()) + 1) ** 0.5})
+        return replace(rows, weight=weight).take(np.flatnonzero(mask), doubts=doubts)
 
     def _estimate(
-        self, words: Words, types: tuple[Type, ...], rows: Rows, known: Sequence[ColumnStatistics | None]
+        self,
+        words: Words,
+        types: tuple[Type, ...],
+        rows: Rows,
+        known: Sequence[ColumnStatistics | None],
+        sizes: Sequence[float | None],
     ) -> Guess:
-        """Predict the distinct rows of sampled columns int64[k, m]. ``known`` has the statistics of each, or None."""
+        """Predict the distinct rows of sampled columns int64[k, m].
+
+        ``known`` has the statistics of each column, or None, and ``sizes`` how many values it has.
+        """
         m, total = words.shape[1], rows.total
         hits = np.bincount(distinct(words, types, self.strings)[1])
         if rows.whole or m < 2:
             return Guess(float(len(hits)) if rows.whole else total, rows.doubts)
         alone = [np.bincount(distinct(words[[i]], (t,), self.strings)[1]) for i, t in enumerate(types)]
-        sizes = [None if k is None else k.distinct + (k.nulls > 0) for k in known]
         parts = [spectrum(h, size) for h, size in zip(alone, sizes, strict=True)]
         product = parts[0]
         for part in parts[1:]:
             product = product.times(part)
-        own = spectrum(hits, None)
-        usual, least = product.distinct(m), max(part.distinct(total) for part in parts)
+        own, usual = spectrum(hits, None), product.distinct(m)
+        alone_guess = [
+            part.distinct(total) if k is None or size is None else self._kept_values(k, size, total)
+            for part, k, size in zip(parts, known, sizes, strict=True)
+        ]
         if len(types) == 1 and known[0] is not None:
             # As many as a part of the table's own sample has, which is skewed alike.
             usual = min(usual, self._rarefied(known[0], m))
-            if total >= 0.9 * self._rows_of(known[0]):
-                usual = 0.0
         apart = usual - len(hits) > 2 * (m - usual + 1) ** 0.5
-        if apart and len(types) == 1:
-            least = 0.0
-        guess = min(max((own if apart else product).distinct(total), least, len(hits)), total)
+        free = product.distinct(total) if len(types) > 1 else alone_guess[0]
+        least = max(alone_guess) if len(types) > 1 else 0.0
+        guess = min(max(own.distinct(total) if apart else free, least, len(hits)), total)
         rare = hits[hits < HEAVY]
         slack = len(rare) - 2 * (rare.sum() - len(rare) + 1) ** 0.5
         low = (
@@ -373,10 +394,21 @@ class Predictor:
         )
         doubt = {DISTINCT: guess / max(low, 1.0)}
         if len(types) > 1 and None not in known:
-            doubt = {CORRELATION: max(product.distinct(total) / guess, guess / max(low, least))}
+            doubt = {CORRELATION: max(free / guess, guess / max(low, least))}
         elif known[0] is not None and len(types) == 1:
-            doubt = {CORRELATION: product.distinct(total) / guess} if apart else {SKEW: self._tail(known[0], guess)}
+            doubt = {CORRELATION: free / guess} if apart else {SKEW: self._tail(known[0], guess)}
         return Guess(guess, merged(rows.doubts, doubt))
+
+    def _kept_values(self, known: ColumnStatistics, size: float, total: float) -> float:
+        """Return how many of a column's values are left in a part of its table's rows (Yao, CACM 1977).
+
+        Of the column's values, ``size`` are looked for; the other ones are those of keys that are not drawn.
+        """
+        share = size / max(known.distinct + (known.nulls > 0), 1)
+        lost = 1 - min(total / max(self._rows_of(known) * share, 1.0), 1.0)
+        rest = known.distinct + (known.nulls > 0) - len(known.counts)
+        mean = (self._rows_of(known) - known.counts.sum()) / max(rest, 1)
+        return share * float((1 - lost**known.counts).sum() + rest * (1 - lost**mean))
 
     def _rows_of(self, known: ColumnStatistics) -> int:
         return next(t.rows for t in self.tables.values() if any(c is known for c in t.columns))
@@ -394,7 +426,8 @@ class Predictor:
         if not rest:
             return 1.0
         mean = max((self._rows_of(known) - known.nulls - known.counts.sum()) / rest, 1.0)
-        return float(1 + (known.counts[-1] / mean - 1) * max(1 - guess / known.distinct, 0.0))
+        skewed = known.counts[-1] / (mean + 3 * mean**0.5)  # by chance, some of equally likely values are more frequent
+        return float(1 + max(skewed - 1, 0.0) * max(1 - guess / known.distinct, 0.0))
 
     # --- columns ----------------------------------------------------------------
 

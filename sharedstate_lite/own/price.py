@@ -4,8 +4,8 @@
     sharedstate price view.sql info.csv visit.csv --epochs 100 --read 5% --html price.html
 
 Each file is a table with the name of the file; a column ``diff`` says how often a row is added or removed. Rows and
-bytes of each part of the state are predicted before an engine runs. Then the engines run over the same rows: those of a
-file arrive in ``--epochs`` equal parts, or as its column ``epoch`` says. Under partial state, a share of the keys of
+bytes of each part of the state are predicted before an engine runs. Then the engines run over the same rows, which
+arrive in ``--epochs`` equal parts, or as a column ``epoch`` says. Under partial state, a share of the keys of
 each view is read, drawn by their values alone. The exit status is 0, 2 after an error, and 130 after Ctrl-C.
 """
 
@@ -118,7 +118,7 @@ class Price:
     def of(cls, made: Catalog, given: Mapping[str, pd.DataFrame], cut: int = 10, read: float = 0.1) -> Price:
         """Predict what the views of a catalog cost over tables. Raises Error if a row does not fit.
 
-        A table without a column ``epoch`` arrives in ``cut`` equal parts.
+        If no table has a column ``epoch``, each arrives in ``cut`` equal parts.
         """
         views = [*made.views.values()]
         used = {n.relation for view in views for n in view.plan.walk() if isinstance(n, Scan)}
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("sql", help="a file with CREATE VIEW statements")
     parser.add_argument("files", nargs="+", help="a CSV or Parquet file for each table")
-    parser.add_argument("--epochs", default="10", help="epochs of a file without a column epoch (default: 10)")
+    parser.add_argument("--epochs", default="10", help="epochs, if no file has a column epoch (default: 10)")
     parser.add_argument("--read", default="10%", help="the share of the keys that is read (default: 10%%)")
     parser.add_argument("--json", action="store_true", help="print an object")
     parser.add_argument("--html", metavar="FILE", help="also write a page with a chart")
