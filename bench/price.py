@@ -70,7 +70,7 @@ def tables(kind: str, visits: int) -> dict[str, pd.DataFrame]:
             table[column] = letters[column] + table[column].astype(str)
     found["visit"].loc[random.random(visits) < 0.02, "length"] = pd.NA
     found["info"] = found["info"].drop(index=random.choice(products, products // 50, replace=False))
-    return found
+    return {name: table.assign(diff=1) for name, table in found.items()}
 
 
 def prices(kind: str, visits: int, only: Sequence[str] = ()) -> Iterator[tuple[str, Price]]:
@@ -109,9 +109,8 @@ def rows(kind: str, found: Sequence[tuple[str, Price]]) -> list[measure.Row]:
             for unit in ("rows", "bytes"):
                 predicted, measured = strategy.amounts("stored in all", unit)
                 assert measured is not None
-                totals.append(
-                    (q_error(predicted, measured), f"{name}, {strategy.kind}: {predicted:,} {unit}", measured)
-                )
+                what = f"{name}, {strategy.kind}: {predicted:,} {unit}, not {measured:,}"
+                totals.append((q_error(predicted, measured), what))
     for q, what in sorted(totals, reverse=True)[:10]:
         print(f"{kind:11}{q:6.2f}  {what}")
     skipped = [name for name, price in found if price.largest > MOST]

@@ -276,10 +276,9 @@ class Predictor:
         self, a: Rows, b: Rows, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
     ) -> Rows:
         """Join two samples without a common key as if each key of one side had its share of the other."""
-        kinds = [
-            self._estimate(s.words[list(k)], types, s, *2 * [[None] * len(k)])
-            for s, k in zip((a, b), keys, strict=True)
-        ]
+        none = [None] * len(types)
+        sides = zip((a, b), keys, strict=True)
+        kinds = [self._estimate(s.words[list(k)], types, s, none, none) for s, k in sides]
         count = min(SAMPLE, len(a.copies) * len(b.copies))
         who, partner = np.arange(count) % len(a.copies), self.random.integers(0, len(b.copies), count)
         weight = np.full(count, a.total * b.total / max(1.0, *(k.rows for k in kinds)) / count)

@@ -115,9 +115,8 @@ def test_correlation() -> None:
     """The second column nearly follows from the first one: far fewer pairs than values of one times the other."""
     x = RANDOM(1).integers(0, 3_000, 20_000)
     given = {"t": pd.DataFrame({"x": x, "y": x // 2 + RANDOM(2).integers(0, 2, 20_000), "id": np.arange(20_000)})}
-    found = priced(
-        "CREATE VIEW v AS SELECT DISTINCT x, y FROM t", given, {"t": "x BIGINT, y BIGINT, id BIGINT"}, read=1.0
-    )
+    schema = {"t": "x BIGINT, y BIGINT, id BIGINT"}
+    found = priced("CREATE VIEW v AS SELECT DISTINCT x, y FROM t", given, schema, read=1.0)
     q, _, part = found.worst()[0]
     assert part.cause == CORRELATION and q < 2
     assert part.measured[0] < 20_000 * 0.5  # without the sample, all pairs would differ
