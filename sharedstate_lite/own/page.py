@@ -62,31 +62,34 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) 
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def page(told: Mapping[str, Any], words: str) -> str:
-    """Return the page: the chart, the bill, the guesses that were worst, and all parts. ``words`` say of what."""
-    title = f"What {', '.join(told['views'])} cost"
+def body(told: Mapping[str, Any], words: str, parts: bool = True) -> str:
+    """Return the chart, the guesses that were worst, the bill, and all parts. ``words`` say of what."""
     sides = ("predicted", "measured", "q")
     heads = [f"{unit} {side}" for unit in ("rows", "bytes") for side in sides]
-    bill, parts, unable = [], [], []
+    bill, rows, unable = [], [], []
     for kind, strategy in told["strategies"].items():
         for name, amounts in strategy["bill"].items():
             bill.append([f"{kind}: {name}", *(amounts[unit][side] for unit in ("rows", "bytes") for side in sides)])
         for part in strategy["parts"]:
             sizes = [part[unit][side] for unit in ("rows", "bytes") for side in sides]
-            parts.append([f"{kind} {part['operator']}", *sizes, part["cause"]])
+            rows.append([f"{kind} {part['operator']}", *sizes, part["cause"]])
         unable += [f"<p>{kind}, without {escape(name)}: {escape(why)}</p>" for name, why in strategy["unable"].items()]
     worst = [[f"{w['strategy']} {w['operator']}", w["q"], w["cause"]] for w in told["worst"]]
     tables = [
         table("Guessed worst", ["part", "q", "cause"], worst) if worst else "",
         table("The bill", ["", *heads], bill),
         *unable,
-        table("All parts", ["part", *heads, "most doubtful for"], parts),
+        table("All parts", ["part", *heads, "most doubtful for"], rows) if parts else "",
     ]
+    q = "q = max(predicted / measured, measured / predicted), both plus one."
+    return f"<p>{escape(words)}. {q}</p>{chart(told)._repr_html_()}{''.join(tables)}"
+
+
+def page(told: Mapping[str, Any], words: str) -> str:
+    """Return the page. ``told`` is the object of docs/price.schema.json, and ``words`` say of what."""
+    title = escape(f"What {', '.join(told['views'])} cost")
     head = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{LOOK}{style()}</style>'
     )
-    q = "q = max(predicted / measured, measured / predicted), both plus one."
-    return (
-        f"{head}<h1>{escape(title)}</h1><p>{escape(words)}. {q}</p>{chart(told)._repr_html_()}{''.join(tables)}</html>"
-    )
+    return f"{head}<h1>{title}</h1>{body(told, words)}</html>"

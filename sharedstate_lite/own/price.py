@@ -35,7 +35,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout, distinct_rows
 from ..storage.encoding import Dictionary
 from .files import EPOCH, catalog, epochs, script, tables
-from .page import page
+from .page import body, page
 from .parts import KINDS, Priced, built, priced, table
 from .predict import Predictor, drawn_keys
 from .statistics import Statistics
@@ -198,6 +198,9 @@ class Price:
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
+    def _repr_html_(self) -> str:
+        return body(self.as_json(), next(self._lines()), parts=False)
+
     def _lines(self) -> Iterator[str]:
         sizes = ", ".join(f"{name} ({s.rows:,} rows)" for name, s in self.statistics.items())
         views = ", ".join(self.made.views)
@@ -308,7 +311,7 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             progress.close()
         if chosen.html:
-            Path(chosen.html).write_text(page(found.as_json(), repr(found).splitlines()[0]), encoding="utf-8")
+            Path(chosen.html).write_text(page(found.as_json(), next(found._lines())), encoding="utf-8")
     except (Error, OSError) as error:
         print(f"sharedstate price: {error}", file=sys.stderr)
         return 2
