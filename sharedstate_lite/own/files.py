@@ -85,7 +85,7 @@ def epochs(given: dict[str, pd.DataFrame], cut: int = 1) -> list[dict[str, pd.Da
     """
     cut = 1 if any(EPOCH in table for table in given.values()) else cut
     times = {name: _times(name, table, cut) for name, table in given.items()}
-    last = max([1, *(int(each.max()) for each in times.values() if len(each))])
+    last = max([cut, *(int(each.max()) for each in times.values() if len(each))])
     plain = {name: table.drop(columns=EPOCH, errors="ignore") for name, table in given.items()}
     return [{name: plain[name][times[name] == epoch] for name in given} for epoch in range(1, last + 1)]
 
