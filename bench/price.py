@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -43,13 +44,14 @@ def tables(kind: str, visits: int) -> dict[str, pd.DataFrame]:
     product = random.choice(products, visits, p=shop.popularity() if kind == "zipf" else None)
     user = random.integers(0, users, visits)
     length = random.exponential(60, visits).astype(int) if kind == "zipf" else random.integers(0, 300, visits)
-    category, price = random.integers(0, products // 10, products), random.integers(1, 10_000, products) / 100
+    category = random.integers(0, products // 10, products)
+    price: Any = random.integers(1, 10_000, products) / 100
     if kind == "correlated":
         product = (user * 7 + random.integers(0, 3, visits)) % products
         length = product % 97 + random.integers(0, 3, visits)
         price = category % 89 + 0.99
     kinds, bosses = max(products // 10, 1), visits // 200
-    names = {
+    names: dict[str, dict[str, Any]] = {
         "visit": {"product": product, "user": user, "length": pd.array(length, "Int64")},
         "info": {"product": range(products), "category": category, "price": price},
         "cat": {
@@ -69,7 +71,7 @@ def tables(kind: str, visits: int) -> dict[str, pd.DataFrame]:
         for column in letters.keys() & set(table):
             table[column] = letters[column] + table[column].astype(str)
     found["visit"].loc[random.random(visits) < 0.02, "length"] = pd.NA
-    found["info"] = found["info"].drop(index=random.choice(products, products // 50, replace=False))
+    found["info"] = found["info"].drop(index=random.choice(products, products // 50, replace=False).tolist())
     return {name: table.assign(diff=1) for name, table in found.items()}
 
 

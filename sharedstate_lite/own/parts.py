@@ -35,7 +35,7 @@ WORD = 8
 
 
 @dataclass(frozen=True)
-class Source:
+class Stored:
     """What a part stores: the distinct values of ``columns`` of an operator, or the limbs of the sums of ``limbs``.
 
     ``drawn`` are the keys that a partial part has, and ``filled`` the columns of its set of filled keys, if it has one.
@@ -88,19 +88,19 @@ def priced(engine: Engine, predictor: Predictor, share: float) -> list[Priced]:
     sources = _partial(engine, predictor, share) if isinstance(engine, Partial) else _dataflow(engine)
     for relation, schema in engine.catalog.relations.items() if engine.catalog else ():
         if relation in engine.bases:
-            whole = Source(Scan(schema, relation), tuple(range(len(schema))))
+            whole = Stored(Scan(schema, relation), tuple(range(len(schema))))
             for part in engine.state_parts():
                 if part.relation == relation and part.kind in ("base", "arrangement", "index"):
                     sources.setdefault(id(part.arrangement), whole)
     return [_priced(part, sources[id(part.arrangement)], predictor) for part in engine.state_parts()]
 
 
-def _priced(part: StatePart, source: Source, predictor: Predictor) -> Priced:
+def _priced(part: StatePart, source: Stored, predictor: Predictor) -> Priced:
     node, layout = source.node, part.arrangement.layout
     guess = predictor.count(node, source.columns, source.drawn)
     if source.limbs is not None:
-        rows = predictor.rows(node) if source.drawn is None else predictor.drawn(node, *source.drawn)
-        guess = predictor.windows(source.limbs, guess, rows)
+        sample = predictor.rows(node) if source.drawn is None else predictor.drawn(node, *source.drawn)
+        guess = predictor.windows(source.limbs, guess, sample)
     rows = round(guess.rows)
     size = rows * WORD * (1 + layout.columns + layout.width)
     if source.filled and source.drawn is not None:
@@ -113,46 +113,46 @@ def _every(node: Node) -> Columns:
     return tuple(range(len(node.schema)))
 
 
-def _groups(node: Reduce, state: ReduceState, **more: Any) -> Iterable[tuple[int, Source]]:
+def _groups(node: Reduce, state: ReduceState, **more: Any) -> Iterable[tuple[int, Stored]]:
     for arrangement in state.arrangements:
         limbs = next((c for c, a in state.limbs.items() if a is arrangement), None)
-        yield id(arrangement), Source(node.input, node.keys, limbs, **more)
+        yield id(arrangement), Stored(node.input, node.keys, limbs, **more)
 
 
-def _dataflow(engine: Engine) -> dict[int, Source]:
+def _dataflow(engine: Engine) -> dict[int, Stored]:
     assert isinstance(engine, Dataflow)
-    found: dict[int, Source] = {}
+    found: dict[int, Stored] = {}
     for operator in engine.operators:
         node = operator.node
         if isinstance(operator, Arrange):
-            found[id(operator.arrangement)] = Source(node, _every(node))
+            found[id(operator.arrangement)] = Stored(node, _every(node))
         elif isinstance(operator, JoinOperator):
             for side, arrangement in operator.owned:
                 below = operator.inputs[side].node
-                found[id(arrangement)] = Source(below, _every(below))
+                found[id(arrangement)] = Stored(below, _every(below))
         elif isinstance(operator, ReduceCore):
             assert isinstance(node, Reduce)
             found |= dict(_groups(node, operator.groups))
-            found[id(operator.groups.output)] = Source(node, _every(node))
+            found[id(operator.groups.output)] = Stored(node, _every(node))
             for column, values in operator.multisets.items():
-                found[id(values)] = Source(node.input, (*node.keys, column))
+                found[id(values)] = Stored(node.input, (*node.keys, column))
     for reader in engine.readers.values():
         if reader.own:
-            found[id(reader.arrangement)] = Source(reader.root.node, _every(reader.root.node))
+            found[id(reader.arrangement)] = Stored(reader.root.node, _every(reader.root.node))
     return found
 
 
-def _partial(engine: Partial, predictor: Predictor, share: float) -> dict[int, Source]:
+def _partial(engine: Partial, predictor: Predictor, share: float) -> dict[int, Stored]:
     """Follow the upqueries of the drawn keys from the readers to the tables, and return what each operator caches."""
     asked: dict[int, float] = {}
     nodes = list(engine.nodes.values())
     for reader in nodes:
         if isinstance(reader, ReaderNode):
             _ask(reader.inputs[0], share, predictor, asked)
-    found: dict[int, Source] = {}
+    found: dict[int, Stored] = {}
     for node in nodes:
         if isinstance(node, ReaderNode):
-            found[id(node.rows)] = Source(node.plan, _every(node.plan), None, (node.ask, share), True)
+            found[id(node.rows)] = Stored(node.plan, _every(node.plan), None, (node.ask, share), True)
         elif isinstance(node, ReduceNode):
             found |= _cached_groups(node, asked.get(id(node), 0.0))
         elif isinstance(node, JoinNode):
@@ -162,18 +162,18 @@ def _partial(engine: Partial, predictor: Predictor, share: float) -> dict[int, S
                 for arrangement in () if cache is None else dict.fromkeys(cache[:2]):
                     plan = edge.source.plan
                     assert cache is not None
-                    found[id(arrangement)] = Source(plan, _every(plan), None, drawn, arrangement is cache[0])
+                    found[id(arrangement)] = Stored(plan, _every(plan), None, drawn, arrangement is cache[0])
     return found
 
 
-def _cached_groups(node: ReduceNode, share: float) -> dict[int, Source]:
+def _cached_groups(node: ReduceNode, share: float) -> dict[int, Stored]:
     plan = node.plan
     assert isinstance(plan, Reduce)
     drawn = tuple(plan.keys[i] for i in node.ask), share
     found = dict(_groups(plan, node.groups, drawn=drawn))
     for arrangement, *_, filled in node.parts():
-        found[id(arrangement)] = Source(
-            plan.input, plan.keys, found.get(id(arrangement), Source(plan.input, plan.keys)).limbs, drawn,
+        found[id(arrangement)] = Stored(
+            plan.input, plan.keys, found.get(id(arrangement), Stored(plan.input, plan.keys)).limbs, drawn,
             isinstance(filled, FilledKeys),
         )  # fmt: skip
     return found
@@ -221,4 +221,4 @@ def table(parts: Sequence[Priced], measured: bool = False) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"rows": "int64", "bytes": "int64"})
 
 
-__all__ = ["CACHED", "KINDS", "Guess", "Priced", "Source", "built", "priced", "table"]
+__all__ = ["CACHED", "KINDS", "Guess", "Priced", "Stored", "built", "priced", "table"]

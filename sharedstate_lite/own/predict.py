@@ -56,7 +56,7 @@ class Guess(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class Sampled:
     """A sample of an operator's rows: int64[k, m], their copies int64[m], and their weights float64[m].
 
     ``whole``: these are all rows. ``side`` are, for a join, the rows of the sampled side that have a partner, with the
@@ -68,14 +68,14 @@ class Rows:
     weight: Floats
     doubts: Doubts
     whole: bool = False
-    side: tuple[int, Rows] | None = None
+    side: tuple[int, Sampled] | None = None
 
     @property
     def total(self) -> float:
         """The number of rows."""
         return float(self.weight.sum())
 
-    def take(self, at: Any, **more: Any) -> Rows:
+    def take(self, at: Any, **more: Any) -> Sampled:
         """Return the rows at these positions."""
         return replace(self, words=self.words[:, at], copies=self.copies[at], weight=self.weight[at], side=None, **more)
 
@@ -108,7 +108,7 @@ class Spectrum(NamedTuple):
         step = np.log(chance.max() / chance.min()) / CLASSES or 1.0
         group = np.unique(np.floor(np.log(chance / chance.min()) / step), return_inverse=True)[1]
         values_of, mass = np.bincount(group, values), np.bincount(group, values * chance)
-        return Spectrum(mass / values_of, values_of)
+        return Spectrum((mass / values_of).astype(np.float64), values_of.astype(np.float64))
 
 
 def spectrum(hits: Words, size: float | None) -> Spectrum:
@@ -137,33 +137,33 @@ class Predictor:
     def __init__(self, tables: Mapping[str, Statistics], strings: Dictionary, seed: int = 0) -> None:
         self.tables, self.strings = tables, strings
         self.random = np.random.default_rng(seed)
-        self._rows: dict[Node, Rows] = {}
-        self._whole: dict[Node, Rows] = {}
+        self._rows: dict[Node, Sampled] = {}
+        self._whole: dict[Node, Sampled] = {}
 
     # --- rows -------------------------------------------------------------------
 
-    def rows(self, node: Node) -> Rows:
+    def rows(self, node: Node) -> Sampled:
         """Return a sample of the rows of an operator."""
         if node not in self._rows:
             self._rows[node] = self._thinned(self._sampled(node))
         return self._rows[node]
 
-    def whole(self, node: Node) -> Rows | None:
+    def whole(self, node: Node) -> Sampled | None:
         """Return all rows of an operator if it is a table, or filters and projections of one. Otherwise, None."""
         if node not in self._whole:
             if isinstance(node, Scan):
                 table = self.tables[node.relation]
-                self._whole[node] = Rows(table.words, table.copies, np.ones(table.rows), {}, True)
+                self._whole[node] = Sampled(table.words, table.copies, np.ones(table.rows), {}, True)
             elif isinstance(node, Filter | Map) and (below := self.whole(node.input)) is not None:
                 self._whole[node] = self._linear(node, below)
         return self._whole.get(node)
 
-    def _sampled(self, node: Node) -> Rows:
+    def _sampled(self, node: Node) -> Sampled:
         if isinstance(node, Scan):
             table = self.tables[node.relation]
             each = table.rows / max(len(table.sample), 1)
             weight = np.full(len(table.sample), each)
-            return Rows(table.words[:, table.sample], table.copies[table.sample], weight, {}, each == 1)
+            return Sampled(table.words[:, table.sample], table.copies[table.sample], weight, {}, each == 1)
         if isinstance(node, Filter | Map):
             return self._linear(node, self.rows(node.input))
         if isinstance(node, Join):
@@ -171,24 +171,24 @@ class Predictor:
         if isinstance(node, Reduce):
             return self._reduce(node)
         parts = [self.rows(part) for part in node.inputs]
-        lines = (np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in ("words", "copies", "weight"))
-        return Rows(*lines, merged(*(p.doubts for p in parts)), all(p.whole for p in parts))
+        words = np.concatenate([p.words for p in parts], axis=1)
+        copies, weight = np.concatenate([p.copies for p in parts]), np.concatenate([p.weight for p in parts])
+        return Sampled(words, copies, weight, merged(*(p.doubts for p in parts)), all(p.whole for p in parts))
 
-    def _linear(self, node: Filter | Map, below: Rows) -> Rows:
+    def _linear(self, node: Filter | Map, below: Sampled) -> Sampled:
         if isinstance(node, Map):
             lines = [np.broadcast_to(evaluate(e, below.words, self.strings), below.copies.shape) for e in node.exprs]
             return replace(below, words=np.stack(lines), side=None)
         kept = np.flatnonzero(evaluate(node.predicate, below.words, self.strings) == 1)
         sampled = not below.whole and len(kept) < len(below.copies)
-        return below.take(
-            kept, doubts=merged(below.doubts, {FILTER: 1 + 2 / (len(kept) + 1) ** 0.5} if sampled else {})
-        )
+        doubt = {FILTER: 1 + 2 / (len(kept) + 1) ** 0.5} if sampled else {}
+        return below.take(kept, doubts=merged(below.doubts, doubt))
 
-    def _thinned(self, rows: Rows) -> Rows:
+    def _thinned(self, rows: Sampled) -> Sampled:
         if len(rows.copies) <= SAMPLE:
             return rows
         at, times, step = self._draw(rows.weight)
-        return rows.take(at, whole=False) if step <= 0 else replace(rows.take(at), weight=times * step, whole=False)
+        return replace(rows.take(at), weight=(times * step).astype(np.float64), whole=False)
 
     def _draw(self, mass: Floats) -> tuple[Words, Words, float]:
         """Draw `SAMPLE` places in proportion to their mass, evenly spread. Return the places, how often, and a step."""
@@ -200,7 +200,7 @@ class Predictor:
 
     # --- joins ------------------------------------------------------------------
 
-    def _join(self, node: Join) -> Rows:
+    def _join(self, node: Join) -> Sampled:
         right, width = self.whole(node.right), len(node.left.schema)
         if right is not None or node.outer or self.whole(node.left) is None:
             left = self._exact_keys(node.left, node.left_keys)
@@ -211,7 +211,7 @@ class Predictor:
         words = np.concatenate([found.words[len(left.words) :], found.words[: len(left.words)]])
         return replace(found, words=words, side=None if found.side is None else (width, found.side[1]))
 
-    def _exact_keys(self, node: Node, keys: Columns) -> Rows:
+    def _exact_keys(self, node: Node, keys: Columns) -> Sampled:
         """Return the sample of a join's input. Rows of a table with a frequent key get the exact weight of that key."""
         rows = self.rows(node)
         column, at = keys[0], node
@@ -229,7 +229,7 @@ class Predictor:
         amounts = np.append(known.counts[: len(place)], table.rows - exact)
         return replace(rows, weight=np.where(hits[of] > 0, amounts[of] / np.maximum(hits[of], 1), weight))
 
-    def _matched(self, a: Rows, b: Rows, a_keys: Columns, b_keys: Columns, node: Join) -> Rows:
+    def _matched(self, a: Sampled, b: Sampled, a_keys: Columns, b_keys: Columns, node: Join) -> Sampled:
         """Join sampled rows ``a`` with ``b``, which is a whole table or a sample itself. Their columns come first."""
         m = len(a.copies)
         types = tuple(node.left.schema[i].type for i in node.left_keys)
@@ -260,7 +260,7 @@ class Predictor:
         partner = order[low[who[hit]] + nth[hit]]
         words[len(a.words) :, hit] = b.words[:, partner]
         copies[hit] *= b.copies[partner]
-        return Rows(words, copies, got, doubts, whole, (0, a.take(np.flatnonzero(pairs > 0))))
+        return Sampled(words, copies, got, doubts, whole, (0, a.take(np.flatnonzero(pairs > 0))))
 
     def _pairs(self, mass: Floats, weight: Floats, pairs: Words) -> tuple[Words, Words, Floats]:
         """Draw pairs of rows, evenly spread over all of them: the row, the number of its partner, and the weight."""
@@ -273,8 +273,8 @@ class Predictor:
         return drawn[0], drawn[1], times * step
 
     def _unmatched(
-        self, a: Rows, b: Rows, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
-    ) -> Rows:
+        self, a: Sampled, b: Sampled, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
+    ) -> Sampled:
         """Join two samples without a common key as if each key of one side had its share of the other."""
         none = [None] * len(types)
         sides = zip((a, b), keys, strict=True)
@@ -283,11 +283,11 @@ class Predictor:
         who, partner = np.arange(count) % len(a.copies), self.random.integers(0, len(b.copies), count)
         weight = np.full(count, a.total * b.total / max(1.0, *(k.rows for k in kinds)) / count)
         words = np.concatenate([a.words[:, who], b.words[:, partner]])
-        return Rows(words, a.copies[who] * b.copies[partner], weight, merged(doubts, {DISTINCT: 10.0}))
+        return Sampled(words, a.copies[who] * b.copies[partner], weight, merged(doubts, {DISTINCT: 10.0}))
 
     # --- groups -----------------------------------------------------------------
 
-    def _reduce(self, node: Reduce) -> Rows:
+    def _reduce(self, node: Reduce) -> Sampled:
         below, whole = self.rows(node.input), self.whole(node.input)
         groups = self.count(node.input, node.keys)
         words, diffs = below.words, np.maximum(np.rint(below.copies * below.weight), 1).astype(np.int64)
@@ -304,7 +304,7 @@ class Predictor:
             weight = 1 / -np.expm1(np.bincount(rows)[at] * np.log1p(-min(len(below.copies) / whole.total, 0.999)))
         if node.keys:
             weight *= groups.rows / max(weight.sum(), 1e-9)
-        return Rows(out, np.ones(len(weight), dtype=np.int64), weight, groups.doubts, below.whole)
+        return Sampled(out, np.ones(len(weight), dtype=np.int64), weight, groups.doubts, below.whole)
 
     def _numbered(self, one: Words, other: Words, keys: Columns, node: Reduce) -> tuple[Words, Words]:
         """Number the groups of two sets of rows alike. ``one`` may be groups, whose columns begin with the keys."""
@@ -330,13 +330,11 @@ class Predictor:
         if rows.side is not None and all(0 <= c - rows.side[0] < len(rows.side[1].words) for c in columns):
             first, rows = rows.side
             columns = tuple(c - first for c in columns)
-        sizes = [None if k is None else k.distinct + (k.nulls > 0.0) for k in known]
-        if drawn is not None and len(drawn[0]) == 1 and drawn[0][0] in columns:
-            at = columns.index(drawn[0][0])
-            sizes[at] = None if sizes[at] is None else sizes[at] * drawn[1]
+        read = [drawn[1] if drawn is not None and drawn[0] == (c,) else 1.0 for c in columns]
+        sizes = [None if k is None else (k.distinct + (k.nulls > 0)) * r for k, r in zip(known, read, strict=True)]
         return self._estimate(rows.words[list(columns)], types, rows, known, sizes)
 
-    def drawn(self, node: Node, key: Columns, share: float) -> Rows:
+    def drawn(self, node: Node, key: Columns, share: float) -> Sampled:
         """Return the rows of an operator whose key is drawn, or those of one key if none is."""
         rows, types = self.rows(node), tuple(node.schema[i].type for i in key)
         mask = drawn_keys(rows.words[list(key)], types, share, self.strings)
@@ -354,7 +352,7 @@ class Predictor:
         self,
         words: Words,
         types: tuple[Type, ...],
-        rows: Rows,
+        rows: Sampled,
         known: Sequence[ColumnStatistics | None],
         sizes: Sequence[float | None],
     ) -> Guess:
@@ -433,13 +431,13 @@ class Predictor:
     def statistics(self, node: Node, column: int) -> ColumnStatistics | None:
         """Return the statistics of the base column that a column copies, or None if it is computed."""
         while not isinstance(node, Scan):
-            if isinstance(node, Join) and column >= len(node.left.schema):
-                node, column = node.right, column - len(node.left.schema)
-                continue
             found = copied_from(node, column)
+            if isinstance(node, Join) and node.outer and not found:
+                found = ((1, column - len(node.left.schema)),)
             if len(found) != 1:
                 return None
-            node, column = node.inputs[found[0][0]], found[0][1]
+            (side, column), below = found[0], node.inputs
+            node = below[side]
         return self.tables[node.relation].columns[column]
 
     def unique(self, node: Node, columns: frozenset[int]) -> bool:
@@ -468,7 +466,7 @@ class Predictor:
             return True
         return other and not node.outer and self.unique(node.left, frozenset(node.left_keys))
 
-    def windows(self, column: int, groups: Guess, rows: Rows) -> Guess:
+    def windows(self, column: int, groups: Guess, rows: Sampled) -> Guess:
         """Predict the limbs of the exact sums of a DOUBLE column; see :mod:`..loops.sums`."""
         words = np.ascontiguousarray(rows.words[column])
         there = max(len(words), 1)

@@ -89,8 +89,8 @@ class Strategy:
 
     def amounts(self, name: str, unit: str) -> tuple[int, int | None]:
         """Return the predicted and the measured rows or bytes of a line of the bill."""
-        measured = None if self.measured is None else int(self.measured.loc[name, unit])
-        return int(self.predicted.loc[name, unit]), measured
+        measured = None if self.measured is None else int(self.measured[unit][name])
+        return int(self.predicted[unit][name]), measured
 
 
 def _pair(predicted: int, measured: int | None) -> dict[str, Any]:
@@ -165,10 +165,10 @@ class Price:
                     keys = {name: _keys(engine, view, self.read) for name, view in engine.views.items()}
                 engine.compact()
                 state = engine.state().set_index("operator")
-                strategy.measured_parts = frozenset(state.index)
+                strategy.measured_parts = frozenset(map(str, state.index))
                 for part in strategy.parts:
-                    rows, size = state.loc[part.part.operator, ["rows", "bytes"]]
-                    part.measured = int(rows), int(size)
+                    name = part.part.operator
+                    part.measured = int(state["rows"][name]), int(state["bytes"][name])
                 strategy.measured = engine.bill()
 
     def worst(self) -> list[tuple[float, str, Priced]]:
@@ -218,8 +218,8 @@ class Price:
                 for unit, wide in (("rows", 12), ("bytes", 16)):
                     predicted, measured = strategy.amounts(name, unit)
                     told = "" if measured is None else f"{measured:,}"
-                    q = "" if measured is None else f"{q_error(predicted, measured):.2f}"
-                    cells += f"{predicted:>{wide},}{told:>{wide}}{q:>7}"
+                    error = "" if measured is None else f"{q_error(predicted, measured):.2f}"
+                    cells += f"{predicted:>{wide},}{told:>{wide}}{error:>7}"
                 yield f"{strategy.kind:9}{name:17}{cells}".rstrip()
             for view, why in strategy.unable.items():
                 yield f"{strategy.kind:9}without {view}: {why}"
