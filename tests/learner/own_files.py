@@ -41,7 +41,8 @@ def brought(notebook: Any, folder: Path) -> dict[str, Any]:
             assert changed == 1, old
         for cell in cells:
             cell["id"] = f"{cell['id']}-{len(shown)}"
-            cell.source = cell.source.replace("working_rows = ", "asked_again = ")  # the page's own question stays
+            if "working_rows = " in cell.source:  # the page's own question stays
+                cell.source = cell.source.replace("working_rows = ", "again = ") + "\ndel again"
         notebook.cells += cells
         shown[value] = next(cell for cell in cells if cell.source.startswith('engine.read("answer")'))
     return shown
