@@ -43,6 +43,7 @@ PAGES = {"05": "small", "07": "full", "08": "full", "09": "full", "10": "full", 
 BENCHES = {
     "19": ["bench/without.py"],
     "growth": ["bench/growth.py"],
+    "price": ["bench/price.py"],
     "views": "bench/views.py --rust --only rate-100 --only rate-1000 --only rate-10000".split(),
 }
 """Records that a benchmark makes, and its command."""

@@ -73,6 +73,16 @@ def growth() -> str:
     return "\n\n".join(parts)
 
 
+def price() -> str:
+    """How far predictions of state are from measurements: a line for each data set."""
+    told = {row["what"]: measure.number(row["value"]) for row in rows_of("price")}
+    sets = list(dict.fromkeys(what.partition(":")[0] for what in told))
+    lines = ["| data set | q, median | q, 95th percentile |", "|---|---|---|"]
+    shares = ("median", "95th percentile")
+    lines += [f"| {' | '.join([name, *(told[f'{name}: totals, the {s}'] for s in shares)])} |" for name in sets]
+    return "\n".join(lines)
+
+
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "19": ("labs/checkout/fast/README.md", lambda: without.table(rows_of("19"))),
     "views": ("README.md", views),
@@ -110,7 +120,7 @@ def measurements() -> str:
             )
         else:
             parts.append(f"## bench/{name}.py\n\n{PageRecord(name).markdown()}\n")
-        own = {"growth": growth, **{record: table for record, (_, table) in BLOCKS.items()}}
+        own = {"growth": growth, "price": price, **{record: table for record, (_, table) in BLOCKS.items()}}
         parts += [own[name]() + "\n"] if name in own else tables(name)
     return "\n".join(parts)
 

@@ -6,6 +6,7 @@
     sharedstate stepper [FILE] [--open]  the stepper as a web page that needs no network
     sharedstate data make|check ...      generate a shop of any size with Spark, and check its files
     sharedstate why VIEW.sql FILE...     which rows of your files give a row of your view, or where it ended
+    sharedstate price VIEW.sql FILE...   what your views cost under each strategy, predicted and then measured
 
 A command's own options are shown by ``sharedstate COMMAND --help``.
 """
@@ -22,6 +23,7 @@ COMMANDS = {
     "stepper": "sharedstate_lite.show.stepper",
     "data": "sharedstate_lite.data",
     "why": "sharedstate_lite.own.why",
+    "price": "sharedstate_lite.own.price",
 }
 
 

@@ -12,7 +12,6 @@
     keys          lists all keys of a view
     zipf          draws keys from a Zipf distribution
     hit_rates     measures the hits of partial engines with different budgets
-    side_by_side  compares one view under all three strategies
     timed         times a call
 
 Rows, bytes and hits are the same in every run, but seconds depend on the machine. For measurements with warm-up,
@@ -236,40 +235,6 @@ def hit_rates(
     return pd.DataFrame(lines, columns=["budget", "reads", "hits", "rate", "cached"])
 
 
-def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
-    """Run one view under each strategy, and return one row per strategy.
-
-    Each engine processes the epochs and then ``asked`` point reads, whose keys are drawn from a Zipf distribution. The
-    columns are emitted (the number of rows), those of :func:`bills` (stored after the reads), epoch ms (median), read
-    ms (median), hits (the fraction of reads), first read ms (the median over the misses), and refused (the error if the
-    strategy does not support the view).
-    """
-    lines: dict[str, dict[str, Any]] = {}
-    engines: dict[str, Engine] = {}
-    for kind in ss.KINDS:
-        try:
-            engines[kind], lines[kind] = ss.engine(kind, [view]), {"refused": ""}
-        except Error as error:
-            lines[kind] = {"refused": str(error)}
-    runs = play_all(engines, epochs)
-    # Under partial state, no key is filled yet, so use the keys of an engine that stores all of them.
-    found = keys(next(iter(engines.values())), view)
-    wanted = zipf(found, asked, skew) if found else []
-    for kind, engine in engines.items():
-        run, told = runs[kind], reads(engine, view.name, wanted)
-        lines[kind] = {
-            "emitted": int(run["emitted"].sum()),
-            **_bill(engine.bill()),
-            "epoch ms": 1000 * run["seconds"].median(),
-            "read ms": 1000 * told["seconds"].median(),
-            "hits": told["hit"].mean(),
-            "first read ms": 1000 * told.loc[~told["hit"], "seconds"].median(),
-            **lines[kind],
-        }
-        engine.close()
-    return pd.DataFrame.from_dict(lines, orient="index")
-
-
 __all__ = [
     "bills",
     "hit_rates",
@@ -279,7 +244,6 @@ __all__ = [
     "play_all",
     "reads",
     "scale",
-    "side_by_side",
     "slices",
     "tables",
     "tables_only",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import sqlglot
 
@@ -66,20 +67,32 @@ def engine(made: Catalog, given: dict[str, pd.DataFrame], until: int | None = No
 
     Raises RowError if a row does not fit, and Error if a column ``epoch`` has no numbers of epochs.
     """
-    times = {name: _times(name, table) for name, table in given.items()}
-    last = max([1, *(int(each.max()) for each in times.values() if len(each))])
-    if until is not None and not 1 <= until <= last:
-        raise Error(f"--at {until}: the files have the epochs 1 to {last}; their column epoch says which row has which")
+    steps = epochs(given)
+    if until is not None and not 1 <= until <= len(steps):
+        raise Error(
+            f"--at {until}: the files have the epochs 1 to {len(steps)}; their column epoch says which row has which"
+        )
     run = Shared([*made.views.values()])
-    for epoch in range(1, (until or last) + 1):
-        now = {name: table[times[name] == epoch] for name, table in given.items()}
-        run.step({name: table.drop(columns=EPOCH, errors="ignore") for name, table in now.items()})
+    for step in steps[:until]:
+        run.step(step)
     return run
 
 
-def _times(name: str, table: pd.DataFrame) -> pd.Series[int]:
+def epochs(given: dict[str, pd.DataFrame], cut: int = 1) -> list[dict[str, pd.DataFrame]]:
+    """Return the rows of each table in each epoch. If no table has a column ``epoch``, each comes in ``cut`` parts.
+
+    Raises Error if a column ``epoch`` has no numbers of epochs.
+    """
+    cut = 1 if any(EPOCH in table for table in given.values()) else cut
+    times = {name: _times(name, table, cut) for name, table in given.items()}
+    last = max([cut, *(int(each.max()) for each in times.values() if len(each))])
+    plain = {name: table.drop(columns=EPOCH, errors="ignore") for name, table in given.items()}
+    return [{name: plain[name][times[name] == epoch] for name in given} for epoch in range(1, last + 1)]
+
+
+def _times(name: str, table: pd.DataFrame, cut: int) -> pd.Series[int]:
     if EPOCH not in table:
-        return pd.Series(1, index=table.index)
+        return pd.Series(np.arange(len(table)) * cut // max(len(table), 1) + 1, index=table.index)
     column = pd.to_numeric(table[EPOCH], errors="coerce")
     if not ((column >= 1) & (column <= MOST_EPOCHS) & (column % 1 == 0)).fillna(False).all():
         raise Error(

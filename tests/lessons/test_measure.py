@@ -154,26 +154,6 @@ def test_tables_are_what_epochs_add_up_to() -> None:
         assert measure.keys(engine, view()) == [(f"c{i}",) for i in range(5)]
 
 
-def test_side_by_side_has_a_line_for_each_strategy() -> None:
-    """Full and shared emit the same; only partial caches; a refused view has its reason."""
-    told = measure.side_by_side(view(), SHOP, asked=20)
-    assert told.index.tolist() == KINDS
-    assert told.loc["full", "emitted"] == told.loc["shared", "emitted"] > told.loc["partial", "emitted"]
-    assert told["durable rows"].nunique() == 1
-    assert told.loc["shared", "working rows"] > told.loc["full", "working rows"] > 0
-    assert told["cached rows"].tolist()[:2] == [0, 0] and told.loc["partial", "cached rows"] > 0
-    assert told.loc["partial", "working rows"] > told.loc["partial", "durable rows"]
-    catalog = ss.Catalog(mine="a INT, b INT")
-    table = pd.DataFrame({"a": [1, 2, None], "b": [3, 4, 5]})
-    odd = catalog.view("CREATE VIEW odd AS SELECT a + 1 AS a1, b FROM mine")
-    told = measure.side_by_side(odd, measure.slices({"mine": table}, 2))
-    assert "a1" in told.loc["partial", "refused"] and told.loc["full", "cached rows"] == 3
-    none = catalog.view("CREATE VIEW none AS SELECT a, b FROM mine WHERE b > 9")
-    assert measure.side_by_side(none, measure.slices({"mine": table}, 2))["emitted"].tolist() == [0, 0, 0]
-    whole = catalog.view("CREATE VIEW whole AS SELECT COUNT(*) AS n FROM mine")
-    assert measure.side_by_side(whole, measure.slices({"mine": table}, 2))["hits"].tolist()[:2] == [1, 1]
-
-
 def test_several_engines_take_turns() -> None:
     """play_all() sends every epoch to each engine once, in order; each ends as if it ran alone."""
     engines = {kind: ss.engine(kind, [view()]) for kind in KINDS}
