@@ -180,6 +180,8 @@ class Told:
     """The line and the column that ``word`` is about."""
     waited: bool = False
     """Whether a busy machine may be the reason."""
+    blamed: bool = False
+    """Whether the right solution does not give the answer that the lab calls right."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
@@ -285,7 +287,7 @@ class Breaker:
                     raise NoHistoryError(0, f"only the first {_LINES} histories count")
                 yield Told(one.line, one.text, len(changes_of(one.text)), self.exposed(one.text, self.hang))
             except BlamedError:
-                yield Told(one.line, one.text, word="the lab does not know the right answer: tell your teacher")
+                yield Told(one.line, one.text, word="the lab is wrong about the right answer", blamed=True)
             except NoHistoryError as none:
                 late = isinstance(none, LateHistoryError)
                 yield Told(one.line, one.text, word=str(none), at=one.at(none.at), waited=late)

@@ -69,9 +69,9 @@ expose them: a history exposes a wrong solution if its answer differs from that 
    It prints which wrong solutions each history exposes, and which are at large.
 4. Hand in `{histories}`.
 
-A change is what stands between two of the marks `|` and `,`. A history has at most {longest} of them. Each wrong solution
-that you expose is a point. The shortest set of histories known that exposes all of them has {known} changes. If all of
-your histories together have at most {most} changes, you have a bonus of a tenth of your points.
+A change is what stands between two of the marks `|` and `,`. A history has at most {longest} of them. Each wrong
+solution that you expose is a point. The shortest set of histories known that exposes all of them has {known} changes.
+If all of your histories together have at most {most} changes, you have a bonus of a tenth of your points.
 """
 _HISTORIES = """# Histories for lab {number}, one a line. A comment begins with #.
 # {notation}
