@@ -701,6 +701,8 @@ def called(cls, steps, right):
         elif kind == "answer":
             if not asked[at]:
                 raise text.wrong("an answer without a question")
+            if type(last) is int and last < 0:
+                raise text.wrong("there are never fewer than 0 rows")
             asked[at] -= 1
             rows[at] = Counter((*row, one) for one in last) if cls == "Max" else Counter({tuple(row): last})
         made.append((call, operator.all([call])[0]))
