@@ -151,17 +151,19 @@ def histories(text: str) -> list[History]:
     """
     if len(text.encode()) > _BYTES:
         raise SubmissionError(f"it has more than {_BYTES:,} bytes", "leave histories out")
-    found: list[History] = []
+    found, above = list[History](), ""
     for number, raw in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
         line = raw.partition("#")[0].rstrip()
         printed = _TRACE.match(line)
         body = line[printed.end() :] if printed else line.lstrip()
+        column = len(line) - len(body) + 1
+        goes_on = bool(above) and not printed and column > 1
+        above = body
         if not body:
             continue
-        column = len(line) - len(body) + 1
-        if found and not printed and column > 1:
-            above = found.pop()
-            found.append(History(f"{above.text} {body}", (*above.places, (len(above.text) + 1, number, column))))
+        if goes_on:
+            one = found.pop()
+            found.append(History(f"{one.text} {body}", (*one.places, (len(one.text) + 1, number, column))))
         else:
             found.append(History(body, ((0, number, column),)))
     return found

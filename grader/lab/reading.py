@@ -2,12 +2,12 @@
 
 A lab whose checks.py has a function ``reader`` can be broken (`breaking`). It turns a line into what makes its case:
 
-    def reader(line, right):
+    def reader(line, solution):
         rows = Rows()
         history = [rows.epoch(step, a_row) for step in line.parts("|")]
         return lambda student: next(maxima(student, [history]))
 
-``line`` is a `Piece`, and ``right`` the right solution, for labs whose inputs depend on its messages. A line that is no
+``line`` is a `Piece`, and ``solution`` the right one, for labs whose inputs depend on its messages. A line that is no
 history raises NoHistoryError, which `Piece.wrong` makes.
 """
 

@@ -247,7 +247,7 @@ def a_value(row):
     return str(found[0]), int(found[1])
 
 
-def reader(line, right):
+def reader(line, solution):
     """Read a history of Join (+info | +visit), of Max (+Fruit 1 | -Fruit 1), or an epoch of net (+a, -a)."""
     steps, rows = line.parts("|"), Rows()
     if line.groups(f"([+-]{WORD}, )*[+-]{WORD}") and not line.groups(NAMED):

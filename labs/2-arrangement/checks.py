@@ -580,7 +580,7 @@ def a_step(step, model, rows):
     return ("handle", str(name[0]), call[1]) if name else call
 
 
-def reader(line, right):
+def reader(line, solution):
     """Read a history of Arrangement (a = handle(0) | +Nut 5 | at("Nut", 1)) or of DeltaJoin (+info Nut Fruit)."""
     steps, rows, done = line.parts("|"), Rows(), []
     if many := line.groups(r"(\d{1,3}) epochs, one new row in each \| save\(\)"):

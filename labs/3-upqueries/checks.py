@@ -684,9 +684,9 @@ def call_of(text, cls):
     return call
 
 
-def called(cls, steps, right):
+def called(cls, steps, solution):
     """The cases of an operator that is called with what can happen, which depends on its messages."""
-    operator, asked, rows, had, made = right.new(cls), Counter(), {}, {}, []
+    operator, asked, rows, had, made = solution.new(cls), Counter(), {}, {}, []
     for text in steps:
         call = call_of(text, cls)
         kind, *row, last = call
@@ -724,7 +724,7 @@ def played(student, graph, steps):
     return world
 
 
-def raced(named, right):
+def raced(named):
     """The case of an order of actions and deliveries."""
     names = {str(name) for name, _ in named}
     graphs = [graph for graph in GRAPHS if names <= {*graph, "view"}]
@@ -754,7 +754,7 @@ def raced(named, right):
     return lambda student: Case(trace, right_rows, partial(ask, student), ENDS)
 
 
-def reader(line, right):
+def reader(line, solution):
     """Read calls of one operator (Max: question Nut | Max: answer Nut [2, 1]), or an order of all (view: read Nut)."""
     steps = line.parts("|")
     if len(steps) > 1 and steps[-1] == "...":  # an order without an end
@@ -765,5 +765,5 @@ def reader(line, right):
             raise step.wrong("write who is called, and how, such as Count: question Nut")
     (cls, text), *_ = named
     if {name for name, _ in named} == {cls} and cls in ("Table", "Count", "Max", "Union"):
-        return called(str(cls), [text for _, text in named], right)
-    return raced(named, right)
+        return called(str(cls), [text for _, text in named], solution)
+    return raced(named)

@@ -30,7 +30,7 @@ from grader.student.local import Local
 
 READER = '''
 
-def reader(line, right):
+def reader(line, solution):
     """Read the epochs of Sum, such as [[1], [2, -1]], or a call of add, such as add(1, 2)."""
     if found := line.groups(rf"add\\\\(({NUMBER}), ({NUMBER})\\\\)"):
         a, b = map(int, found)
@@ -62,7 +62,6 @@ WITH_READER = f"{WITH_READER}{READER}"
 WRONG = 4
 HANGS = "def add(a, b):\n    while a == 7: pass\n    return a + b\n"
 SLOW = "def add(a, b):\n    for _ in range(10**8 * (a == 8)): pass\n    return a + b\n"
-NAMES = "first", "other"
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +132,7 @@ def test_what_is_exposed_is_what_answers_otherwise(built: Path, data: st.DataObj
 
 
 def test_the_answer(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each history has what it exposes, or why and where it does not count. What is at large has a number and an area."""
+    """Each history has what it exposes, or why and where it does not count. What is at large has number and area."""
     lines = [
         "# my histories",
         "add(1, 0)  # digits",
@@ -204,10 +203,10 @@ def test_what_is_missing(built: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_file_of_histories() -> None:
     """Comments and empty lines are left out. What goes on in the next line has its own line and column there."""
-    found = histories("\ufeff# x\r\n+a | -b # y\r\n\r\n  +c | +d\n        trace   +e |\n                +f | +g\n+h")
-    assert [(one.text, one.line) for one in found] == [("+a | -b +c | +d", 2), ("+e | +f | +g", 5), ("+h", 7)]
-    assert [found[0].at(0), found[0].at(5), found[0].at(8)] == [(2, 1), (2, 6), (4, 3)]
-    assert [found[1].at(0), found[1].at(5)] == [(5, 17), (6, 17)]
+    found = histories("\ufeff# x\r\n+a | -b # y\r\n  +c | +d\n        trace   +e |\n                +f | +g\n\n +h")
+    assert [(one.text, one.line) for one in found] == [("+a | -b +c | +d", 2), ("+e | +f | +g", 4), ("+h", 7)]
+    assert [found[0].at(0), found[0].at(5), found[0].at(8)] == [(2, 1), (2, 6), (3, 3)]
+    assert [found[1].at(0), found[1].at(5), found[2].at(1)] == [(4, 17), (5, 17), (7, 3)]
 
 
 def test_a_history_that_hangs(asked: Callable[..., Breaker], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,8 +337,9 @@ def test_a_class(graded: Class) -> None:
     status, said = graded.grade("--jobs", "2")
     assert status == 1 and "sandbox: tier 0, not needed" in said
     assert graded.column("score") == {
-        "s01": "4.4", "s02": "4", "s03": "1.1", "s04": "0", "s05": "0", "s06": "1.1", "s07": "2.2", "s08": "", "s09": "",
-    }  # fmt: skip
+        **{"s01": "4.4", "s02": "4", "s03": "1.1", "s04": "0", "s05": "0"},
+        **{"s06": "1.1", "s07": "2.2", "s08": "", "s09": ""},
+    }
     assert set(graded.column("of").values()) == {"4.4"}
     assert graded.column("status")["s08"] == graded.column("status")["s09"] == "unreadable"
     problems = graded.page("problems.csv")
