@@ -82,14 +82,15 @@ def _ids(broken: Broken) -> list[str]:
 def judge(task: Mapping[str, Any], scratch: Path) -> Found:
     """Judge the histories of a task of the pool."""
     broken = read_broken(Path(task["broken"]))
-    found, folder = fresh(broken.number, task["key"], 0), scratch / "submission"
+    found, folder, place = fresh(broken.number, task["key"], 0), scratch / "submission", scratch / "solutions"
     folder.mkdir()
+    place.mkdir()
     try:
         chosen = choose([(name, Path(path)) for name, path in task["files"]], HISTORIES, scratch / "unpacked")
         content, notes = read(chosen.path.read_bytes(), chosen.name)
         (folder / HISTORIES).write_bytes(content)
         lines = histories(content.decode())
-        with breaking(broken, Path(task["checks"])) as breaker:
+        with breaking(broken, Path(task["checks"]), place) as breaker:
             told = list(breaker.told(lines))
     except AmbiguousError as error:
         return {**found, "status": AMBIGUOUS, "why": error.reason, "mend": error.mend}

@@ -129,7 +129,8 @@ def _verdict(row: Row, cap: str, again: str) -> str:
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
         if row.found["why"]:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
-        lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
+        what = "wrong solutions" if "histories" in row.found else "checks"
+        lead.append(f"<p>{number(row.points)} of {number(row.of)} points for {what}.</p>")
         if row.found.get("unsafe"):
             lead.append(f"<p>Money or stock was wrong, which limits the points to {safe(cap)}.</p>")
         if row.at_most is not None:

@@ -54,7 +54,7 @@ def _main(args: list[str]) -> int:
         found = histories(text)
     except SubmissionError as error:
         raise UsageError(f"{place / HISTORIES}: {error}") from None
-    with breaking(broken, checks) as breaker:
+    with tempfile.TemporaryDirectory() as made, breaking(broken, checks, Path(made)) as breaker:
         told = []
         for one in breaker.told(found):
             told.append(one)
@@ -77,15 +77,17 @@ def text_of(path: Path) -> tuple[str, list[str]]:
 
 
 @contextmanager
-def breaking(broken: Broken, checks: Path) -> Iterator[Breaker]:
-    """Yield what asks the solutions of a set, in a plain process: all of its code is the lab's. Raises UsageError."""
+def breaking(broken: Broken, checks: Path, place: Path) -> Iterator[Breaker]:
+    """Yield what asks the solutions of a set, in a plain process: all of its code is the lab's.
+
+    ``place``: an empty folder for this code. Raises UsageError if checks.py has no reader.
+    """
     reader = read_reader(checks)
     if reader is None:
         raise UsageError(f"{checks} has no reader, so it is of another lab, or of an earlier version of this one")
-    with tempfile.TemporaryDirectory() as made:
-        Path(made, f"{_MODULE}.py").write_text(broken.module(), encoding="utf-8")
-        with Local(Path(made), _MODULE) as local:
-            yield Breaker(reader, local, [one.parts for one in broken.wrong])
+    (place / f"{_MODULE}.py").write_text(broken.module(), encoding="utf-8")
+    with Local(place, _MODULE) as local:
+        yield Breaker(reader, local, [one.parts for one in broken.wrong])
 
 
 def summary(broken: Broken, told: Sequence[Told]) -> dict[str, object]:

@@ -2,8 +2,9 @@
 
     python -m pytest -n 0 -s -m slow tests/grader/test_class_of_200.py
 
-prints the seconds, and the memory of the grader's own processes; then the same for 10 histories of each student. 2 cores without other load should take at most 5
-minutes. The test asserts grades only, so that it passes on a busy machine, too.
+prints the seconds, and the memory of the grader's own processes; then the seconds for 10 histories of each student. 2
+cores without other load should take at most 5 minutes. The tests assert grades only, so that they pass on a busy
+machine, too.
 """
 
 from __future__ import annotations
