@@ -112,7 +112,7 @@ def _checks(broken: Broken, told: Sequence[Told]) -> list[dict[str, Any]]:
         Result(id, 1, one.says, False, Outcome.EXPOSED if number in won.exposed else Outcome.AT_LARGE).as_json()
         for number, (id, one) in enumerate(zip(_ids(broken), broken.wrong, strict=True), 1)
     ]
-    got, most = f"{won.changes} changes, at most {broken.most}", len(broken.wrong) * BONUS
+    got, share = f"{won.changes} changes, at most {broken.most}", won.near * len(won.exposed) / len(broken.wrong)
     rule = f"All changes together are at most {NEAR:g} times those of the shortest set known, {broken.known}."
     bonus = Result(_BONUS, 1, rule, False, Outcome.MEASURED, got=got, waited=any(one.waited for one in told))
-    return [*checks, {**bonus.as_json(), "share": str(round(won.bonus / most, 6))}]
+    return [*checks, {**bonus.as_json(), "share": str(round(share, 6))}]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -297,19 +297,15 @@ class Breaker:
 
 @dataclass(frozen=True)
 class Score:
-    """What all histories of a student expose together: for each wrong solution the line of the first history."""
+    """What all histories of a student expose together: the numbers of wrong solutions, each of them a point."""
 
-    exposed: Mapping[int, int]
+    exposed: frozenset[int]
     changes: int
-    bonus: float
-    """The share of the points that is added."""
+    near: bool
+    """Whether there is a bonus, because the changes are few."""
 
 
 def score(broken: Broken, told: Sequence[Told]) -> Score:
-    """Return what the histories are worth: a point for each wrong solution, and perhaps a bonus."""
-    exposed: dict[int, int] = {}
-    for one in told:
-        for number in one.exposes:
-            exposed.setdefault(number, one.line)
+    """Return what histories are worth."""
     changes = sum(one.changes for one in told)
-    return Score(exposed, changes, len(exposed) * BONUS if changes <= broken.most else 0.0)
+    return Score(frozenset().union(*(one.exposes for one in told)), changes, changes <= broken.most)

@@ -250,7 +250,7 @@ def a_value(row):
 def reader(line, solution):
     """Read a history of Join (+info | +visit), of Max (+Fruit 1 | -Fruit 1), or an epoch of net (+a, -a)."""
     steps, rows = line.parts("|"), Rows()
-    if line.groups(f"([+-]{WORD}, )*[+-]{WORD}") and not line.groups(NAMED):
+    if line.groups(f"([+-]{WORD}, *)*[+-]{WORD}") and not line.groups(NAMED):
         changes = rows.epoch(line, lambda row: (str(row),), free=True)
         return lambda student: next(nets(student, [changes]))
     if line.groups(NAMED):

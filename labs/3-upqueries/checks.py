@@ -732,15 +732,17 @@ def raced(named):
         raise named[0][0].wrong(f"no graph of this lab has {', '.join(sorted(names))} together")
     values = any(name == "Table" and re.fullmatch(r"write \S+ \S+ \S+", text) for name, text in named)
     graph = MAX if values and MAX in graphs else graphs[0]
-    steps, rows = [], World(None, graph)
+    steps, keys, rows = [], set(), World(None, graph)
     for name, text in named:
-        call = call_of(text, "view" if name == "view" else graph[name].cls)
+        cls = "view" if name == "view" else graph[name].cls
+        call = call_of(text, cls)
+        keys.add(call[2] if cls == "Union" and call[0] != "question" else call[1])
         steps.append((str(name), call))
         if call[0] == "write":
             rows.rows[name, *call[1:-1]] += call[-1]
             if rows.rows[name, *call[1:-1]] < 0:
                 raise text.wrong("a deletion of what is not there")
-    keys = sorted({call[2] if call[1] in ("left", "right") else call[1] for _, call in steps})
+    keys = sorted(keys)
     right_rows = [[key, rows.right(key)] for key in keys]
 
     def ask(student):
