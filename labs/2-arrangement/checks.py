@@ -543,17 +543,17 @@ def a_table_row(row):
 def a_call(step, model):
     """A call as (method, argument, ...), and whether it is allowed now; None if it is none of these."""
     if found := step.groups(f'at\\("({KEY})"(?:, ({TIME}))?\\)'):
-        time = int(found[1]) if found[1] else model.upper - 1
-        return ("at", str(found[0]), *[time] * bool(found[1])), model.since <= time < model.upper
+        times = [int(found[1])] if found[1] else []
+        return ("at", str(found[0]), *times), not times or model.since <= times[0] < model.upper
     if found := step.groups(rf"handle\(({TIME})\)"):
         return ("handle", int(found[0])), model.since <= int(found[0]) < model.upper
     if found := step.groups(rf"(advance|close)\(({HANDLE})(?:, ({TIME}))?\)"):
         method, name, time = found
+        times = [int(time)] if time else []
         if name not in model.handles:
             raise name.wrong("there is no such open handle")
-        if (method == "advance") == bool(time):
-            allowed = not time or model.handles[name] <= int(time) < model.upper
-            return (str(method), str(name), *[int(time)] * bool(time)), allowed
+        if (method == "advance") == bool(times):
+            return (str(method), str(name), *times), not times or model.handles[name] <= times[0] < model.upper
     return None
 
 

@@ -58,7 +58,7 @@ def test_every_printed_trace_is_read_back(lab: Path) -> None:
     The checks of lab 3 have the right answers by hand, and the reader has those of the solution.
     """
     traces = set()
-    for check in load(lab / "checks.py"):
+    for check in [one for one in load(lab / "checks.py") if not one.hidden]:
         for case in check.cases(right_of(lab)):
             if case.trace not in traces:
                 traces.add(case.trace)
@@ -90,9 +90,9 @@ NONE = [
     (2, "+info Nut 5 Fruit", 2, "a row of a table is such as info Nut Fruit"),
     (2, "+info Nut Fruit | restart | +visit Nut 5 | +price Nut 5", 1, "restart must stand between all epochs"),
     (2, "-price Nut 60", 1, "a deletion of what is not there"),
-    (3, "Table: write Nut +1 | Table: write Nut -1 | Table: write Nut -1", 50, "a deletion of what is not there"),
+    (3, "Table: write Nut +1 | Table: write Nut -1 | Table: write Nut -1", 52, "a deletion of what is not there"),
     (3, "Count: question Nut | Count: answer Nut 0 | Count: change Nut -1", 52, "a deletion of what is not there"),
-    (3, "Max: question Nut | Max: answer Nut [2] | Max: change Nut 1 -1", 46, "a deletion of what is not there"),
+    (3, "Max: question Nut | Max: answer Nut [2] | Max: change Nut 1 -1", 48, "a deletion of what is not there"),
     (3, "Count: answer Nut 2", 8, "an answer without a question"),
     (
         3,
