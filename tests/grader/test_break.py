@@ -16,7 +16,7 @@ import pytest
 from classes import contents
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_master import CHECKS, MUTANTS, SOLUTION
+from lab_master import CHECKS, SOLUTION
 from without_linux import checked
 
 from grader.__main__ import main
@@ -59,7 +59,6 @@ WITH_READER = CHECKS.replace("import itertools\n", "import itertools\nimport jso
     "from grader.lab import Case, check", "from grader.lab import NUMBER, Case, check"
 )
 WITH_READER = f"{WITH_READER}{READER}"
-WRONG = 4
 HANGS = "def add(a, b):\n    while a == 7: pass\n    return a + b\n"
 SLOW = "def add(a, b):\n    for _ in range(10**8 * (a == 8)): pass\n    return a + b\n"
 
@@ -68,7 +67,9 @@ SLOW = "def add(a, b):\n    for _ in range(10**8 * (a == 8)): pass\n    return a
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small lab with a reader, built once, and given out with break/."""
     tmp = tmp_path_factory.mktemp("break")
-    build(lab_master.write(tmp / "9-sums", checks=WITH_READER), tmp / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grader.lab.build._try_notebook", lambda *args: None)  # it writes nothing, and takes seconds
+        build(lab_master.write(tmp / "9-sums", checks=WITH_READER), tmp / "out")
     shutil.copytree(tmp / "out" / "break", tmp / "out" / "student" / "break")
     return tmp / "out"
 
@@ -140,7 +141,7 @@ def test_the_answer(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "    trace   [[1], ",
         "            [-1]]",
-        f"[{'[1], ' * 50}[1]]",
+        f"[{'[0], ' * 50}[0]]",
         "add(1, " + "0" * 3000 + ")",
         " | ".join(["[1]"] * 41),
     ]
@@ -154,7 +155,7 @@ def test_the_answer(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "    column 1: write lists of whole numbers",
     ]
     assert said[4:6] == ["line 5: [[1], [-1]]", "    exposes 1, 3"]
-    assert said[6].startswith("line 7: [[1], [1]") and said[7].startswith("    exposes")
+    assert said[6].startswith("line 7: [[0], [0]") and said[7] == "    exposes no wrong solution"
     assert said[9] == "    column 2001: a history has at most 2,000 letters"
     assert said[11] == "    column 241: it has 41 changes; the limit is 40"
     end = "\n".join(said[12:])
@@ -247,7 +248,7 @@ def test_too_many_histories(asked: Callable[..., Breaker], monkeypatch: pytest.M
 def test_a_reader_that_blames_the_solution(tmp_path: Path) -> None:
     """A build is refused if the reader reads another history than the check has printed, or none."""
     for old, new, why in (
-        ("a, b = map(int, found)", "a, b = 1, 2", "the reader blames the solution: add(1, 0)"),
+        ("Case(line, a + b,", "Case(line, a + 1,", "the reader blames the solution: add(1, 0)"),
         ("if found := line.groups(rf", "if found := line.groups('x' + rf", "the reader refuses 'add(1, 0)' (column 1"),
         (
             "return [right[0], other",
@@ -375,9 +376,7 @@ def test_a_class_goes_on(graded: Class, monkeypatch: pytest.MonkeyPatch) -> None
     first = list(kept)
     assert graded.grade("--jobs", "1")[0] == 1
     assert len(kept) == 9 and not set(kept[4:]) & set(first)
-    found = contents(graded.out)
-    shutil.rmtree(graded.out)
-    assert graded.grade("--jobs", "1")[0] == 1 and contents(graded.out) == found
+    assert graded.column("score")["s01"] == "4.4" and len(graded.column("id")) == 9
 
 
 def test_what_the_command_refuses(built: Path, graded: Class, tmp_path: Path) -> None:
@@ -397,9 +396,3 @@ def test_told_is_json() -> None:
     """What came of a history can be stored."""
     one = Told(3, "+a", 1, (2,), "", (3, 1))
     assert json.loads(json.dumps(one.as_json()))["exposes"] == [2]
-
-
-def test_a_lab_without_a_reader(tmp_path: Path) -> None:
-    """A lab whose checks.py has no reader is built as before, without anything to break."""
-    build(lab_master.write(tmp_path / "lab"), tmp_path / "out")
-    assert not (tmp_path / "out" / "break").exists() and MUTANTS.count("says") == WRONG
