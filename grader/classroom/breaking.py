@@ -16,13 +16,13 @@ from ..lab.bundle import Bundle
 from ..lab.judge import Result
 from ..lab.source import read
 from ..outcomes import Outcome
-from ..sandbox import Tier
 from ..student.breaks import breaking
 from ..submission.upload import AmbiguousError, choose
 from . import work
 from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh, grader_hash
 
 if TYPE_CHECKING:
+    from ..sandbox import Tier
     from .collect import Submission
 
 _BONUS = "bonus"
@@ -36,7 +36,7 @@ class Breaking:
     """The wrong solutions of a lab that `lab build` has built."""
 
     kind = work.BREAK
-    folder = None
+    folder: Path | None = None
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises UsageError if the bundle has nothing to break."""
@@ -58,6 +58,8 @@ class Breaking:
 
     def tier(self, scratch: Path, ungraded: bool, closed: Sequence[Path]) -> tuple[Tier, bool]:
         """Return that no sandbox is needed."""
+        from ..sandbox import Tier
+
         return Tier(0, "not needed, because texts are handed in", ""), False
 
     def task(self, submission: Submission, key: Mapping[str, str], tier: Tier, scratch: Path, place: Path) -> work.Task:

@@ -41,7 +41,7 @@ MOST = 40
 SECONDS = 0.5
 """CPU seconds that the right solution may take for a history."""
 _WRONG = 2.0
-"""CPU seconds after which a wrong solution hangs, so that it is exposed."""
+"""CPU seconds that all wrong solutions may take together for a history, and one alone, which is then exposed."""
 _LINES, _LETTERS, _BYTES = 200, 2000, 1 << 16
 """The maximum number of histories, of letters in one, and of bytes in a file."""
 BONUS, NEAR = 0.1, 1.5
@@ -263,6 +263,7 @@ class Breaker:
         taking_part = [number for number, parts in enumerate(self._parts, 1) if parts & right.names]
         if not taking_part:
             raise NoHistoryError(0, "no wrong solution takes part in it")
+        self._runner.limit(_WRONG)
         return tuple(number for number in taking_part if number not in but and self._differs(number, makes))
 
     def _refused(self, why: Answer) -> NoHistoryError:
@@ -273,13 +274,15 @@ class Breaker:
         return LateHistoryError(0, said) if why.waited else NoHistoryError(0, said)
 
     def _differs(self, number: int, makes: Makes) -> bool:
-        student = Student(_One(self._runner, number, self._lives))
-        self._runner.limit(_WRONG)
-        seen = ask(makes(student), student)
-        if seen.none is not None and seen.none.kind == Outcome.TIMEOUT:
-            self.hang.add(number)
+        for _ in range(2):  # the time may have been used up by others
+            student = Student(_One(self._runner, number, self._lives))
+            seen = ask(makes(student), student)
+            if seen.none is None or seen.none.kind != Outcome.TIMEOUT:
+                return seen.outcome != Outcome.PASS
             self._spent |= seen.none.spent
-        return seen.outcome != Outcome.PASS
+            self._runner.limit(_WRONG)
+        self.hang.add(number)
+        return True
 
     def told(self, found: Sequence[History]) -> Iterator[Told]:
         """Yield what comes of each history, in their order."""

@@ -23,7 +23,9 @@ from grader.__main__ import main
 from grader.lab import breaking as breakings
 from grader.lab.breaking import Breaker, Told, histories, host, read_broken, read_reader
 from grader.lab.build import build
-from grader.lab.cover import cover, length
+from grader.lab.cover import breakable, cover, length
+from grader.lab.master import read
+from grader.lab.prove import Proof
 from grader.lab.reading import NoHistoryError, changes_of
 from grader.lab.regions import MasterError
 from grader.student.local import Local
@@ -245,22 +247,20 @@ def test_too_many_histories(asked: Callable[..., Breaker], monkeypatch: pytest.M
     assert [one.word for one in told] == ["", "", "only the first 2 histories count"]
 
 
-def test_a_reader_that_blames_the_solution(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("old", "new", "why"), [
+    ("Case(line, a + b,", "Case(line, a + 1,", "the reader blames the solution: add(1, 0)"),
+    ("if found := line.groups(rf", "if found := line.groups('x' + rf", "the reader refuses 'add(1, 0)' (column 1"),
+    ("return [right[0], other", "return right or [0, other", "[forgets]: its trace '[1] | restart | [2]' does not"),
+])  # fmt: skip
+def test_a_reader_is_proven(built: Path, tmp_path: Path, old: str, new: str, why: str) -> None:
     """A build is refused if the reader reads another history than the check has printed, or none."""
-    for old, new, why in (
-        ("Case(line, a + b,", "Case(line, a + 1,", "the reader blames the solution: add(1, 0)"),
-        ("if found := line.groups(rf", "if found := line.groups('x' + rf", "the reader refuses 'add(1, 0)' (column 1"),
-        (
-            "return [right[0], other",
-            "return right or [right[0], other",
-            "[forgets]: its trace '[1] | restart | [2]' does not",
-        ),
-    ):
-        assert WITH_READER.count(old) == 1
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        with pytest.raises(MasterError) as refused:
-            build(lab_master.write(folder / "lab", checks=WITH_READER.replace(old, new)), folder / "out")
-        assert why in str(refused.value)
+    assert WITH_READER.count(old) == 1
+    (tmp_path / "work").mkdir()
+    master = read(lab_master.write(tmp_path / "lab", checks=WITH_READER.replace(old, new)), tmp_path / "work")
+    proof = Proof(mutants=json.loads((built / "proof.json").read_text())["mutants"])
+    with pytest.raises(MasterError) as refused:
+        breakable(master, proof, tmp_path / "work", lambda step: None)
+    assert why in str(refused.value)
 
 
 LINES = st.dictionaries(
