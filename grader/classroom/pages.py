@@ -100,8 +100,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
 
 
 def _broken(found: Found, points: Mapping[str, Decimal]) -> list[str]:
-    """Return what came of a student's histories, and which wrong solutions they expose."""
-    head, lines = [("Line", "num"), ("History", ""), ("What came of it", "rule")], []
+    """Return the results of a student's histories, and which wrong solutions they expose."""
+    head, lines = [("Line", "num"), ("History", ""), ("Result", "rule")], []
     for one in found["histories"]:
         line, column = one["at"]
         said = f"line {line}, column {column}: {one['word']}" if line else one["word"]

@@ -144,7 +144,7 @@ def histories(text: str) -> list[History]:
     """Return the histories of a file, one a line. Raises SubmissionError if it is too large.
 
     A comment begins with #. What `check` prints can be pasted: the word "trace" is left out, and a line that begins
-    with a blank goes on with the line above.
+    with a blank continues the line above.
 
     >>> [one.text for one in histories("+a | -a  # a comment\\n    trace   +a |\\n            +b\\n+c")]
     ['+a | -a', '+a | +b', '+c']
@@ -171,7 +171,7 @@ def histories(text: str) -> list[History]:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a history: the wrong solutions that it exposes, by number, or why it does not count (``word``)."""
+    """The result of a history: the wrong solutions that it exposes, by number, or why it does not count (``word``)."""
 
     line: int
     text: str
@@ -285,7 +285,7 @@ class Breaker:
         return True
 
     def told(self, found: Sequence[History]) -> Iterator[Told]:
-        """Yield what comes of each history, in their order."""
+        """Yield the result of each history, in their order."""
         for number, one in enumerate(found):
             try:
                 if number >= _LINES:

@@ -62,7 +62,7 @@ expose them: a history exposes a wrong solution if its answer differs from that 
 
 1. Put this folder into the folder of the lab, beside `checks.py`.
 2. Write `{histories}`, one history a line, in the notation of the traces that `check` prints. A comment begins with
-   `#`. You can paste a trace that stands in several lines: a line that begins with a blank goes on with the line above.
+   `#`. You can paste a trace that stands in several lines: a line that begins with a blank continues the line above.
 3. Open a terminal in the folder of the lab:
 
        python -m grader break
