@@ -60,7 +60,7 @@ def breakable(master: Master, proof: Proof, work: Path, say: Say) -> dict[str, A
         right = Breaker(reader, next(started), parts).right()
         traces = list(dict.fromkeys(case.trace for check in visible for case in check.cases(right)))
         found |= dict(asked(draw.sample(traces, min(len(traces), _DRAWN)), drawn=False))
-        pairs = (" | ".join(draw.sample(own, 2)) for _ in range(_PAIRS))
+        pairs = (" | ".join(draw.choices(own, k=2)) for _ in range(_PAIRS))
         found |= dict(asked([line for line in pairs if line not in found], drawn=True))
         chosen = cover(found, len(own))
         shorter = dict(asked([*dict.fromkeys(less for line in chosen for less in shortened(line))], drawn=True))
