@@ -213,5 +213,17 @@ def test_each_wrong_solution_can_be_exposed(lab: Path, tmp_path: Path, capsys: p
     wrong = len(re.findall(r"^\[", (lab / "mutants.toml").read_text(), re.M))
     assert len(broken["wrong"]) == wrong and f"exposed: {wrong} of {wrong}\n" in said
     assert f"changes: {broken['known']}; the shortest set known" in said
+    if lab == LABS[0]:
+        as_documented(out / "student", capsys)
     with capsys.disabled():
         print(f"\n{lab.name}: {wrong} wrong solutions, {len(broken['set'])} histories, {broken['known']} changes")
+
+
+def as_documented(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The histories in docs/labs.md give what is below them, but for lines that are left out (...)."""
+    section = (ROOT / "docs" / "labs.md").read_text().partition("### Break it")[2].partition("\n| ")[0]
+    given, shown = (re.findall(r"^    (.*)$", block, re.M) for block in re.findall(r"(?:^    .*\n)+", section, re.M))
+    (copy / "break" / "histories.txt").write_text("\n".join(given))
+    assert main(["break", str(copy)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line != "..."] == [line for line in said if line in shown]
