@@ -1,7 +1,7 @@
 """Runs the command line ``python -m grader``, without importing modules from the current folder.
 
 The current folder could be a submission that contains, for example, its own json.py. Each command imports only what it
-needs: `check` runs on systems and Pythons that lack what the others need.
+needs: `check` and `break` run on systems and Pythons that lack what the others need.
 """
 
 import os
@@ -15,6 +15,7 @@ import importlib  # noqa: E402
 
 _COMMANDS = {
     "check": "student.command",
+    "break": "student.breaks",
     "lab": "lab.command",
     "class": "classroom.command",
     "one": "classroom.single",
@@ -33,9 +34,10 @@ def main(words: list[str]) -> int:
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("grader."):
             raise
-        print("python -m grader: this copy of the grader has one command: python -m grader check", file=sys.stderr)
+        print("python -m grader: this copy of the grader has two commands: check and break", file=sys.stderr)
         return 64
-    status: int = module.main(words[1:] if name in ("student.command", "lab.command", "explore.command") else words)
+    with_name = name == "cli" or name.startswith("classroom.")
+    status: int = module.main(words if with_name else words[1:])
     return status
 
 

@@ -40,7 +40,9 @@ class Verdict(_Worded):
 
 
 class Outcome(_Worded):
-    """The outcome of a check: of a lab's, or of a phase as the check of a checkout (fail, unreached, measured)."""
+    """The outcome of a check: of a lab's, or of a phase as the check of a checkout (fail, unreached, measured),
+    or of a wrong solution (exposed, at large).
+    """
 
     PASS = "pass", "passes"
     WRONG = "wrong", "wrong answer"
@@ -58,3 +60,6 @@ class Outcome(_Worded):
     UNREACHED = "unreached", "not reached"
     MEASURED = "measured", "measured"
     """It earns a share of its points."""
+    EXPOSED = "exposed", "exposed"
+    AT_LARGE = "at large", "at large"
+    """Whether a student's histories expose a wrong solution."""

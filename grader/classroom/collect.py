@@ -115,13 +115,13 @@ def collect(
     text = "text that was typed into a form"
     left_out += [Left(path.name, text, harmless=True) for path in there if _ONLINE_TEXT in path.name]
     paths = [path for path in there if _ONLINE_TEXT not in path.name]
-    if not any(_can_be(path) or path in refused for path in paths):
+    if not any(_can_be(path, hand_in) or path in refused for path in paths):
         raise UsageError(f"{_EMPTY}; {place} has {', '.join(path.name for path in there[:5]) or 'nothing'}")
-    entries, rule, notes = _named(paths, rule, known)
+    entries, rule, notes = _named(paths, rule, known, hand_in)
     read = {entry.path for entry in entries}
     for path in paths:
         if path not in read:
-            harmless = not _can_be(path) and path not in refused
+            harmless = not _can_be(path, hand_in) and path not in refused
             why = "neither a folder, an archive, .py nor .ipynb" if harmless else f"does not fit the names of {rule}"
             left_out.append(Left(path.name, why, harmless=harmless))
     groups: dict[str, list[_Entry]] = {}
@@ -179,7 +179,7 @@ def _paths(
 def _around(names: list[tuple[str, ...]], hand_in: Sequence[str]) -> tuple[str, ...]:
     """Return the folders around all submissions in a zip: one folder with any name, and `submitted`."""
     around: tuple[str, ...] = ()
-    tops = {parts[0] for parts in names if _shows(parts[0]) and (len(parts) > 1 or is_submission(parts[0]))}
+    tops = {parts[0] for parts in names if _shows(parts[0]) and (len(parts) > 1 or is_submission(parts[0], hand_in))}
     inside = {parts[1] for parts in names if len(parts) > 1 and parts[0] in tops}
     if len(tops) == 1 and inside and not inside & set(hand_in):
         (top,) = tops
@@ -200,17 +200,23 @@ def _shows(name: str) -> bool:
     return not name.startswith(".") and name.lower() not in _NOTHING
 
 
-def _can_be(path: Path) -> bool:
+def _can_be(path: Path, hand_in: Sequence[str]) -> bool:
     """Return whether this can be a submission."""
-    return path.is_dir() or is_submission(path.name)
+    return path.is_dir() or is_submission(path.name, hand_in)
 
 
-def _named(paths: list[Path], rule: str, known: Mapping[str, str]) -> tuple[list[_Entry], str, list[str]]:
+def _named(
+    paths: list[Path], rule: str, known: Mapping[str, str], hand_in: Sequence[str]
+) -> tuple[list[_Entry], str, list[str]]:
     """Return what the rule finds, its name, and notes. Without a rule, use the one that most names fit."""
     tried = {rule: _rule(rule)} if rule else {**RULES, "folder": _plain}
-    found = {name: [entry for path in paths for entry in entries_of(path)] for name, entries_of in tried.items()}
+    likely = [path for path in paths if _can_be(path, hand_in)]
+    found = {
+        name: [entry for path in (paths if name in _OF_LMS else likely) for entry in entries_of(path)]
+        for name, entries_of in tried.items()
+    }
     if not rule:
-        rule = _fitting(found, [path for path in paths if _can_be(path)], known)
+        rule = _fitting(found, likely, known)
     elif not found[rule] and paths:
         raise UsageError(_no_rule(found, paths))
     notes = []
@@ -304,7 +310,7 @@ def _nbgrader(path: Path) -> list[_Entry]:
 
 def _folder(path: Path) -> list[_Entry]:
     name = path.name if path.is_dir() else re.sub(r"\.py\.txt$|(\.tar)?\.\w+$", "", path.name, flags=re.I)
-    return [_Entry(path, name)] if _can_be(path) else []
+    return [_Entry(path, name)]
 
 
 def _plain(path: Path) -> list[_Entry]:
@@ -319,6 +325,8 @@ RULES: Mapping[str, _Rule] = {
     "nbgrader": _nbgrader,
     "folder": _folder,
 }
+_OF_LMS = RULES.keys() - {"folder"}
+"""The names that these rules fit show that it was handed in. With other rules, it must be a file that can be."""
 
 
 def _rule(rule: str) -> _Rule:
@@ -335,7 +343,7 @@ def _rule(rule: str) -> _Rule:
 
     def entries_of(path: Path) -> list[_Entry]:
         match = pattern.fullmatch(path.name)
-        if match is None or not _can_be(path):
+        if match is None:
             return []
         return [_Entry(path, match["id"] or "", time=_time(match.groupdict().get("time") or ""))]
 

@@ -20,6 +20,7 @@ from ..files import as_json, write
 from ..lab.bundle import read_bundle
 from ..report.words import counted
 from ..statuses import Parser, status_of
+from .breaking import Breaking
 from .collect import RULES, collect
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out, states
@@ -42,6 +43,7 @@ def _parser() -> Parser:
     grade.add_argument("submissions", type=Path, help="a folder of submissions, or the LMS's .zip")
     told = "what `lab build` has written, or 6 for the checkout"
     grade.add_argument("--lab", type=Path, required=True, metavar="BUNDLE", help=told)
+    grade.add_argument("--break", dest="breaks", action="store_true", help="grade histories, not solutions")
     length = grade.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="lab 6: up to 3 minutes a team (the default)")
     length.add_argument("--full", action="store_true", help="lab 6: up to 13 minutes a team, with all faults")
@@ -139,7 +141,10 @@ def _work(given: argparse.Namespace) -> Work:
     if str(given.lab) != LAB:
         if given.quick or given.full:
             raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
-        return Lab(read_bundle(given.lab.absolute()))
+        bundle = read_bundle(given.lab.absolute())
+        return Breaking(bundle) if given.breaks else Lab(bundle)
+    if given.breaks:
+        raise UsageError(f"--break is for a lab that `lab build` has built, not for --lab {LAB}")
     if given.jobs not in (None, 1):
         rule = "systems are graded one at a time, because they would slow each other down"
         raise UsageError(f"--jobs {given.jobs}: {rule}; leave it out")

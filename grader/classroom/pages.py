@@ -19,10 +19,11 @@ from ..report.words import code, counted, safe, sign
 from .gradebook import Out, Row, states
 from .points import NOTHING, TRACE, Rubric, number, share
 from .results import GRADED, UNFINISHED, VOID, Found, sentence
+from .work import BREAK, kind_of
 
 _LONG = 2000
 _WORDS: dict[str, str] = {outcome: outcome.word for outcome in Outcome}
-_FINE = (Outcome.PASS, Outcome.MEASURED)
+_FINE = (Outcome.PASS, Outcome.MEASURED, Outcome.EXPOSED)
 _REPORTED = (
     "<p>Of each phase, this page shows the gravest mistake. The report shows all of them, and for one order every "
     "request, every kill and the balances afterwards.</p>"
@@ -58,7 +59,7 @@ def table(kind: str, caption: str, head: Sequence[tuple[str, str]], rows: Sequen
 def _outcome(outcome: str, measured: str = "") -> str:
     if outcome == Outcome.MEASURED:
         return safe(measured)
-    good = outcome == Outcome.PASS
+    good = outcome in (Outcome.PASS, Outcome.EXPOSED)
     return f'<span class="{"good" if good else "bad"}">{sign("pass" if good else "fail")}{_WORDS[outcome]}</span>'
 
 
@@ -81,6 +82,8 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     if row.status not in (GRADED, UNFINISHED):
         return page(title, body)
     points = rubric.of(out.points)
+    if "histories" in row.found:
+        return page(title, [*body, *_broken(row.found, points)])
     head = [("Check", ""), ("What it checks", "rule"), ("Result", "word"), ("Points", "num")]
     rows = [[code(check["check"]), safe(check["rule"]), *_marks(check, points)] for check in visible]
     checks = table("checks", _SHARES if report else _ALL_OR_NOTHING, head, rows)
@@ -96,6 +99,25 @@ def feedback(row: Row, out: Out, rubric: Rubric) -> str:
     return page(title, body)
 
 
+def _broken(found: Found, points: Mapping[str, Decimal]) -> list[str]:
+    """Return the results of a student's histories, and which wrong solutions they expose."""
+    head, lines = [("Line", "num"), ("History", ""), ("Result", "rule")], []
+    for one in found["histories"]:
+        line, column = one["at"]
+        said = f"line {line}, column {column}: {one['word']}" if line else one["word"]
+        said = said or f"exposes {', '.join(map(str, one['exposes'])) or 'no wrong solution'}"
+        lines.append([str(one["line"]), code(one["text"], _LONG), safe(said)])
+    told = table("class", "a history that does not count has the place and the reason", head, lines)
+    head = [("Wrong solution", ""), ("What is wrong", "rule"), ("Result", "word"), ("Points", "num")]
+    lines = [
+        [code(check["check"]), "" if check["outcome"] == Outcome.AT_LARGE else safe(check["rule"], _LONG)]
+        + list(_marks(check, points))
+        for check in found["checks"]
+    ]
+    wrong = table("checks", "what is wrong is shown where it is exposed", head, lines)
+    return [f"<section><h2>Histories</h2>{told}</section>", f"<section><h2>Wrong solutions</h2>{wrong}</section>"]
+
+
 def _verdict(row: Row, cap: str, again: str) -> str:
     lead = []
     if row.status == UNFINISHED:
@@ -107,7 +129,8 @@ def _verdict(row: Row, cap: str, again: str) -> str:
         lead.append(f"<h2>{_passed(row.found['checks'])}</h2>")
         if row.found["why"]:
             lead.append(f'<p class="bad">{safe(row.found["why"], _LONG)}</p>')
-        lead.append(f"<p>{number(row.points)} of {number(row.of)} points for checks.</p>")
+        what = "wrong solutions" if "histories" in row.found else "checks"
+        lead.append(f"<p>{number(row.points)} of {number(row.of)} points for {what}.</p>")
         if row.found.get("unsafe"):
             lead.append(f"<p>Money or stock was wrong, which limits the points to {safe(cap)}.</p>")
         if row.at_most is not None:
@@ -142,6 +165,8 @@ def _signed(points: Decimal) -> str:
 
 def _passed(checks: Sequence[Check]) -> str:
     parts = []
+    if wrong := [check for check in checks if check["outcome"] in (Outcome.EXPOSED, Outcome.AT_LARGE)]:
+        return f"{sum(check['outcome'] == Outcome.EXPOSED for check in wrong)} of {len(wrong)} wrong solutions exposed"
     for word, some in (("visible", False), ("hidden", True)):
         if those := [check for check in checks if check["hidden"] == some and check["outcome"] != Outcome.MEASURED]:
             good = sum(check["outcome"] == Outcome.PASS for check in those)
@@ -203,8 +228,12 @@ def class_page(rows: Sequence[Row], out: Out, rubric: Rubric, problems: Sequence
     body.append(f"<section><h2>{counted(len(rows), 'student')}: {said}</h2>{_spread(scores)}</section>")
     points = rubric.of(out.points)
     if graded:
-        body.append(f"<section><h2>Checks</h2>{_rates(graded, points)}</section>")
-        body.append(f"<section><h2>Commonest mistakes</h2>{_mistakes(graded)}</section>")
+        broken = kind_of(lab) == BREAK
+        body.append(
+            f"<section><h2>{'Wrong solutions' if broken else 'Checks'}</h2>{_rates(graded, points, broken)}</section>"
+        )
+        if not broken:
+            body.append(f"<section><h2>Commonest mistakes</h2>{_mistakes(graded)}</section>")
     if problems:
         head = [("Student", ""), ("State", "word"), ("Problem", ""), ("What to do", "rule")]
         lines = [[code(id), safe(status), safe(why), safe(mend)] for id, _, status, why, mend in problems]
@@ -219,8 +248,9 @@ def _spread(scores: Sequence[Decimal]) -> str:
     return f"<p>Scores: {', '.join(f'{name} {number(value)}' for name, value in said.items())}.</p>"
 
 
-def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
-    head = [("Check", ""), ("What it checks", "rule"), ("Points", "num"), ("Passed", "num"), ("Share", "bar")]
+def _rates(rows: Sequence[Row], points: Mapping[str, Decimal], broken: bool) -> str:
+    words = ("Wrong solution", "What is wrong", "Exposed by") if broken else ("Check", "What it checks", "Passed")
+    head = [(words[0], ""), (words[1], "rule"), ("Points", "num"), (words[2], "num"), ("Share", "bar")]
     lines = []
     checks = {check["check"]: check for row in rows for check in row.found["checks"]}
     for id, check in checks.items():
@@ -230,7 +260,7 @@ def _rates(rows: Sequence[Row], points: Mapping[str, Decimal]) -> str:
         name = code(id) + (" (hidden)" if check["hidden"] else "")
         rate = f"{number(Decimal(good))} of {len(rows)} ({percent}%)"
         lines.append([name, safe(check["rule"]), number(points.get(id, Decimal(0))), rate, bar])
-    return table("class", "the share of the graded submissions that pass", head, lines)
+    return table("class", f"the share of the graded submissions that {'expose it' if broken else 'pass'}", head, lines)
 
 
 def _mistakes(rows: Sequence[Row]) -> str:

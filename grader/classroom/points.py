@@ -99,7 +99,7 @@ def share(check: Mapping[str, Any]) -> Decimal:
     >>> share({"outcome": "pass"}), share({"outcome": "measured", "share": "0.98"})
     (Decimal('1'), Decimal('0.98'))
     """
-    return Decimal(check.get("share", int(check["outcome"] == Outcome.PASS)))
+    return Decimal(check.get("share", int(check["outcome"] in (Outcome.PASS, Outcome.EXPOSED))))
 
 
 def cents(value: Decimal) -> Decimal:

@@ -1,4 +1,4 @@
-"""What a class is graded with: a lab, or the checkout.
+"""What a class is graded with: a lab, or the checkout. `breaking` has a third kind.
 
 Everything in `classroom` that differs between them is here. ``kind`` says in run.json which of them it is.
 """
@@ -19,7 +19,7 @@ from .results import Found, grader_hash
 if TYPE_CHECKING:
     from .collect import Submission  # which needs a package that Gradescope lacks
 
-BUNDLE, CHECKOUT = "lab", "checkout"
+BUNDLE, CHECKOUT, BREAK = "lab", "checkout", "break"
 """The kinds of work."""
 Task = dict[str, Any]
 """What a process of the pool is given, as JSON values: the kind of work, the submission's id, files and key, ...."""
@@ -34,7 +34,7 @@ def kind_of(lab: Mapping[str, Any]) -> str:
     ('lab', 'checkout', 'checkout')
     """
     kind = str(lab.get("kind") or (CHECKOUT if "seed" in lab else BUNDLE))
-    if kind not in (BUNDLE, CHECKOUT):
+    if kind not in (BUNDLE, CHECKOUT, BREAK):
         raise UsageError(
             f"run.json is about a {kind!r}, which this version cannot grade; use the version that wrote it"
         )
@@ -45,7 +45,7 @@ class Work(Protocol):
     """What a class is graded with."""
 
     kind: str
-    """BUNDLE or CHECKOUT."""
+    """BUNDLE, CHECKOUT or BREAK."""
     hash: str
     """A hash of everything that can change a result, besides the submission and the grader."""
     points: Mapping[str, float]

@@ -3,6 +3,7 @@
 student/       README.md, solution.py (the stub), lab.ipynb, checks.py (visible ones), lab.json, grader/ (runs them)
 solution/      solution.py and lab.ipynb, with the cells for teachers
 bundle/        what a class is graded with
+break/         README.md, histories.txt, break.json: what students get after the lab, if checks.py has a reader
 gradescope.zip an autograder for Gradescope, with the bundle
 proof.json     what each wrong solution answers
 """
@@ -18,8 +19,10 @@ from ..errors import UsageError
 from ..files import as_json, whole, write_all
 from ..folders import temporary
 from ..student.files import FILES
+from .breaking import BREAK, HISTORIES, MOST, NEAR
 from .bundle import STUB, digest
 from .checks import CHECKS
+from .cover import breakable
 from .fields import HAND_IN, TOTAL
 from .gradescope import NAME, packed
 from .master import PUBLIC, Master, disagreements, read
@@ -52,6 +55,28 @@ The tasks:
 Checks that you can run: {visible}, for {points:g} of {total} points. Hidden checks: {hidden}, for the other points.
 Cells of the notebook that import `sharedstate_lite` need the kit that this lab comes from. They have no points.
 """
+_BREAK = """# Break lab {number}: {title}
+
+A test is good if it fails for wrong programs. `break.json` has {wrong} wrong solutions of this lab. Find histories that
+expose them: a history exposes a wrong solution if its answer differs from that of the right one.
+
+1. Put this folder into the folder of the lab, beside `checks.py`.
+2. Write `{histories}`, one history a line, in the notation of the traces that `check` prints. A comment begins with
+   `#`. You can paste a trace that stands in several lines: a line that begins with a blank continues the line above.
+3. Open a terminal in the folder of the lab:
+
+       python -m grader break
+
+   It prints which wrong solutions each history exposes, and which are at large.
+4. Hand in `{histories}`.
+
+A change is what stands between two of the marks `|` and `,`. A history has at most {longest} of them. Each wrong
+solution that you expose is a point. The shortest set of histories known that exposes all of them has {known} changes.
+If all of your histories together have at most {most} changes, you have a bonus of a tenth of your points.
+"""
+_HISTORIES = """# Histories for lab {number}, one a line. A comment begins with #.
+# {notation}
+"""
 
 
 def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: None) -> Proof:
@@ -73,12 +98,14 @@ def build(lab: Path, out: Path, secret: str = PUBLIC, say: Say = lambda step: No
         grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
         files, bundle = {**student(master, proof.known), **grader}, bundled(master, proof)
         teachers = {HAND_IN: solved(master.solution), "lab.ipynb": _ipynb(student_notebook(master.notebook, True))}
+        broken = breakable(master, proof, work, say)
         say("notebook")
         _try_notebook(master, files, work / "notebook")
         with whole(out) as made:
             write_all(made / "student", files)
             write_all(made / "solution", teachers)
-            write_all(made / "bundle", bundle)
+            write_all(made / "bundle", {**bundle, **({BREAK: as_json(broken)} if broken else {})})
+            write_all(made / "break", to_break(broken) if broken else {})
             (made / "bundle").chmod(0o700)  # a submission may run as another user of this machine
             (made / NAME).write_bytes(packed(bundle))
             (made / NAME).chmod(0o600)
@@ -110,6 +137,17 @@ def student(master: Master, known: dict[str, dict[str, str]] | None = None) -> d
         CHECKS: master.checks_texts[CHECKS],
         "lab.json": as_json(lab),
     }
+
+
+def to_break(broken: dict[str, Any]) -> dict[str, str]:
+    """Return the files of break/. ``broken``: what `cover.breakable` returns."""
+    about = {"number": broken["number"], "title": broken["title"], "known": broken["known"]}
+    readme = _BREAK.format(
+        **about, wrong=len(broken["wrong"]), histories=HISTORIES, most=int(broken["known"] * NEAR), longest=MOST
+    )
+    example = _HISTORIES.format(**about, notation=broken["notation"])
+    content = {name: value for name, value in broken.items() if name not in ("set", "notation")}
+    return {"README.md": readme, HISTORIES: example, BREAK: as_json(content)}
 
 
 def bundled(master: Master, proof: Proof) -> dict[str, str]:

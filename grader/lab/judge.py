@@ -213,8 +213,8 @@ def _judge(
     result, answers, flags, mark, number = passed, [], [], "", 0
     failing = last = None
     for number, case in enumerate(check.cases(student), 1):
-        seen = _ask(case, student)
-        if number == 1 and seen.outcome in _GOES_ON and not _same(_ask(case, student), seen):
+        seen = ask(case, student)
+        if number == 1 and seen.outcome in _GOES_ON and not _same(ask(case, student), seen):
             flags.append("the first case has given two different answers")
         answers.append(seen.answer)
         if failing is None and seen.outcome != Outcome.PASS:
@@ -264,12 +264,13 @@ def _replay(check: Check, number: int, runner: Runner) -> tuple[Result, Seen]:
     runner.limit(_STOPPED * check.cpu)
     for count, case in enumerate(check.cases(student), 1):
         if count == number:
-            seen = _ask(case, student)
+            seen = ask(case, student)
             return _failed(_passed(check), number, case, seen), seen
     raise UsageError(f"{check.id} has no case {number}; it has {count}")
 
 
-def _ask(case: Case, student: Student) -> Seen:
+def ask(case: Case, student: Student) -> Seen:
+    """Ask the student's code one case, without the objects of earlier ones."""
     student.forget()
     value, shown = None, ""
     try:

@@ -45,10 +45,10 @@ def prove(master: Master, work: Path, say: Say) -> Proof:
     """Run the solution, the stub and all wrong solutions. ``work`` is the folder that the checks were loaded from."""
     proof = Proof()
     texts = [master.solution, master.stub, *(mutant.text for mutant in master.mutants)]
-    with closing(_workers(texts, master.lab["memory_mib"])) as workers:
+    with closing(workers(texts, master.lab["memory_mib"])) as started:
         try:
             say("solution")
-            worker, names = next(workers), dict[str, frozenset[str]]()
+            worker, names = next(started), dict[str, frozenset[str]]()
             asked = Asked(worker)
             for check, judged in zip(master.checks, judging(master.checks, asked, {}), strict=True):
                 names[check.id], asked.names = frozenset(asked.names), set()
@@ -56,10 +56,10 @@ def prove(master: Master, work: Path, say: Say) -> Proof:
                     judged = min([judged, *judging([check], worker, {})], key=lambda one: one.cpu)
                 _right(judged, check.cpu, master.lab.get("cases", {}).get(check.id), proof)
             say("stub")
-            for judged in judging(master.checks, next(workers), {}):
+            for judged in judging(master.checks, next(started), {}):
                 if judged.result.outcome == Outcome.PASS:
                     proof.problems.append(f"{judged.result.check}: the stub passes it; no check may pass unsolved")
-            for number, (mutant, worker) in enumerate(zip(master.mutants, workers, strict=True), 1):
+            for number, (mutant, worker) in enumerate(zip(master.mutants, started, strict=True), 1):
                 say(f"wrong solution {number} of {len(master.mutants)}: {mutant.name}")
                 differs = [
                     check
@@ -76,7 +76,7 @@ def prove(master: Master, work: Path, say: Say) -> Proof:
     return proof
 
 
-def _workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]:
+def workers(texts: list[str], memory_mib: int) -> Generator[Worker, None, None]:
     """Yield a worker for each text of solution.py. Each ends when the next one is asked for."""
     with temporary("lab-") as tmp:
         tmp.chmod(0o755)

@@ -20,6 +20,7 @@ MOST_BYTES, MOST_FILES = 20_000_000, 500
 ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".rar", ".7z")
 """The last two cannot be unpacked, and are named."""
 _PYTHON, _NOTEBOOK = (".py", ".py.txt"), ".ipynb"
+_TEXT = ".txt"
 _CHECKS, _GRADER = "checks.py", "grader"
 """Python in the student's copy of a lab, besides the solution."""
 Files = Sequence[tuple[str, Path]]
@@ -48,14 +49,20 @@ def packed(name: str | PurePath) -> bool:
     return PurePosixPath(name).suffix.lower() in ARCHIVES
 
 
-def is_submission(name: str) -> bool:
-    """Return whether a file with this name can be a submission."""
-    return packed(name) or name.lower().endswith((*_PYTHON, _NOTEBOOK))
+def is_submission(name: str, hand_in: Sequence[str] = ()) -> bool:
+    """Return whether a file with this name can be a submission. ``hand_in``: the files that were asked for."""
+    return packed(name) or name.lower().endswith(_TEXT if _texts(hand_in) else (*_PYTHON, _NOTEBOOK))
+
+
+def _texts(hand_in: Sequence[str]) -> bool:
+    """Return whether texts were asked for, and no Python."""
+    return bool(hand_in) and all(name.endswith(_TEXT) for name in hand_in)
 
 
 def as_handed(path: Path, hand_in: Sequence[str]) -> Files:
-    """Return a single folder, archive or file as what was handed in. A .py file may have any name."""
-    return [(hand_in[0] if path.suffix.lower() == ".py" and path.is_file() else path.name, path)]
+    """Return a single folder, archive or file as what was handed in. A .py file, or a text, may have any name."""
+    may = _TEXT if _texts(hand_in) else ".py"
+    return [(hand_in[0] if path.suffix.lower() == may and path.is_file() else path.name, path)]
 
 
 def choose(files: Files, wanted: str, scratch: Path) -> Chosen:
@@ -108,8 +115,8 @@ def _chosen(there: _Named, wanted: str) -> tuple[tuple[PurePosixPath, Path], str
         if len(top) > 1:
             raise AmbiguousError(f"there are {len(called)} different files {wanted}: {_listed(called)}", "hand in one")
         return top[0], f"There are {len(called)} files {wanted}. The one on top was taken." * (len(called) > 1)
-    python = _different(one for one in there if _is_python(one[0]))
-    notebooks = _different(one for one in there if one[0].suffix.lower() == _NOTEBOOK)
+    python = _different(one for one in there if _is_kind(one[0], wanted))
+    notebooks = _different(one for one in there if one[0].suffix.lower() == _NOTEBOOK and not _texts([wanted]))
     if variants := [one for one in python if _is_variant(one[0], wanted)]:
         if len(variants) > 1:
             said = f"there are {len(variants)} different files that can be {wanted}: {_listed(variants)}"
@@ -119,7 +126,7 @@ def _chosen(there: _Named, wanted: str) -> tuple[tuple[PurePosixPath, Path], str
         said = f"there is no {wanted}, but Python and a notebook: {_listed([*python, *notebooks])}"
         raise AmbiguousError(said, f"hand in {wanted}")
     if len(python) == 1:
-        return python[0], f"The only Python file was taken as {wanted}."
+        return python[0], f"The only {'text' if _texts([wanted]) else 'Python'} file was taken as {wanted}."
     if len(notebooks) == 1:
         return notebooks[0], ""
     near = difflib.get_close_matches(wanted, [name.name for name, _ in python], 1, 0.8)
@@ -137,15 +144,17 @@ def _listed(named: _Named) -> str:
     return f"{', '.join(names[:5])}{' and more' * (len(names) > 5)}"
 
 
-def _is_python(name: PurePosixPath) -> bool:
-    """Return whether a file is Python of the student."""
+def _is_kind(name: PurePosixPath, wanted: str) -> bool:
+    """Return whether a file is Python of the student, or a text if a text is wanted."""
+    if _texts([wanted]):
+        return name.suffix.lower() == _TEXT
     return name.name.lower().endswith(_PYTHON) and name.name != _CHECKS and _GRADER not in name.parts[:-1]
 
 
 def _is_variant(name: PurePosixPath, wanted: str) -> bool:
     """Return whether a file has the name ``wanted``, or what browsers, editors and systems make of it."""
-    stem = re.escape(wanted.removesuffix(".py"))
-    return re.fullmatch(rf"{stem}( ?\(\d+\)|-\d+)?\.py(\.txt)?", name.name, re.I) is not None
+    stem, suffix = (re.escape(part) for part in (PurePosixPath(wanted).stem, PurePosixPath(wanted).suffix))
+    return re.fullmatch(rf"{stem}( ?\(\d+\)|-\d+)?{suffix}(\.txt)?", name.name, re.I) is not None
 
 
 def _inside(top: Path) -> Iterator[tuple[PurePosixPath, Path]]:

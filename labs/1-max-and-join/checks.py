@@ -4,7 +4,21 @@ import itertools
 from collections import Counter
 from functools import partial
 
-from grader.lab import BAG, EMITTED, Case, Shape, check, each, histories, text, view_changes
+from grader.lab import (
+    BAG,
+    EMITTED,
+    NUMBER,
+    WORD,
+    Case,
+    Rows,
+    Shape,
+    UnlikeError,
+    check,
+    each,
+    histories,
+    text,
+    view_changes,
+)
 
 INFO = {"info": ("F", "Fruit"), "second info": ("F", "Food")}
 VISIT = {"visit": ("F", 1), "second visit": ("F", 3), "other visit": ("G", 2)}
@@ -100,12 +114,16 @@ def in_any_order(changes):
 NETTED = Shape(in_any_order, BAG.show)
 
 
+def nets(student, chosen):
+    for changes in chosen:
+        right = [(row, diff) for row, diff in tally(changes).items() if diff]
+        yield Case(text([changes]), right, partial(student.call, "net", changes), NETTED)
+
+
 @check("net", task=1)
 def adds_up(student):
     """net adds up the diffs of each row, and leaves out rows whose diffs add up to 0."""
-    for changes in small_epochs([(("a",), 1), (("b",), 1), (("a",), -1)], most=3):
-        right = [(row, diff) for row, diff in tally(changes).items() if diff]
-        yield Case(text([changes]), right, partial(student.call, "net", changes), NETTED)
+    yield from nets(student, small_epochs([(("a",), 1), (("b",), 1), (("a",), -1)], most=3))
 
 
 @check("join.either-side", task=2, rule=1)
@@ -174,3 +192,78 @@ def small_epochs(changes, most):
     """All epochs of at most so many changes, by length."""
     for length in range(1, most + 1):
         yield from (list(epoch) for epoch in itertools.product(changes, repeat=length))
+
+
+def restarts(student, chosen):
+    """The process is restarted before the last epoch."""
+    for history in chosen:
+
+        def restarted(history=history):
+            first = student.new("Max")
+            for changes in history[:-1]:
+                first.step(changes)
+            saved = first.save()
+            student.restart()
+            again = student.new("Max")
+            again.load(saved)
+            return again.step(history[-1])
+
+        trace = f"{text(history[:-1])} | {RESTART} | {text(history[-1:])}"
+        yield Case(trace, largest(history)[-1], restarted, EMITTED)
+
+
+def savings(student, chosen):
+    """The number of entries that are saved after the last epoch."""
+    for history in chosen:
+
+        def entries(history=history):
+            saving = student.new("Max")
+            for changes in history:
+                saving.step(changes)
+            saved = saving.save()
+            if type(saved) is not list:
+                raise UnlikeError(f"save() has returned {saved}; it returns a list of entries (key, value, count)")
+            return len(saved)
+
+        left = sum(1 for count in counts(history)[-1].values() if count)
+        yield Case(f"{text(history)} | {ENTRIES}", left, entries)
+
+
+RESTART, ENTRIES = "restart", "save, number of entries"
+NAMED = r".*\b(info|visit)\b.*"
+
+
+def a_name(name):
+    """A row of Join, by its name."""
+    if name not in {**INFO, **VISIT}:
+        raise name.wrong(f"a row of Join is one of {', '.join({**INFO, **VISIT})}")
+    return str(name)
+
+
+def a_value(row):
+    """A row of Max."""
+    if not (found := row.groups(f"({WORD}) ({NUMBER})")):
+        raise row.wrong("a row of Max is a key and a value, such as Fruit 1")
+    return str(found[0]), int(found[1])
+
+
+def reader(line, solution):
+    """Read a history of Join (+info | +visit), of Max (+Fruit 1 | -Fruit 1), or an epoch of net (+a, -a)."""
+    steps, rows = line.parts("|"), Rows()
+    if line.groups(f"([+-]{WORD}, *)*[+-]{WORD}") and not line.groups(NAMED):
+        changes = rows.epoch(line, lambda row: (str(row),), free=True)
+        return lambda student: next(nets(student, [changes]))
+    if line.groups(NAMED):
+        history = [rows.epoch(step, a_name) for step in steps]
+        return lambda student: next(joins(student, [history]))
+    cases = maxima
+    if steps[-1] == ENTRIES:
+        cases = savings
+        steps.pop()
+    elif steps[-2:-1] == [RESTART]:
+        cases = restarts
+        steps.pop(-2)
+    history = [rows.epoch(step, a_value) for step in steps]
+    if not history or cases is restarts and len(history) < 2:
+        raise line.wrong("there is no epoch before it")
+    return lambda student: next(cases(student, [history]))

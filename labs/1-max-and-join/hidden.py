@@ -3,7 +3,7 @@
 import random
 from functools import partial
 
-from checks import VALUES, counts, joined, joins, largest
+from checks import VALUES, joined, joins, largest, restarts, savings
 
 from grader.lab import BAG, EMITTED, Case, UnlikeError, check, drawn_epoch, each, histories, text, view_changes
 
@@ -32,43 +32,19 @@ def drawn_join(student):
 def restart(student):
     """What save() returns is enough to continue in another process."""
     nut = ("Nut", 5)
-    for history in (
+    chosen = (
         [[(("Fruit", 1), 1)], [(("Fruit", 2), 1)]],
         [[(("Fruit", 1), 1), (("Fruit", 2), 1)], [(("Fruit", 2), -1)]],
         [[(("Fruit", 1), 1), (("Fruit", 1), 1), (nut, 1)], [(("Fruit", 1), -1), (nut, -1)]],
         [[(("Fruit", 1), 1), (nut, 1)], [(nut, -1)], [(nut, 1)]],
-    ):
-
-        def restarted(history=history):
-            first = student.new("Max")
-            for changes in history[:-1]:
-                first.step(changes)
-            saved = first.save()
-            student.restart()
-            again = student.new("Max")
-            again.load(saved)
-            return again.step(history[-1])
-
-        trace = text(history[:-1]) + " | restart | " + text(history[-1:])
-        yield Case(trace, largest(history)[-1], restarted, EMITTED)
+    )
+    yield from restarts(student, chosen)
 
 
 @check("state.small", task=4, rule=8)
 def small(student):
     """save() returns one entry for each value that is there, and none for values that have gone."""
-    for history in histories(VALUES, most=3):
-
-        def entries(history=history):
-            saving = student.new("Max")
-            for changes in history:
-                saving.step(changes)
-            saved = saving.save()
-            if type(saved) is not list:
-                raise UnlikeError(f"save() has returned {saved}; it returns a list of entries (key, value, count)")
-            return len(saved)
-
-        left = sum(1 for count in counts(history)[-1].values() if count)
-        yield Case(f"{text(history)} | save, number of entries", left, entries)
+    yield from savings(student, histories(VALUES, most=3))
 
 
 @check("view", task=4, rule=1)

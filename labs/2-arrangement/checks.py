@@ -9,9 +9,12 @@ from collections import Counter
 
 from grader.lab import (
     BAG,
+    NUMBER,
+    WORD,
     Case,
     NoValueError,
     RefusedError,
+    Rows,
     Shape,
     UnlikeError,
     check,
@@ -231,7 +234,8 @@ def refused(ask):
 
 def calling(student, steps, method, *args):
     """The case of a call that must be refused."""
-    call = f"{method}({', '.join(arg if arg in ('a', 'b') else json.dumps(arg) for arg in args)})"
+    handles = Model(steps).handles
+    call = f"{method}({', '.join(arg if arg in handles else json.dumps(arg) for arg in args)})"
 
     def ask():
         made, handles = played(student, steps)
@@ -259,19 +263,21 @@ def refusals(student):
     yield calling(student, [hold, PUT, ("close", "a")], "at", "Nut", 0)
     yield calling(student, [hold, PUT, PUT, ("advance", "a", 1)], "handle", 0)
     yield calling(student, [hold, PUT, TAKE, ("close", "a")], "at", "Nut", 1)
-    for steps, call, args in (
-        ([PUT], "handle", (0,)),
-        ([hold, PUT, ("advance", "a", 1)], "advance", ("a", 0)),
-        ([hold, PUT], "advance", ("a", 2)),
-    ):
+    yield since_after(student, [PUT], "handle", 0)
+    yield since_after(student, [hold, PUT, ("advance", "a", 1)], "advance", "a", 0)
+    yield since_after(student, [hold, PUT], "advance", "a", 2)
 
-        def ask(steps=steps, call=call, args=args):
-            made, handles = played(student, steps)
-            refused(lambda: getattr(made, call)(*(handles.get(arg, arg) for arg in args)))
-            return made.get("since")
 
-        shown = f"{call}({', '.join(map(str, args))}), ValueError"
-        yield Case(trace(steps, shown, "since"), Model(steps).since, ask)
+def since_after(student, steps, method, *args):
+    """The case of reading since after a call that must be refused."""
+
+    def ask():
+        made, handles = played(student, steps)
+        refused(lambda: getattr(made, method)(*(handles.get(arg, arg) for arg in args)))
+        return made.get("since")
+
+    shown = f"{method}({', '.join(map(str, args))}), ValueError"
+    return Case(trace(steps, shown, "since"), Model(steps).since, ask)
 
 
 @check("compacted", task=3, rule=12, needs=("past",))
@@ -311,18 +317,23 @@ def show_epochs(saved):
     return "epochs " + ", ".join(f"[{lower}, {upper})" for lower, upper in joined_epochs(saved)) if saved else "nothing"
 
 
+EPOCHS = Shape(joined_epochs, show_epochs)
+
+
 @check("contiguous", task=3, rule=11)
 def contiguous(student):
     """The batches cover every epoch from 1 up to, but not including, upper once, also an epoch without changes."""
     for steps in epochs_of(3):
         for made in (steps, [*steps[:-1], COMPACT, *steps[-1:]], [("handle", "a", 0), *steps]):
             if made[0] != COMPACT:
+                yield saved_epochs(student, made)
 
-                def ask(made=made):
-                    return played(student, made)[0].save()
 
-                right = [(1, Model(made).upper, [])]
-                yield Case(trace(made, "save()"), right, ask, Shape(joined_epochs, show_epochs))
+def saved_epochs(student, steps):
+    """The case of the epochs that save() covers after some steps."""
+    upper = Model(steps).upper
+    right = [(1, upper, [])] if upper > 1 else []
+    return Case(trace(steps, "save()"), right, lambda: played(student, steps)[0].save(), EPOCHS)
 
 
 def number_of_batches(saved):
@@ -333,17 +344,22 @@ def number_of_batches(saved):
 def few(student):
     """The number of batches grows like the logarithm of the number of entries. This is advice, without points."""
     for epochs in (16, 32, 64, 128):
-        most = 2 * epochs.bit_length()
-        right = f"at most {most} batches"
+        yield few_batches(student, epochs)
 
-        def ask(epochs=epochs):
-            changes = [("insert", [(("Nut", n), 1)]) for n in range(epochs)]
-            return played(student, changes)[0].save()
 
-        def like(saved, most=most, right=right):
-            return most if saved == right else max(most, len(batches_of(saved)))
+def few_batches(student, epochs):
+    """The case of the number of batches after so many epochs."""
+    most = 2 * epochs.bit_length()
+    right = f"at most {most} batches"
 
-        yield Case(f"{epochs} epochs, one new row in each | save()", right, ask, Shape(like, number_of_batches))
+    def ask():
+        changes = [("insert", [(("Nut", n), 1)]) for n in range(epochs)]
+        return played(student, changes)[0].save()
+
+    def like(saved):
+        return most if saved == right else max(most, len(batches_of(saved)))
+
+    return Case(f"{epochs} epochs, one new row in each | save()", right, ask, Shape(like, number_of_batches))
 
 
 def folded(since):
@@ -372,14 +388,14 @@ def cancelled(student):
     for steps in itertools.chain(epochs_of(3), watched(3)):
         for end in ([], [("advance", "a", Model(steps).upper - 1)]):
             if not end or ("handle", "a", 0) in steps:
-                made = [*steps, *end, COMPACT]
-                model = Model(made)
+                yield saved_entries(student, [*steps, *end, COMPACT])
 
-                def ask(made=made):
-                    return played(student, made)[0].save()
 
-                right = [(1, model.upper, model.fewest())]
-                yield Case(trace(made, "save()"), right, ask, folded(model.since))
+def saved_entries(student, steps):
+    """The case of the entries that save() returns after compact(), the last of the steps."""
+    model = Model(steps)
+    right = [(1, model.upper, model.fewest())]
+    return Case(trace(steps, "save()"), right, lambda: played(student, steps)[0].save(), folded(model.since))
 
 
 RESTART = ("restart",)
@@ -504,3 +520,88 @@ def delta(student):
     yield joins(student, [first, epoch_of((VISIT, -1), (dear, 1))])
     yield joins(student, [first, epoch_of((INFO, -1), (food, 1), (PRICE, -1), (dear, 1))])
     yield joins(student, [epoch_of((INFO, 1), (VISIT, 1), (VISIT, -1), (PRICE, 1)), epoch_of((VISIT, 1), (again, 1))])
+
+
+KEY, HANDLE, TIME = "[A-Z][A-Za-z]*", "[a-z]", r"\d{1,4}"
+
+
+def a_row(row):
+    """A row of an arrangement."""
+    if not (found := row.groups(f"({KEY}) ({NUMBER})")):
+        raise row.wrong("a row is a key and a number, such as Nut 5")
+    return str(found[0]), int(found[1])
+
+
+def a_table_row(row):
+    """A row of one of the three tables."""
+    if found := row.groups(f"(info) ({KEY}) ({WORD})") or row.groups(f"(visit|price) ({KEY}) ({NUMBER})"):
+        table, key, value = found
+        return str(table), (str(key), str(value) if table == "info" else int(value))
+    raise row.wrong("a row of a table is such as info Nut Fruit, visit Nut 5 or price Nut 60")
+
+
+def a_call(step, model):
+    """A call as (method, argument, ...), and whether it is allowed now; None if it is none of these."""
+    if found := step.groups(f'at\\("({KEY})"(?:, ({TIME}))?\\)'):
+        times = [int(found[1])] if found[1] else []
+        return ("at", str(found[0]), *times), not times or model.since <= times[0] < model.upper
+    if found := step.groups(rf"handle\(({TIME})\)"):
+        return ("handle", int(found[0])), model.since <= int(found[0]) < model.upper
+    if found := step.groups(rf"(advance|close)\(({HANDLE})(?:, ({TIME}))?\)"):
+        method, name, time = found
+        times = [int(time)] if time else []
+        if name not in model.handles:
+            raise name.wrong("there is no such open handle")
+        if (method == "advance") == bool(times):
+            return (str(method), str(name), *times), not times or model.handles[name] <= times[0] < model.upper
+    return None
+
+
+def a_step(step, model, rows):
+    """A step of a history, which must be allowed."""
+    if step == "save, restart, load":
+        return RESTART
+    if step == "compact()":
+        if model.upper == 1:
+            raise step.wrong("compact() is not called before the first insert")
+        return COMPACT
+    name = step.groups(rf"({HANDLE}) = (.*)")
+    call, allowed = a_call(name[1] if name else step, model) or (None, True)
+    if call is None and not name:
+        return ("insert", rows.epoch(step, a_row))
+    if not allowed:
+        raise step.wrong("this call must be refused, so it can only be the last")
+    if bool(name) != (call is not None and call[0] == "handle") or call[0] == "at":
+        raise step.wrong(
+            "this must be the last step" if call and call[0] == "at" else "write a handle as a = handle(0)"
+        )
+    if name and name[0] in model.handles:
+        raise step.wrong(f"{name[0]} is open already")
+    return ("handle", str(name[0]), call[1]) if name else call
+
+
+def reader(line, solution):
+    """Read a history of Arrangement (a = handle(0) | +Nut 5 | at("Nut", 1)) or of DeltaJoin (+info Nut Fruit)."""
+    steps, rows, done = line.parts("|"), Rows(), []
+    if many := line.groups(r"(\d{1,3}) epochs, one new row in each \| save\(\)"):
+        return lambda student: few_batches(student, int(many[0]))
+    if line.groups(r".*\b(info|visit|price)\b.*"):
+        again = len(steps) > 1 and steps[1] == "restart"
+        if again and any((step == "restart") != at % 2 for at, step in enumerate(steps)):
+            raise line.wrong("restart must stand between all epochs, or between none")
+        history = [epoch_of(*rows.epoch(step, a_table_row)) for step in (steps[::2] if again else steps)]
+        return lambda student: joins(student, history, again)
+    *steps, last = steps
+    refuses = last == "since" and steps and steps[-1].groups("(.*), ValueError")
+    for step in steps[:-1] if refuses else steps:
+        done.append(a_step(step, Model(done), rows))
+    if last in ("since", "upper") and not refuses:
+        return lambda student: attribute(student, done, str(last))
+    if last == "save()":
+        return lambda student: (saved_entries if done[-1:] == [COMPACT] else saved_epochs)(student, done)
+    call, allowed = a_call(refuses[0] if refuses else last, Model(done)) or (None, True)
+    if allowed and call and call[0] == "at" and not refuses:
+        return lambda student: reading(student, done, *call[1:])
+    if allowed:
+        raise last.wrong("the last step must be at(...), since, upper, save(), or a call that must be refused")
+    return lambda student: (since_after if refuses else calling)(student, done, *call)

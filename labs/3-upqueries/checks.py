@@ -6,7 +6,9 @@ of the tables, counted from scratch. A trace such as "Count: change Nut +1" says
 """
 
 import itertools
+import json
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -648,3 +650,122 @@ def union_evict(student):
     )
     actions = [read(), evict("left Count"), write(+1, table="left Table")]
     yield from races(student, DEEP, [actions], every=partial(drawn_orders, 200))
+
+
+GRAPHS = (COUNT, CHAIN, MAX, UNION, DEEP)
+CALLS = {
+    "Table": ("write Nut +1", "question Nut 1"),
+    "Count": ("change Nut +1", "question Nut", "answer Nut 2", "evict Nut"),
+    "Max": ("change Nut 2 +1", "question Nut", "answer Nut [2, 1]", "evict Nut"),
+    "Union": ("change left Nut +1", "question Nut", "answer left Nut 2", "evict left Nut"),
+    "view": ("read Nut",),
+    "values": ("write Nut 2 +1", "question Nut"),
+}
+
+
+def parts_of(call):
+    """A call such as "change Nut 2 +1" as ("change", "Nut", 2, 1). Raises ValueError."""
+    words = re.findall(r"\[[^]]*\]|[^ ]+", call)
+    return tuple(json.loads(word.lstrip("+")) if word[0] in "[+-0123456789" else word for word in words)
+
+
+def call_of(text, cls):
+    """The call of an operator of this class."""
+    try:
+        call = parts_of(text)
+    except ValueError:
+        call = ()
+    likes = [parts_of(like) for like in CALLS[cls]]
+    fits = [like for like in likes if list(map(form, like)) == list(map(form, call)) and like[0] == call[0]]
+    if not fits or (len(fits[0]) > 2 and fits[0][1] == "left" and call[1] not in ("left", "right")):
+        raise text.wrong(f"write a call of {cls} such as {' or '.join(CALLS[cls])}")
+    if call[0] in ("change", "write") and abs(call[-1]) != 1:
+        raise text.wrong("one row is inserted (+1) or deleted (-1)")
+    return call
+
+
+def called(cls, steps, solution):
+    """The cases of an operator that is called with what can happen, which depends on its messages."""
+    operator, asked, rows, had, made = solution.new(cls), Counter(), {}, {}, []
+    for text in steps:
+        call = call_of(text, cls)
+        kind, *row, last = call
+        at = call[1 : 3 if cls == "Union" else 2]
+        if kind in ("change", "write") and (cls == "Table" or at in rows):
+            rows.setdefault(at, Counter())[tuple(row)] += last
+            if rows[at][tuple(row)] < 0:
+                raise text.wrong("a deletion of what is not there")
+            had.setdefault(at, {0}).add(rows[at].total())
+        elif kind == "question" and cls == "Table" and last not in had.get(at, {0}):
+            raise text.wrong(f"there were never {last} rows")
+        elif kind == "answer":
+            if not asked[at]:
+                raise text.wrong("an answer without a question")
+            if type(last) is int and last < 0:
+                raise text.wrong("there are never fewer than 0 rows")
+            asked[at] -= 1
+            rows[at] = Counter((*row, one) for one in last) if cls == "Max" else Counter({tuple(row): last})
+        made.append((call, operator.all([call])[0]))
+        asked.update(tuple(message[1:]) for message in made[-1][1] if message[0] == "question")
+    return lambda student: next(methods(student, cls, made))
+
+
+def played(student, graph, steps):
+    """The world after some steps. What is not on its way with the student's code is left out."""
+    world = World(student, graph)
+    for name, call in steps:
+        words_of = [part for part in call if type(part) is str]
+        near = [line for line in world.turns() if line[1] == name]
+        near = [line for line in near if [part for part in world.lines[line][0] if type(part) is str] == words_of]
+        if near:
+            world.deliver(near[0])
+        elif call[0] in ("read", "write") or call[0] == "evict" and len(call) == 2:
+            world.act(name, call)
+    return world
+
+
+def raced(named):
+    """The case of an order of actions and deliveries."""
+    names = {str(name) for name, _ in named}
+    graphs = [graph for graph in GRAPHS if names <= {*graph, "view"}]
+    if not graphs:
+        raise named[0][0].wrong(f"no graph of this lab has {', '.join(sorted(names))} together")
+    values = any(name == "Table" and re.fullmatch(r"write \S+ \S+ \S+", text) for name, text in named)
+    graph = MAX if values and MAX in graphs else graphs[0]
+    steps, keys, rows = [], set(), World(None, graph)
+    for name, text in named:
+        cls = "view" if name == "view" else graph[name].cls
+        call = call_of(text, cls)
+        keys.add(call[2] if cls == "Union" and call[0] != "question" else call[1])
+        steps.append((str(name), call))
+        if call[0] == "write":
+            rows.rows[name, *call[1:-1]] += call[-1]
+            if rows.rows[name, *call[1:-1]] < 0:
+                raise text.wrong("a deletion of what is not there")
+    keys = sorted(keys)
+    right_rows = [[key, rows.right(key)] for key in keys]
+
+    def ask(student):
+        try:
+            world = played(student, graph, steps)
+            return [[key, world.end(key)] for key in keys]
+        except BrokenError as broken:
+            return str(broken)
+
+    trace = " | ".join(f"{name}: {words(call)}" for name, call in steps)
+    return lambda student: Case(trace, right_rows, partial(ask, student), ENDS)
+
+
+def reader(line, solution):
+    """Read calls of one operator (Max: question Nut | Max: answer Nut [2, 1]), or an order of all (view: read Nut)."""
+    steps = line.parts("|")
+    if len(steps) > 1 and steps[-1] == "...":  # an order without an end
+        steps.pop()
+    named = [step.groups(r"([A-Za-z]+(?: [A-Za-z0-9]+)?): (.*)") for step in steps]
+    for step, found in zip(steps, named, strict=True):
+        if not found:
+            raise step.wrong("write who is called, and how, such as Count: question Nut")
+    (cls, text), *_ = named
+    if {name for name, _ in named} == {cls} and cls in ("Table", "Count", "Max", "Union"):
+        return called(str(cls), [text for _, text in named], solution)
+    return raced(named)

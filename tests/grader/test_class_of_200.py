@@ -2,8 +2,9 @@
 
     python -m pytest -n 0 -s -m slow tests/grader/test_class_of_200.py
 
-prints the seconds, and the memory of the grader's own processes. 2 cores without other load should take at most 5
-minutes. The test asserts grades only, so that it passes on a busy machine, too.
+prints the seconds, and the memory of the grader's own processes; then the seconds for 10 histories of each student. 2
+cores without other load should take at most 5 minutes. The tests assert grades only, so that they pass on a busy
+machine, too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import csv
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 import tarfile
@@ -192,6 +194,31 @@ def test_a_class_of_200(tmp_path: Path) -> None:
         if not good:
             wrong[id] = (kind, rows[id]["status"], score, outcomes, found["why"])
     assert wrong == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_histories_of_200(number: int, tmp_path: Path) -> None:
+    """Each student has the points of what the 10 histories expose together, as the build has found it out."""
+    (lab,) = (ROOT / "labs").glob(f"{number}-*")
+    build(lab, tmp_path / "lab")
+    proof = json.loads((tmp_path / "lab" / "proof.json").read_text())["mutants"]
+    traces = [one["trace"] for one in proof]
+    draw, expected = random.Random(number), {}
+    (tmp_path / "subs").mkdir()
+    for student in range(200):
+        chosen = [draw.randrange(len(traces)) for _ in range(10)]
+        (tmp_path / "subs" / f"s{student:03}.txt").write_text("\n".join(traces[one] for one in chosen))
+        expected[f"s{student:03}"] = {one + 1 for one in chosen}
+    words = [sys.executable, "-m", "grader", "class", tmp_path / "subs", "--lab", tmp_path / "lab", "--break"]
+    began, before = time.monotonic(), os.times()
+    subprocess.run([*map(str, words), "--jobs", "2", "--out", str(tmp_path / "out")], cwd=ROOT, check=True)
+    cpu = sum(os.times()[2:4]) - sum(before[2:4])
+    print(f"\nlab {number}: 10 histories of each of 200: {time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU time")
+    for id, least in expected.items():
+        found = json.loads((tmp_path / "out" / "submissions" / id / "result.json").read_text())
+        exposed = {int(one["check"].split()[0]) for one in found["checks"] if one["outcome"] == "exposed"}
+        assert exposed >= least and all(not one["word"] for one in found["histories"])
 
 
 def write_class_in(folder: Path) -> dict[str, str]:

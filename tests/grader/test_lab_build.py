@@ -18,6 +18,7 @@ from grader.lab import drawn
 from grader.lab.build import build, student
 from grader.lab.bundle import read_bundle
 from grader.lab.command import main
+from grader.lab.cover import breakable
 from grader.lab.judge import Judged, Result
 from grader.lab.master import disagreements, read
 from grader.lab.prove import Proof, _right, prove
@@ -404,12 +405,15 @@ def test_drawn_numbers() -> None:
 
 
 def test_the_example_of_the_page(tmp_path: Path) -> None:
-    """The files in docs/labs.md are a master, and its proof finds no problem."""
+    """The files in docs/labs.md are a master, its proof finds no problem, and its wrong solution can be exposed."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "labs.md").read_text().partition("## Write a lab")[2]
     texts = re.findall(r"^```(?:toml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    named = dict(zip(("lab", "solution", "checks", "hidden", "mutants"), texts, strict=True))
+    named = dict(zip(("lab", "solution", "checks", "hidden", "mutants", "reader"), texts, strict=True))
+    named["checks"] += named.pop("reader")
     headings = "\n".join(re.findall(r"^    (#+ (?:Lab|Task) .*)$", page, re.MULTILINE))
     master = read(lab_master.write(tmp_path / "9-sums", [("markdown", headings, [])], **named), tmp_path)
     assert disagreements(master) == []
     proof = prove(master, tmp_path, lambda step: None)
     assert (proof.problems, proof.untested) == ([], ["add"])
+    broken = breakable(master, proof, tmp_path, lambda step: None)
+    assert (broken["set"], broken["known"]) == (["add(11, 69)"], 1)

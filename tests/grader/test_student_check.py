@@ -303,7 +303,7 @@ def test_it_needs_python_alone(lab: Lab) -> None:
     assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", LAST)
     words = [sys.executable, "-S", "-s", "-m", "grader", "class"]
     done = subprocess.run(words, cwd=folder, env=ENV, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 64 and "has one command: python -m grader check" in done.stderr
+    assert done.returncode == 64 and "has two commands: check and break" in done.stderr
 
 
 def test_times_of_ps() -> None:
