@@ -9,8 +9,9 @@ channel of every worker, before the rows of an epoch. So all workers agree which
 - The new owner processes rows of its other bins at once. Rows of this bin wait until its state has arrived. A state
   that arrives before the Move is kept aside until the Move: the two come through different channels, in any order.
 
-No worker waits for the others, and at every position in the stream, a bin has one owner. A worker sends in a thread, so
-two workers can send each other large bins without waiting for each other.
+At every position in the stream, a bin has one owner. A worker waits for another one only before it sends a bin that has
+not arrived yet. It sends in a thread, so two workers can send each other large bins without waiting for each other. But
+while it copies the state of a bin that it sends, it processes no rows.
 
 If a worker is killed, `WorkerProcesses.restore` starts new ones from the last checkpoint, and sends them the rows and
 Moves after the checkpoint again. A bin whose Move was under way is then moved again.
@@ -36,7 +37,7 @@ Source: Mai et al., Chi: A scalable and programmable control plane for distribut
 from __future__ import annotations
 
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import combinations
@@ -255,8 +256,8 @@ class WorkerProcesses:
     """Worker processes that own the bins of ``state`` and take over their contents. A context manager.
 
     ``owners`` has the worker that owns each bin at first; by default, all workers own equally many. A worker can own no
-    bin until a Move gives it one. ``finished`` has the time at which all workers had processed an epoch, in seconds of
-    `time.monotonic`, and ``moved`` the number of bytes of state that its Moves have sent.
+    bin until a Move gives it one. ``finished[epoch]`` has the time at which each worker had processed an epoch, in
+    seconds of `time.monotonic`, and ``moved[epoch]`` the number of bytes of state that its Moves have sent.
 
     Every method raises StateError if a worker has exited or failed. Then call `restore`.
     """
@@ -264,7 +265,6 @@ class WorkerProcesses:
     def __init__(self, workers: int, state: Pauses, owners: Sequence[int] | None = None) -> None:
         self.workers, self._empty = workers, state
         self.owners = list(bins.plan([0] * state.bins, workers) if owners is None else owners)
-        self.finished: dict[int, float] = {}
         self.moved: Counter[int] = Counter()
         self._log: list[tuple[Words, list[BinMove]]] = []
         self._saved = (0, self.owners, [state.take(self._owned(worker)) for worker in range(workers)])
@@ -277,7 +277,7 @@ class WorkerProcesses:
         """Start the processes from the checkpoint, and wait until they are ready."""
         self.epoch, owners, blobs = self._saved
         self.owners = list(owners)
-        self._reported: Counter[int] = Counter()
+        self.finished: defaultdict[int, dict[int, float]] = defaultdict(dict)
         context, names = get_context("spawn"), range(self.workers)
         peers: list[dict[int, Connection]] = [{} for _ in names]
         for one, other in combinations(names, 2):
@@ -357,13 +357,11 @@ class WorkerProcesses:
             return
         epoch, size = report
         self.moved[epoch] += size
-        self._reported[epoch] += 1
-        if self._reported[epoch] == self.workers:
-            self.finished[epoch] = monotonic()
+        self.finished[epoch][worker] = monotonic()
 
     def drain(self) -> None:
         """Wait until all epochs that were sent have been processed."""
-        while self._reported[self.epoch] < self.workers:
+        while len(self.finished[self.epoch]) < self.workers:
             self.poll()
 
     def snapshot(self) -> list[tuple[list[int], bytes]]:
@@ -416,8 +414,9 @@ def timeline(
     """Send an epoch every ``every`` seconds, whether or not earlier ones were processed, and move bins meanwhile.
 
     ``steps`` comes from `bins.steps`. One step moves in each epoch from number ``first`` of ``epochs`` on, counted from
-    0. Returns a row for each epoch: ``ms`` from the time at which it was due until all workers had processed it, and
-    the ``bins`` and ``bytes`` that moved. Raises StateError if there are fewer epochs than steps.
+    0. Returns a row for each epoch: ``ms`` from the time at which it was due until all workers had processed it, the
+    same for each worker, such as ``ms of worker 0``, and the ``bins`` and ``bytes`` that moved. Raises StateError if
+    there are fewer epochs than steps.
     """
     if first + len(steps) > len(epochs):
         raise StateError(
@@ -430,7 +429,10 @@ def timeline(
         workers.step(rows, moving.get(number, ()))
     workers.drain()
     frame = pd.DataFrame({"epoch": range(len(epochs))})
-    frame["ms"] = [1000 * (workers.finished[before + n] - begin - n * every) for n in frame.epoch]
+    for worker in range(workers.workers):
+        done = np.array([workers.finished[before + n][worker] for n in frame.epoch])
+        frame[f"ms of worker {worker}"] = 1000 * (done - begin - frame.epoch * every)
+    frame.insert(1, "ms", frame.iloc[:, 1:].max(axis=1))
     frame["bins"] = [len(moving.get(n, ())) for n in frame.epoch]
     frame["bytes"] = [workers.moved[before + n] for n in frame.epoch]
     return frame

@@ -205,6 +205,8 @@ def test_bytes_of_each_step_between_processes() -> None:
             assert workers.owners == new and [len(step) for step in steps] == found.bins[2:-2].tolist()
             right = [sum(int(sizes[m.bin]) for m in step) for step in steps]
             assert found.bytes.tolist() == [0, 0, *right, 0, 0]
+            each = found[[f"ms of worker {worker}" for worker in range(3)]]
+            assert (each > 0).all(axis=None) and found.ms.equals(each.max(axis=1))
             largest[name] = max(right)
             back = bins.steps(bins.moves(new, two), "all")
             sent += some_epochs(len(sent), 2, keys, 50)
