@@ -168,6 +168,8 @@ def _checkout(options: argparse.Namespace, words: list[str]) -> int:
             judgement, text = write(out, out)
     print(text)
     print(f"  report: {out / 'report.html'}")
+    if judgement.violations and options.submission and Path(options.submission).is_dir():
+        print(f"  find the shortest run: python -m grader explore {shlex.quote(str(options.submission))}")
     return _EXITS[judgement.verdict]
 
 
