@@ -30,8 +30,8 @@ LONGEST = 60.0
 """Seconds after which the messages of one run must have come to an end."""
 DOWN = 1.0
 """The maximum number of seconds until killed processes are started again."""
-RECOVERY = 0.3
-"""Seconds after a restart for which messages are delivered one at a time."""
+REST, RECOVERY = 0.3, 2.0
+"""Seconds without a message after which a system has reacted to a fault, and after which it is not waited for."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Play:
         self._said = partial(message, names=world.names)
         self._seen, self._done, self._struck = Tally[str](), 0, 0
         self._down: tuple[str, ...] = ()
-        self._down_at = 0.0
+        self._down_at = self._last = 0.0
         self._late: list[int] = []
         self._results: list[Result] = []
         self._failed = ""
@@ -184,10 +184,10 @@ class Play:
                 return delivered
             delivered += self._go(lambda: self._over() or bool(self._down))
         if killed:
-            until = time.monotonic() + RECOVERY
-            delivered += self._go(lambda: time.monotonic() > until)
+            delivered += self._rest()
         for number in self._late:
             delivered += self._go(partial(self._alone, number))
+            delivered += self._rest()
             with contextlib.suppress(LookupError):  # it has arrived, because the caller took so long to give up
                 self._proxies.arrive(number)
             delivered += self._go(lambda: True)
@@ -198,6 +198,16 @@ class Play:
         self._proxies.pass_on()
         while not self._over():
             self._schedule.quiet.wait()
+
+    def _rest(self) -> list[Event]:
+        """Deliver what the system sends by itself, such as an undo, until it sends nothing more."""
+        began = self._last = time.monotonic()
+
+        def over() -> bool:
+            now = time.monotonic()
+            return now > self._last + REST or now > began + RECOVERY
+
+        return self._go(over)
 
     def _go(self, over: Callable[[], bool]) -> list[Event]:
         depth = not self._case.faults and len(self._case.scenario.calls) > 1
@@ -239,6 +249,7 @@ class Play:
     def _decide(self, nth: int, message: Event) -> Fate | None:
         if self._down and time.monotonic() - self._down_at > DOWN:
             self._revive()
+        self._last = time.monotonic()
         self._system.pace(said := self._said(message))
         self._seen[said] += 1
         if self._done >= len(self._case.faults):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -470,16 +471,31 @@ def test_a_system_that_cannot_be_explored_is_void(run: Any, said: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tmp_path: Path) -> None:
-    """Its processes end, its folder is removed, and it exits with 130."""
-    words = [sys.executable, "-m", "grader", "explore", str(lab("saga", tmp_path))]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("tier", [1, 3])
+def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tier: int, tmp_path: Path) -> None:
+    """Its processes end, its folder is removed, and it exits with 130. After kill -9, the janitor does the same."""
+    run = f"from grader import __main__, session; from grader.sandbox import Plain, Tier; {CHOOSE * (tier == 3)}"
+    run += "raise SystemExit(__main__.main(['explore', *sys.argv[1:]]))"
+    words = [sys.executable, "-c", f"import sys; {run}", str(lab("saga", tmp_path))]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and "the same each time" in process.stdout.readline()
         started = descendants([process.pid], processes())
         assert len(started) > 3
         process.send_signal(number)
-        assert process.wait(60.0) == 130
-    assert not started & processes().keys()
-    assert not list(tmp_path.glob("checkout-explore-*"))
+        assert process.wait(60.0) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    until = time.monotonic() + (60.0 if number == signal.SIGKILL else 0.0)
+    while left(started, tmp_path) and time.monotonic() < until:
+        os.sched_yield()
+    assert left(started, tmp_path) == set()
+
+
+CHOOSE = "session.choose = lambda *how: (Tier(3, 'resource limits only', ''), Plain()); "
+
+
+def left(started: set[int], folder: Path) -> set[object]:
+    """The processes that still run, and the folders."""
+    now = processes()
+    running = {pid for pid in started & now.keys() if now[pid].state not in "ZX"}
+    return {*running, *folder.glob("checkout-explore-*")}
