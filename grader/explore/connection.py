@@ -207,7 +207,7 @@ class End:
         self.size += len(data)
         alone, opaque = self.other.sock is None, self.conn.cutter.opaque
         self.begun = self.begun and not opaque
-        passing = self.desk.passing or self.begun
+        passing = self.desk.passing or self.begun or (opaque and self.starting and not self.held)
         if opaque and (alone or passing):
             kind = kind or BURST
         if alone:

@@ -58,6 +58,8 @@ def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
     alone, silent, killed = set[int](), set[int](), list[str]()
     for at, event in enumerate(events):
         said, way = word(event, names), f"{event.sender} -> {event.receiver}"
+        if killed and event.what == "passed" and event.kind not in (REQUEST, ANSWER):
+            continue  # what a start sends to its database, such as the beginnings of a pool of connections
         if event.what in ("delivered", "passed", "overdue"):
             late = " (held for too long)" if event.what == "overdue" else ""
             lines.append(f"{way}   {said}{late}")

@@ -87,6 +87,8 @@ class System:
         if run.failed:
             run.violations = (without_order("unavailable", PHASE, run.failed),)
         else:
+            if any(self._databases.intersection(fault.victims) for fault in case.faults):
+                world.read_often(live)
             self.judge(run, seconds, still)
         return run
 

@@ -28,7 +28,8 @@ _KINDS = {
     SUBTRACT: (Kind.SUBTRACT, Entity.ITEM, -1),
 }
 """The kind of each request of the client, the thing that it changes, and the sign of its amount."""
-_CONFLICT = 409
+_CONFLICT, _OFTEN = 409, 150
+"""The status that stands for its own request; and more reads than a pool usually has connections."""
 
 
 class SetUpError(VoidError):
@@ -64,6 +65,14 @@ class World:
                 record.funds.append(kind=int(entity), subject=subject, amount=sign * amount, at=int(at))
             elif sign and not denied(status):
                 record.rows(entity)["ready"][subject] = 0
+
+    def read_often(self, live: Live) -> None:
+        """Read each thing many times, as customers do. A pool answers 503 once for each connection that has broken."""
+        reads = {Entity.ORDER: Kind.FIND_ORDER, Entity.USER: Kind.FIND_USER, Entity.ITEM: Kind.FIND_ITEM}
+        for entity, kind in reads.items():
+            row = self.rows[entity][0]
+            made = middle(live.record.rows(entity)["id"][row])
+            live.counter.send(Wave(PHASE, "read often", kind, np.full(_OFTEN, row), [made] * _OFTEN))
 
     def once_more(self, live: Live, wave: Wave, told: list[str], front: str) -> list[int]:
         """Check each order out once more. Returns the statuses, and adds a line for each one to ``told``."""
