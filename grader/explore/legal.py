@@ -45,8 +45,8 @@ class _Run:
     def of_process(self, event: Event) -> str:
         """Return why an event of a process is not possible."""
         name = event.sender
-        if event.what == EXITED:
-            return f"{name} has exited, and the explorer did not cause it"
+        if event.what == EXITED:  # while others start, it may exit because it cannot reach them
+            return "" if self.down or self.dying else f"{name} has exited, and the explorer did not cause it"
         if event.what == KILLED:
             if name in self.down:
                 return f"{name} is killed, and was not running"

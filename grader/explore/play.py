@@ -58,6 +58,8 @@ class Run:
     again: list[str] = field(default_factory=list)
     """What was asked after the run, one line each."""
     violations: tuple[Violation, ...] = ()
+    origin: int = 0
+    """The time of the record's 0, in nanoseconds of the monotonic clock."""
     failed: str = ""
     """Why the processes were not ready after a kill."""
 
@@ -86,9 +88,10 @@ class Run:
     def void(self) -> str:
         """Why the run says nothing about the system, or ""."""
         events = self.record.events
-        exits = [str(name) for name in events["process"][events["what"] == "exited"]]
-        last = self.events[-1].at if self.events else 0.0
-        return "" if self.failed else illegal([*self.events, *(Event(EXITED, name, at=last) for name in exits)])
+        exited = events["what"] == "exited"
+        exits = zip(events["process"][exited], events["at"][exited], strict=True)
+        found = [*self.events, *(Event(EXITED, str(name), at=(self.origin + int(at)) / 1e9) for name, at in exits)]
+        return "" if self.failed else illegal(sorted(found, key=lambda event: event.at))
 
 
 class Processes(Protocol):

@@ -53,7 +53,7 @@ def together(names: Sequence[str]) -> str:
 
 def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
     """Return the steps of a run, one line each: what was delivered, where a connection broke, and what was killed."""
-    lines: list[str] = []
+    lines, times = list[str](), 0
     kept: dict[int, int] = {}
     alone, silent, killed = set[int](), set[int](), list[str]()
     for at, event in enumerate(events):
@@ -61,8 +61,9 @@ def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
         if killed and event.what == "passed" and event.kind not in (REQUEST, ANSWER):
             continue  # what a start sends to its database, such as the beginnings of a pool of connections
         if event.what in ("delivered", "passed", "overdue"):
-            late = " (held for too long)" if event.what == "overdue" else ""
-            lines.append(f"{way}   {said}{late}")
+            line = f"{way}   {said}" + " (held for too long)" * (event.what == "overdue")
+            times = times + 1 if said == "..." and lines and lines[-1].startswith(line) else 1
+            lines[len(lines) - (times > 1) :] = [line if times == 1 else f"{line} ({times} times)"]
         elif event.what == "kept" or (event.what == "dropped" and event.kind == REQUEST):
             lines.append(
                 f"nothing more passes {way}: {said} has not arrived"

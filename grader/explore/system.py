@@ -83,6 +83,7 @@ class System:
         mine = [made for made in world.names if len(made) >= LONG]
         self.earlier -= {*mine}
         run = Play(self, case, live, world, flowing).run()
+        run.origin = clock.origin
         self.earlier |= {*mine}
         if run.failed:
             run.violations = (without_order("unavailable", PHASE, run.failed),)

@@ -275,6 +275,7 @@ def test_the_steps_of_a_kill_and_of_a_silence() -> None:
         asked._replace(what="silent"),
         asked._replace(what="dropped"),
         asked._replace(what="gone"),
+        *[asked._replace(what="delivered", kind=BURST)] * 3,
         Event("kill"),
         Event(KILLED, "stock"),
     ]
@@ -283,6 +284,7 @@ def test_the_steps_of_a_kill_and_of_a_silence() -> None:
         "order and stock are started again",
         "nothing more passes order -> stock: POST /take/X/2 has not arrived",
         "order has given up waiting for stock",
+        "order -> stock   ... (3 times)",
         "kill stock",
     ]
 

@@ -52,6 +52,9 @@ RIGHT: dict[str, Trace] = {
     "a connection that is refused before all processes have ended": timed(
         of("kill", ""), Event("refused", "order", "stock", 8), of(KILLED), of(STARTED), of(UP), of(READ, "")
     ),
+    "a process that exits while its database starts": timed(
+        of("kill", ""), of(KILLED), of(STARTED), of(EXITED, "order"), of(UP), of(READ, "")
+    ),
     "an answer that its sender has sent before it died": timed(
         OPEN, did(SAY, "arrived"), of(KILLED), did(SAY, "delivered"), did(OPEN, "closed"), of(STARTED), of(UP),
         of(READ, ""),
@@ -80,7 +83,7 @@ def other(place: int, **fields: object) -> Callable[[Trace], Trace]:
     return lambda trace: [*trace[:place], trace[place]._replace(**fields), *trace[place + 1 :]]  # type: ignore[arg-type]
 
 
-PLAIN, OLDER, LOST, DELAYED, KILL, DYING, SENT = RIGHT
+PLAIN, OLDER, LOST, DELAYED, KILL, DYING, EXITS, SENT = RIGHT
 FORGED = [
     (PLAIN, without(1), "message 1 of order is delivered, and has not arrived"),
     (PLAIN, at(3, did(ASK, "delivered")), "message 1 of order is delivered, and has not arrived"),
@@ -105,6 +108,7 @@ FORGED = [
     (PLAIN, without(5), "the values were not read"),
     (PLAIN, at(6, did(ASK, "delivered")), "is recorded after the values were read"),
     (PLAIN, at(6, of(EXITED, "payment")), "payment has exited, and the explorer did not cause it"),
+    (EXITS, at(5, of(EXITED, "order")), "order has exited, and the explorer did not cause it"),
     (PLAIN, lambda t: [*t[:2], t[2]._replace(at=0.0), *t[3:]], "is earlier than what was recorded before"),
 ]  # fmt: skip
 

@@ -8,7 +8,6 @@ system and of the grader.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -19,23 +18,14 @@ import pytest
 from systems import RIGHT, WRONG, Wrong, exploring, figures, plant
 from zoo.__main__ import ROOT, cached, digest
 
-from grader import session
 from grader.explore.cases import KILL, KINDS, LOSE, RACE, TWICE, Case
 from grader.explore.shown import shown
-from grader.sandbox import Plain, Tier
 from sharedstate_lite.system.cache import cache_dir
 
 MINUTES, MANY = 10.0, 40
 """The time for a wrong system, and how many cases of right systems `make test` runs."""
 THREE = ("three", "one-database", "entities")
 STORED = "explore/results.jsonl"
-
-
-@pytest.fixture(autouse=True)
-def anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Run systems in the tier that every machine has."""
-    monkeypatch.setattr(session, "choose", lambda *how: (Tier(3, "resource limits only", ""), Plain()))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.mark.parametrize("wrong", [each for each in WRONG if each.fast], ids=lambda wrong: wrong.name)
