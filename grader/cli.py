@@ -160,6 +160,7 @@ def _checkout(options: argparse.Namespace, words: list[str]) -> int:
         share = sum(TABLE[phase].share for phase in wish.phases)
         usual = (wish.limits.budget + WAITS) * share + MOST * wish.powercut
         out = (options.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+        can_explore = options.submission is not None and Path(options.submission).is_dir()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
         with _room(out), _told(out):
@@ -168,6 +169,8 @@ def _checkout(options: argparse.Namespace, words: list[str]) -> int:
             judgement, text = write(out, out)
     print(text)
     print(f"  report: {out / 'report.html'}")
+    if judgement.violations and can_explore:
+        print(f"  find the shortest run: python -m grader explore {shlex.quote(str(options.submission))}")
     return _EXITS[judgement.verdict]
 
 

@@ -23,7 +23,7 @@ from .phases.settle import failed, settle_all
 from .processes import Built, Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
 from .record.notes import Contract, Load
-from .sandbox import Sandbox, adopt_orphans, choose, keep, make
+from .sandbox import Plain, Sandbox, Tier, adopt_orphans, choose, keep, make
 from .shop import Clock, Counter, Routes
 from .submission import Submission
 from .submission.places import Places
@@ -161,6 +161,8 @@ class Session:
     say: Callable[[str], None]
     ends: contextlib.ExitStack
     between: Between | None = None
+    plain: bool = False
+    """Whether the processes run without a sandbox, so that a debugger can be attached to them."""
     clock: Clock = field(default_factory=Clock)
     built: Built | None = None
     sandbox: Sandbox | None = None
@@ -182,7 +184,7 @@ class Session:
         """Build the submission and start its processes. Raises SubmissionError if they do not become ready."""
         submission, limits, about = self.wish.submission, self.wish.limits, self.record.about
         self.say(BUILDING if submission.build else "copying")
-        tier, trial = choose(self.scratch, None)
+        tier, trial = (Tier(3, "for a debugger", ""), Plain()) if self.plain else choose(self.scratch, None)
         trial.close()
         self.built = prepare(submission, cache_folder(), limits.build, tier.number)
         about["submission"]["hash"] = self.built.hash

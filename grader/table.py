@@ -103,9 +103,9 @@ _ROWS = (
         "--power-cut always includes it",
     ),
     Phase(
-        "explore", "loses and delays messages between the processes, one in each run",
+        "explore", "loses and delays messages between the processes, and kills processes at them",
         "is not a part of a run: the command explore checks one order out again and again, each time with another "
-        "message between the processes lost or late",
+        "message lost or late, a process killed at another message, or two checkouts in another order",
         rule="refusals",
     ),
 )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Tries one checkout again and again, each time with another message between the processes lost or late.
+"""Tries one checkout again and again, each time with another message lost, another process killed, or another order.
 
 `cutter` finds the messages in the bytes of a connection, `connection` passes them on or holds them, `proxy` is the
 process with all connections, and `proxies` sends it commands and returns what has happened. `through` puts it between
 the processes of a run. `quiet` says when they have nothing more to do, and `schedule` delivers one message after the
-other. `cases` lists what can be tried, `system` runs and judges one case, `steps` is what the run looked like,
-`explorer` runs all cases, and `command` is the command line. docs/assignment.md lists what can happen to a message
-("What can happen between your processes").
+other. `cases` lists what can be tried, `world` sets it up, `play` is one run, and `system` has the processes and judges
+it. `steps` and `shown` are what a run looked like, and `legal` says whether it could have happened. `explorer` runs all
+cases, `command` is the command line, and `janitor` cleans up if it is killed. docs/assignment.md lists what can happen
+to a message ("What can happen between your processes").
 """

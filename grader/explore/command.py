@@ -14,6 +14,7 @@ import os
 import shlex
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
@@ -24,7 +25,8 @@ from ..terms import Limits
 from .cases import KINDS
 from .explorer import TIMES, Explorer, say
 from .quiet import uncounted
-from .system import PHASE
+from .shown import shown, text
+from .world import PHASE
 
 _HERE = Path(__file__).resolve().parent.parent.parent
 
@@ -38,6 +40,7 @@ def _parser() -> Parser:
     parser.add_argument("--only", default=",".join(KINDS), help=f"only these kinds of cases: {','.join(KINDS)}")
     parser.add_argument("--first", action="store_true", help="stop after the first violation")
     parser.add_argument("--case", help="run only this case, for example L5, or the text that is printed beside it")
+    parser.add_argument("--slow", action="store_true", help="with --case: Enter delivers the next message; no sandbox")
     parser.add_argument("--convergence", type=positive, default=Limits.convergence, help="seconds that effects have")
     parser.add_argument("--ready", type=positive, default=Limits.ready, help="seconds to become ready")
     return parser
@@ -59,6 +62,8 @@ def _explore(words: list[str]) -> int:
     only = options.only.split(",")
     if unknown := [kind for kind in only if kind not in KINDS]:
         raise UsageError(f"--only: no such kind: {', '.join(map(repr, unknown))}; choose from {','.join(KINDS)}")
+    if options.slow and not options.case:
+        raise UsageError("--slow needs --case, which says what to run")
     submission = _submission(options.folder)
     limits = Limits(ready=options.ready, convergence=options.convergence)
     wish = Wish(
@@ -69,39 +74,36 @@ def _explore(words: list[str]) -> int:
         say(said)
     try:
         with ended_by_signals(), Explorer(wish, options.folder.name) as explorer:
-            return _run(explorer, options.case, only, options.first, options.minutes, str(options.folder))
+            return _run(explorer, options, only)
     except SubmissionError as error:
         raise VoidError(f"the system cannot be explored: {error}") from error
 
 
-def _run(explorer: Explorer, chosen: str | None, only: list[str], first: bool, minutes: float, folder: str) -> int:
+def _run(explorer: Explorer, options: Namespace, only: list[str]) -> int:
     """Run all cases, or the one that was chosen, and return the exit status."""
-    found = explorer.plain()
-    until = time.monotonic() + 60 * minutes
-    if chosen is not None and not explorer.found:
-        one = next((case for case in found if chosen in (case.id, str(case))), None)
-        if one is None:
-            raise UsageError(
-                f"--case {chosen!r}: there is no such case; the ids are {found[0].id} to {found[-1].id}"
-                if found
-                else f"--case {chosen!r}: there is no case at all"
-            )
-        run = explorer.run(one)
-        if run is None:
-            raise VoidError(f"{one.id} ({one}) did not happen in {TIMES} tries: the messages before it were others")
-        if not run.violations or not explorer.suspect(run):
-            say(explorer.text(run))
-        return FAILED if explorer.found else OK
-    for case in found:
-        if time.monotonic() > until or (first and explorer.found):
-            break
-        run = explorer.run(case)
-        if run is not None and run.violations:
-            explorer.suspect(run)
-    say(explorer.ending(folder))
+    explorer.plain()
+    until = time.monotonic() + 60 * options.minutes
+    if options.case is not None and not explorer.found:
+        return _one(explorer, options.case, options.slow)
+    if not explorer.found:
+        explorer.explore(only, until, lambda: options.first and bool(explorer.found))
+    say(explorer.ending(str(options.folder), only))
     if explorer.found:
         return FAILED
     return VOID if explorer.unreached else OK
+
+
+def _one(explorer: Explorer, chosen: str, slow: bool) -> int:
+    """Run one case, and return the exit status."""
+    case = explorer.find(chosen)
+    if case is None:
+        raise UsageError(f"--case {chosen!r}: this system has no such case; explore it without --case to see some")
+    run = explorer.slow(case) if slow else explorer.run(case)
+    if run is None:
+        raise VoidError("; ".join((*explorer.unreached, *explorer.void)) + f": not in {TIMES} tries")
+    if slow or not run.violations or not explorer.suspect(run):
+        say(text(shown(run)))
+    return FAILED if explorer.found or (slow and run.violations) else OK
 
 
 def main(words: list[str]) -> int:

@@ -4,7 +4,7 @@
 |---|---|---|
 | connecting | nothing is read from the caller | the callee accepts (open) or refuses (closed) |
 | open | each direction passes on, or holds, bytes and then the end | both ends have closed, or one was reset (closed) |
-| silent | nothing passes; the callee does not notice | the caller closes, or after LATE seconds (closed) |
+| silent | nothing passes; the callee does not notice | the caller closes, or after LATE seconds (closed; kept, alone) |
 | kept | the caller was reset; its request waits | `arrive`, or after LATE seconds (alone); the callee closes (closed) |
 | alone | the request has arrived, its caller is gone | the callee answers or closes, or after LATE seconds (closed) |
 
@@ -19,7 +19,9 @@ import selectors
 import socket
 import struct
 import time
+import zlib
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .cutter import BURST, CALLEE, CALLER, Cutter
@@ -28,6 +30,8 @@ ROOM, PIECE = 4 << 20, 256 << 10
 """The maximum number of bytes that are stored of a direction, and that are read or written at once."""
 PAUSE = 0.003
 """Seconds without bytes that end a burst."""
+START = 0.25
+"""Seconds for which HTTP of a process that starts is held. Its other messages are not held at all."""
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 seconds: `close` resets the connection."""
@@ -38,9 +42,11 @@ class Event(NamedTuple):
 
     ``what``: ``opened``, ``closed`` or ``refused`` (a connection); ``arrived`` (a message is held), ``passed`` (it was
     not held), ``delivered``, ``overdue`` (delivered after HOLD seconds), ``dropped``, ``kept`` (its caller was reset)
-    or ``late`` (delivered after that); ``done`` (a command, with ``why`` if it was not possible). Messages and
-    connections have numbers from 1. The sender of a connection is its caller. ``kind`` and ``first`` are those of a
-    `Cut`, ``size`` is in bytes.
+    or ``late`` (delivered after that); ``silent`` (nothing more passes on a connection), ``gone`` (its caller has given
+    up); ``struck`` (processes were killed when a message arrived); ``done`` (a command, with ``why`` if it was not
+    possible); or what `Proxies.note` said of the process ``sender``. Messages and connections have numbers from 1. The
+    sender of a connection is its caller. ``kind`` and ``first`` are those of a `Cut`, ``size`` is in bytes, ``at`` in
+    seconds of the monotonic clock, and ``crc`` is the checksum of a message that is held.
     """
 
     what: str
@@ -52,6 +58,8 @@ class Event(NamedTuple):
     first: str = ""
     size: int = 0
     why: str = ""
+    at: float = 0.0
+    crc: int = 0
 
 
 class Message(NamedTuple):
@@ -66,14 +74,15 @@ class Message(NamedTuple):
 
     def tell(self, what: str) -> None:
         """Report what happens to it."""
-        self.end.tell(what, self.number, self.kind, self.first, len(self.data))
+        self.end.tell(what, self.number, self.kind, self.first, len(self.data), zlib.crc32(self.data))
 
 
 class Desk:
     """What all connections share: whether messages pass, what is held, and what must be reported.
 
     ``held``: the messages by their numbers. ``waiting``: the ends with something that is held, and ``timed``: the
-    connections whose state has a time limit. ``look_at``: when to look again who listens. Times in seconds.
+    connections whose state has a time limit. ``starting``: the processes that start. ``strike``: called with each
+    message that arrives and is held. ``look_at``: when to look again who listens. Times in seconds.
     """
 
     def __init__(self, hold: float, late: float) -> None:
@@ -85,6 +94,8 @@ class Desk:
         self.waiting: set[End] = set()
         self.held: dict[int, Message] = {}
         self.kept: dict[int, Connection] = {}
+        self.starting: frozenset[str] = frozenset()
+        self.strike: Callable[[Message], None] = lambda message: None
         self.messages = self.connections = 0
         self.look_at = 0.0
         self.events: list[Event] = []
@@ -92,7 +103,7 @@ class Desk:
     def tell(self, event: Event) -> None:
         """Report an event, unless nothing is reported."""
         if self.reporting:
-            self.events.append(event)
+            self.events.append(event._replace(at=time.monotonic()))
 
 
 class End:
@@ -117,22 +128,28 @@ class End:
         """The end that it talks to."""
         return self.conn.ends[1 - self.way]
 
-    def tell(self, what: str, number: int, kind: str, first: str, size: int) -> None:
+    def tell(self, what: str, number: int, kind: str, first: str, size: int, crc: int = 0) -> None:
         """Report what happens to a message of this end."""
         names = self.conn.names
-        event = Event(what, names[self.way], names[1 - self.way], self.conn.number, number, kind, first, size)
+        event = Event(what, names[self.way], names[1 - self.way], self.conn.number, number, kind, first, size, crc=crc)
         self.desk.tell(event)
 
     def due(self) -> float:
         """Return when the oldest that is held has to go on."""
         if self.held:
-            return self.held[0].since + self.desk.hold
+            oldest = self.held[0]
+            return oldest.since + ((oldest.kind != BURST) * START if self.starting else self.desk.hold)
         return self.last + PAUSE if self.conn.cutter.opaque else self.since + self.desk.hold
+
+    @property
+    def starting(self) -> bool:
+        """Whether one of the two processes starts."""
+        return not self.desk.starting.isdisjoint(self.conn.names)
 
     def overdue(self) -> None:
         """Let the oldest that is held go on: deliver it, or make a burst of bytes that are no whole message."""
         if self.held:
-            self.deliver(self.held[0], "overdue")
+            self.deliver(self.held[0], "delivered" if self.starting else "overdue")
         elif self.conn.cutter.opaque:
             self.queue(BURST, "")
         else:  # no end of a message can be found behind a part that was not read to its end
@@ -173,7 +190,7 @@ class End:
         if self.way == CALLEE:
             self.desk.look_at = 0.0  # perhaps it no longer listens
         if self.conn.state == "silent":
-            return self.conn.close() if self.way == CALLER else None
+            return self.conn.gone() if self.way == CALLER else None
         if self.part or self.begun:
             cut = self.conn.cutter.end(self.way)
             self.add(b"", cut.kind if cut else BURST, cut.first if cut else "")
@@ -190,7 +207,7 @@ class End:
         self.size += len(data)
         alone, opaque = self.other.sock is None, self.conn.cutter.opaque
         self.begun = self.begun and not opaque
-        passing = self.desk.passing or self.begun
+        passing = self.desk.passing or self.begun or (opaque and self.starting and not self.held)
         if opaque and (alone or passing):
             kind = kind or BURST
         if alone:
@@ -223,6 +240,7 @@ class End:
         self.desk.held[message.number] = message
         self.desk.waiting.add(self)
         message.tell("arrived")
+        self.desk.strike(message)
 
     def deliver(self, message: Message, what: str) -> None:
         """Deliver the first message that is held."""
@@ -357,22 +375,38 @@ class Connection:
         self.state, self.until = state, time.monotonic() + self.desk.late
         self.desk.timed.add(self)
 
-    def silence(self) -> None:
-        """Let nothing more pass."""
+    def silence(self, kept: Message | None = None) -> None:
+        """Let nothing more pass. ``kept``: a request that is kept until `arrive`."""
         if self.ends[CALLER].ended:
             return self.close()
+        self.tell("silent")
+        if kept is not None:
+            self.store(kept)
         for end in self.ends:
             end.drop()
         return self.limit("silent")
 
-    def keep(self, message: Message) -> None:
-        """Reset the caller of a request, and keep the request."""
+    def gone(self) -> None:
+        """The caller of a silent connection has given up."""
+        self.tell("gone")
+        if self.kept is None:
+            return self.close()
+        self.ends[CALLER].close(reset=True)
+        self.state = "kept"
+        return None
+
+    def store(self, message: Message) -> None:
+        """Keep a request."""
         message.end.forget(message)
         message.tell("kept")
-        self.ends[CALLER].close(reset=True)
-        self.ends[CALLEE].drop()
         self.kept = message
         self.desk.kept[message.number] = self
+
+    def keep(self, message: Message) -> None:
+        """Reset the caller of a request, and keep the request."""
+        self.store(message)
+        self.ends[CALLER].close(reset=True)
+        self.ends[CALLEE].drop()
         self.limit("kept")
 
     def arrive(self) -> None:
@@ -387,7 +421,8 @@ class Connection:
 
     def expire(self) -> None:
         """End a state whose time is over."""
-        if self.state == "kept":
+        if self.kept is not None:
+            self.ends[CALLER].close(reset=True)
             self.arrive()
         else:
             self.close()

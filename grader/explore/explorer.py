@@ -6,51 +6,46 @@ import contextlib
 import shlex
 import sys
 import time
-from collections import Counter
-from itertools import pairwise
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
-from ..errors import VoidError
+from ..errors import SubmissionError, VoidError
 from ..session import BUILDING, Wish
-from ..terms import Entity
-from ..verdict.story import story
-from .cases import KINDS, SCENARIOS, Case, cases
+from .cases import (
+    KILL,
+    KINDS,
+    LOSE,
+    RACE,
+    RACES,
+    SCENARIOS,
+    SLOW,
+    TWICE,
+    Case,
+    Said,
+    common,
+    kills,
+    losses,
+    second,
+    swapped,
+)
 from .cutter import ANSWER
-from .system import PHASE, SOON, Run, System, running
+from .play import Run
+from .shown import Shown, shown, text
+from .steps import message
+from .system import SOON, System, running
 from .through import CLIENT
+from .world import SetUpError
 
 TIMES = 3
-"""How often each plain run must be the same, and how often a case is tried until it happens."""
+"""How often each plain run is tried until its answers are right, and a case until it happens."""
 MOST = 5
 """The maximum number of suspects that are confirmed."""
+QUICK = "quick"
+"""The queue of the losses after which no caller waits."""
 STILL = 20.0
 """The longest wait if nothing moves and each answer is definite, in seconds."""
-PAGE = "docs/assignment.md, What can happen between your processes"
-
-
-def wrong(run: Run) -> list[str]:
-    """Return what is wrong after a run, one sentence for each value, or else for each violation."""
-    told = story(run.record, run.order, PHASE)
-    found = [
-        f"{_thing(run, each.entity, each.id)} is {each.shown:,}, should be {each.start - each.less:,}"
-        for each in told.sums
-        if each.shown is not None and each.shown != each.start - each.less
-    ]
-    return found if run.violations and found else [f"{each.rule}: {each.detail}" for each in run.violations]
-
-
-def values(run: Run) -> str:
-    """Return all values that were read at the end of a run, in one line."""
-    told = story(run.record, run.order, PHASE)
-    found = [f"{run.names[told.order_id]} {told.paid}"]
-    for each in told.sums:
-        due = each.start - each.less
-        shown = "unread" if each.shown is None else f"{each.shown:,}"
-        found.append(f"{_thing(run, each.entity, each.id)} {shown}" + f" (should be {due:,})" * (each.shown != due))
-    return ", ".join(found)
-
-
-def _thing(run: Run, entity: Entity, made: str) -> str:
-    return f"{'credit' if entity == Entity.USER else 'stock'} of {run.names[made]}"
 
 
 class Explorer:
@@ -58,15 +53,23 @@ class Explorer:
 
     def __init__(self, wish: Wish, name: str) -> None:
         self._wish, self._name = wish, name
+        self._names = tuple(each.name for each in wish.submission.processes)
         self._ends = contextlib.ExitStack()
         self._system: System | None = None
         self._began = time.monotonic()
-        self.ran, self.possible = Counter[str](), Counter[str]()
-        self.found: dict[str, Run] = {}
-        self.unrepeated: list[str] = []
         self._soon = SOON
+        self._plain: list[tuple[Case, list[Said]]] = []
+        self._right: defaultdict[str, list[Run]] = defaultdict(list)
+        """The runs of each kind that were right, and that other cases can follow."""
+        self._places: list[Case] = []
+        self.ran, self.possible = Counter[str](), Counter[str]()
+        self.found: dict[str, Shown] = {}
+        self.unrepeated: list[str] = []
         self.unconfirmed: list[str] = []
         self.unreached: list[str] = []
+        self.void: list[str] = []
+        self.overdue = self.second = 0
+        """How many messages were held for too long, and how many second faults did not happen."""
 
     def __enter__(self) -> Explorer:
         return self
@@ -77,134 +80,288 @@ class Explorer:
     def start(self) -> System:
         """Start the system with empty data. An earlier one is ended."""
         self._ends.close()
+        self._system = None
         self._system = self._ends.enter_context(running(self._wish, _starting))
         return self._system
 
-    def plain(self) -> list[Case]:
-        """Run each scenario three times without a fault, and return the cases. Raises VoidError if the runs differ."""
-        system, plain, first = self._system or self.start(), [], list[Run]()
+    def plain(self) -> None:
+        """Run each scenario three times without a fault. Raises VoidError if the answers differ or are wrong."""
+        system = self._system or self.start()
         self._began = time.monotonic()
+        differ, strangers = 0, set[str]()
         for scenario in SCENARIOS:
-            runs = [system.run(Case(scenario)) for _ in range(TIMES)]
-            for run in runs:
+            case, runs = Case(scenario), list[Run]()
+            for _ in range(TIMES):
+                before = system.strangers()
+                tries = (system.run(case) for _ in range(TIMES))
+                runs.append(run := next((one for one in tries if not one.void), None) or system.run(case))
+                strangers |= {name for name, _ in system.strangers() - before}
                 _check(run)
                 if run.violations:
                     if not self.suspect(run):
                         raise VoidError(
                             f"a checkout without a fault ({scenario.name}) was wrong once, and is not again"
                         )
-                    return []
-            if len({(run.words, run.status) for run in runs}) > 1:
-                one, other = next((a, b) for a, b in pairwise(runs) if (a.words, a.status) != (b.words, b.status))
-                raise VoidError(
-                    f"{self._name}: the messages of a checkout ({scenario.name}) differ from run to run: once "
-                    f"{_differs(one, other)}, once {_differs(other, one)}; explore needs the same each time"
-                )
-            plain.append((scenario, runs[0].messages))
-            first.append(runs[0])
+                    return
+            if len(answers := {run.statuses for run in runs}) > 1:
+                said = " or ".join(sorted(str(one) for (one, *_) in answers))
+                raise VoidError(f"{self._name}: a checkout without a fault ({scenario.name}) is answered {said}")
+            messages = common([run.messages for run in runs])
+            differ += max(len(run.messages) for run in runs) - len(messages)
+            self._plain.append((case, messages))
         pairs = Counter[tuple[str, str]]()
-        for event, _ in first[0].messages:
+        for event, _ in self._plain[0][1]:
             if event.kind != ANSWER and (event.receiver, event.sender) not in pairs:
                 pairs[event.sender, event.receiver] += 1
         sent = ", ".join(f"{caller}->{callee} {number}" for (caller, callee), number in pairs.items()) or "none"
-        names = ", ".join(each.name for each in self._wish.submission.processes)
-        say(f"{self._name}: {names} (tier {system.tier}). Messages of a checkout: {sent}; the same each time.")
+        same = f"{differ} more differ from run to run" if differ else "the same each time"
+        names = ", ".join(self._names)
+        say(f"{self._name}: {names} (tier {system.tier}). Messages of a checkout: {sent}; {same}.")
         if not any(CLIENT not in pair for pair in pairs):
             say("no process reaches another one by {port:NAME}, so no message between processes can be lost")
-        found = list(cases(plain))
-        self.possible.update(kind for kind, letter in KINDS.items() for case in found if case.id.startswith(letter))
-        return found
+        if strangers:
+            say(f"connections to {', '.join(sorted(strangers))} pass no proxy, so what is sent on them is not explored")
+
+    def queues(self, only: list[str]) -> list[tuple[str, str, Iterator[Case | None]]]:
+        """Return the cases that are asked for, after `plain`: a name, a kind, and the likeliest case first.
+
+        A queue goes on when the run of the case that it has returned is known.
+        """
+        plain = [(case.scenario, messages) for case, messages in self._plain]
+        lost, killed = list(losses(plain)), list(kills(plain, self._names))
+        self.possible.update({kind: len(cases) for kind, cases in ((LOSE, lost), (KILL, killed)) if kind in only})
+        slow = [case for case in lost if case.faults[0].what in SLOW]
+        found: list[tuple[str, str, Iterator[Case | None]]] = [
+            (QUICK, LOSE, iter(lost[: len(lost) - len(slow)])),
+            (RACE, RACE, self._races()),
+            (KILL, KILL, iter(killed)),
+            (TWICE, TWICE, self._twice()),
+            (LOSE, LOSE, iter(slow)),
+        ]
+        return [queue for queue in found if queue[1] in only]
+
+    def _races(self) -> Iterator[Case]:
+        """Return each race, then those with one swap, then those with two; runs that are alike are continued once."""
+        cases, seen = _first_races(), set[tuple[object, ...]]()
+        for _ in range(3):
+            self.possible[RACE] += len(cases)
+            yield from cases
+            runs, cases = list(self._right[RACE]), []
+            self._right[RACE].clear()
+            for run in runs:
+                if (shape := _shape(run)) not in seen:
+                    seen.add(shape)
+                    cases += self._following(run)
+
+    def _twice(self) -> Iterator[Case | None]:
+        """Return each second fault after a case that was run and is right, or None while there is none.
+
+        If everything until the second fault was the same in another case, it is left out.
+        """
+        seen = set[tuple[object, ...]]()
+        while True:
+            runs = [*self._right[LOSE], *self._right[KILL]]
+            self._right[LOSE], self._right[KILL] = [], []
+            for run in runs:
+                (first,) = run.case.faults
+                for case in self._following(run) if first.what in (LOSE, KILL) else ():
+                    last = case.faults[1]
+                    cut = [n for n, said in enumerate(run.words) if said == last.at][last.nth - 1]
+                    state = (case.scenario, first.what, first.victims, run.words[: cut + 1], last)
+                    if state not in seen:
+                        seen.add(state)
+                        self.possible[TWICE] += 1
+                        yield case
+            if not runs:
+                yield None
+
+    def explore(self, only: list[str], until: float, stop: Callable[[], bool]) -> None:
+        """Run the cases of all kinds: the quick losses, then in turn, by the time that each has used."""
+        waiting, spent = self.queues(only), defaultdict[str, float](float)
+        while waiting and time.monotonic() < until and not stop():
+            quick = [queue for queue in waiting if queue[0] == QUICK]
+            for name, kind, cases in quick or sorted(waiting, key=lambda queue: spent[queue[0]]):
+                if (case := next(cases, None)) is not None:
+                    break
+                if kind != TWICE or len(waiting) == 1:
+                    waiting.remove((name, kind, cases))
+                    break
+            if case is None:
+                continue
+            began = time.monotonic()
+            run = self.run(case)
+            spent[name] += time.monotonic() - began
+            if run is not None and run.violations:
+                self.suspect(run)
+
+    def find(self, chosen: str) -> Case | None:
+        """Return the case that a person means. A case that follows another one is found by running that one."""
+        plain = [(case.scenario, messages) for case, messages in self._plain]
+        cases = [*losses(plain), *kills(plain, self._names), *_first_races()]
+        while True:
+            if (case := next((case for case in cases if case.meant(chosen)), None)) is not None:
+                return case
+            before = next((case for case in cases if chosen.startswith((f"{case.id}.", f"{case}, "))), None)
+            if before is None or (run := self.run(before)) is None:
+                return None
+            cases = list(self._following(run))
+
+    def _following(self, run: Run) -> Iterator[Case]:
+        """Return the cases that do one thing more than the case of a run."""
+        case = run.case
+        if case.kind == RACE:
+            delivered = [event for event, _ in run.messages]
+            swaps = swapped(case, delivered, run.choices, partial(message, names=run.world.names))
+            for number, swap in enumerate(dict.fromkeys(swaps), 1):
+                yield replace(case, swaps=(*case.swaps, swap), id=f"{case.id}.{number}")
+        elif len(case.faults) == 1:
+            for number, fault in enumerate(second(case, run.messages, self._names), 1):
+                yield replace(case, faults=(*case.faults, fault), id=f"{case.id}.{number}")
 
     def run(self, case: Case) -> Run | None:
         """Run a case, up to three times until it happens. Returns None if it does not."""
-        run = self._reach(self._system or self.start(), case, self._soon, self._soon)
-        if run is None:
-            self.unreached.append(f"{case.id} ({case})")
-        else:
-            self.ran.update(kind for kind, letter in KINDS.items() if case.id.startswith(letter))
+        run = self._reach(case)
+        if run is not None:
+            self.ran[case.kind] += 1
+            if not run.violations and run.case.kind != TWICE:
+                self._right[case.kind].append(run)
         return run
 
-    def _reach(self, system: System, case: Case, seconds: float, still: float) -> Run | None:
-        tries = (system.run(case, seconds, still) for _ in range(TIMES))
-        return next((run for run in tries if run.reached), None)
+    def _reach(self, case: Case) -> Run | None:
+        void = ""
+        for _ in range(TIMES):
+            run = self._try(case)
+            self.overdue += (late := sum(event.what == "overdue" for event in run.events))
+            void = run.void
+            if run.reached and not void and not (late and case.kind == RACE):
+                return run
+        if void:
+            self.void.append(f"{case.id} ({void})")
+        elif case.kind == TWICE:
+            self.second += 1
+        else:
+            self.unreached.append(f"{case.id} ({case})")
+        return None
+
+    def _try(self, case: Case) -> Run:
+        """Run a case. If the system has stopped working, it is started again."""
+        try:
+            return (self._system or self.start()).run(case, self._soon, self._soon)
+        except SetUpError:
+            return self.start().run(case, self._soon, self._soon)
+        except SubmissionError:  # not ready while something was held
+            return self.start().run(case, self._soon, self._soon, flowing=True)
+
+    def slow(self, case: Case) -> Run:
+        """Run a case on a system without a sandbox. Enter delivers the next message."""
+        self._ends.close()
+        system = self._system = self._ends.enter_context(running(self._wish, _starting, slow=True))
+        say(f"{system.table()}\nEnter delivers the next message. The time-outs of callers go on meanwhile.")
+
+        def pace(said: str) -> None:
+            say(f"next: {said}")
+            sys.stdin.readline()
+
+        system.pace = pace
+        return system.run(case)
 
     def suspect(self, run: Run) -> bool:
-        """Run a case again, on a fresh system, for as long as effects may take. Returns whether it is wrong again."""
+        """Run a case again twice, first on a freshly started system, and judge both when effects have had their time.
+
+        Returns whether both are wrong. Nothing else is broken meanwhile.
+        """
         case, limits = run.case, self._wish.limits
-        alike = any(each.case.place == case.place for each in self.found.values())
+        alike = any(each.place == case.place for each in self._places)
         if alike or len(self.found) + len(self.unrepeated) >= MOST:
             self.unconfirmed.append(case.id)
             return False
-        at = time.monotonic() - self._began
-        longest = limits.convergence + limits.ready
-        say(f"at {at:.0f} s: {case.id}: {wrong(run)[0]}. Being confirmed on a fresh start (at most {longest:.0f} s)")
-        again = self._reach(self.start(), case, limits.convergence, STILL)
-        if again is None:
-            self.unreached.append(f"{case.id} ({case})")
+        at, longest = time.monotonic() - self._began, limits.convergence + limits.ready
+        wrong = shown(run).wrong[0]
+        say(f"at {at:.0f} s: {case.id}: {wrong}. Being confirmed on a fresh start (at most {longest:.0f} s)")
+        system, again = self.start(), list[Run]()
+        while len(again) < 2:
+            if (one := self._reach(case)) is None:
+                return False
+            again.append(one)
+            if not one.violations and len(again) == 1:
+                break
+        since = time.monotonic()
+        if self._system is not system and not all(one.failed for one in again):
+            self.void.append(f"{case.id} (the system has stopped working while it was confirmed)")
             return False
-        if not again.violations:
-            self.unrepeated.append(case.id)
-            needed = again.record.phases[PHASE].settled_s or 0.0
-            self._soon = max(self._soon, min(limits.convergence, 1.5 * needed))
-            say(f"{case.id} was right after {needed:.0f} s; values have {self._soon:.0f} s to become right from now on")
+        for one in again:
+            if one.violations and not one.failed:
+                waited = time.monotonic() - since
+                system.judge(one, max(1.0, limits.convergence - waited), max(1.0, STILL - waited))
+        if why := next((one.void for one in again if one.void), ""):
+            self.void.append(f"{case.id} ({why})")
             return False
-        self.found[case.id] = again
-        say(self.text(again))
+        times = 1 + sum(bool(one.violations) for one in again)
+        told = shown(next((one for one in again if one.violations), run), (times, 1 + len(again)))
+        if times < TIMES:
+            self.unrepeated.append(f"{case.id} ({times} of {1 + len(again)} runs)")
+            if again[-1].violations or len(again) == 2:
+                needed = time.monotonic() - since
+                self._soon = max(self._soon, min(limits.convergence, 1.5 * needed))
+            say(f"{case.id} was right in a run on a fresh start; values have {self._soon:.0f} s from now on")
+            return False
+        self.found[case.id] = told
+        self._places.append(case)
+        say(text(told))
         return True
 
-    def text(self, run: Run) -> str:
-        """Return a run as numbered steps, with the values at its end."""
-        head = [f"FAIL  {each}" for each in wrong(run)] or ["nothing is wrong in this run:"]
-        if run.violations:
-            twice = run in self.found.values()
-            head[0] += " (wrong in 2 of 2 runs, once on a fresh start)" if twice else " (not on a fresh start)"
-        lines = [f"  {number:2}  {step}" for number, step in enumerate(run.steps, 1)]
-        lines.append(f"  afterwards: {values(run)}")
-        if run.case.nth:
-            lines.append(f'  allowed: "{run.case.allowed}" ({PAGE})')
-        return "\n".join((*head, f"  {run.case.id}: {run.case}", *lines))
-
-    def ending(self, folder: str) -> str:
+    def ending(self, folder: str, only: list[str]) -> str:
         """Return what was explored, and how to see the first violation again."""
-        ran, possible = sum(self.ran.values()), sum(self.possible.values())
-        kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in KINDS)
+        ran, possible = sum(self.ran[kind] for kind in only), sum(self.possible.values())
+        kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in only if self.possible[kind])
         took = time.monotonic() - self._began
-        lines = [f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: kills, races, two faults"]
+        left = [kind for kind in KINDS if kind not in only] + ["kills at writes"]
+        lines = [f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left)}"]
         if self.unrepeated:
-            lines.append(f"wrong once and right on a fresh start, so not counted: {', '.join(self.unrepeated)}")
+            lines.append(f"not wrong each time, so not counted: {', '.join(self.unrepeated)}")
         if self.unconfirmed:
             lines.append(f"wrong as well, and not run again: {', '.join(self.unconfirmed)}")
         if self.unreached:
-            why = f"in {TIMES} tries, the messages before it were others"
-            lines.append(f"did not happen ({why}): {', '.join(self.unreached)}")
-        if shown := next((name for name in self.found if name != "plain"), ""):
-            lines.append(f"again: python -m grader explore {shlex.quote(folder)} --case {shown}")
+            lines.append(f"did not happen in {TIMES} tries: {', '.join(self.unreached)}")
+        if self.void:
+            lines.append(f"void, and not counted: {', '.join(self.void)}")
+        if self.second:
+            lines.append(f"second faults that did not happen, because other messages followed the first: {self.second}")
+        if self.overdue:
+            lines.append(f"messages that were held for too long, and then delivered: {self.overdue}")
+        if found := next((each for name, each in self.found.items() if name != "plain"), None):
+            lines.append(f"again: python -m grader explore {shlex.quote(folder)} --case {shlex.quote(found.case)}")
         return "\n".join(lines)
+
+
+def _first_races() -> list[Case]:
+    return [Case(scenario, id=f"{KINDS[RACE]}{number}") for number, scenario in enumerate(RACES, 1)]
+
+
+def _shape(run: Run) -> tuple[object, ...]:
+    """Return what the system saw of a run: for each receiver the messages in their order, and the answers."""
+    got: dict[str, list[str]] = {}
+    for event, said in run.messages:
+        got.setdefault(event.receiver, []).append(said)
+    return run.case.scenario.name, *sorted((name, tuple(words)) for name, words in got.items()), run.statuses
 
 
 def _check(run: Run) -> None:
     """Raise VoidError if a plain run does not say what is right."""
-    scenario, status = run.case.scenario, run.status
+    scenario, (status, *_) = run.case.scenario, run.statuses
+    if run.void:
+        raise VoidError(f"a checkout without a fault ({scenario.name}) cannot be judged: {run.void}")
     if run.messages and run.restless >= len(run.messages):
         raise VoidError(
             "a process of the system works all the time, so the grader cannot tell when a message has had its effect; "
             "let threads wait for messages instead of asking again and again (or the machine is too busy: try again)"
         )
-    due = 2 if scenario.payable else 4
+    due = 2 if scenario.paid else 4
     if status // 100 != due and not run.violations:
         raise VoidError(
             f"a checkout without a fault ({scenario.name}) got {status}, should be {due}xx; mend this first: python -m "
             "grader checkout FOLDER --quick"
         )
-
-
-def _differs(run: Run, other: Run) -> str:
-    """Return where the messages or the answer of a run are not those of another one."""
-    mine, others = run.words, other.words
-    if mine == others:
-        return f"the answer is {run.status}"
-    at = next((n for n, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), min(len(mine), len(others)))
-    return f"message {at + 1} is {mine[at]}" if at < len(mine) else f"there are {len(mine)} messages"
 
 
 def say(text: str) -> None:

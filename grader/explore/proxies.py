@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -78,20 +78,42 @@ class Proxies:
         """Break the connection: the request has not arrived, or the answer is lost."""
         self._decide("lose", message)
 
-    def silence(self, message: int) -> None:
-        """Let nothing more pass on its connection, which breaks when the caller gives up, or after ``late`` seconds."""
-        self._decide("silence", message)
+    def silence(self, message: int, keep: bool = False) -> None:
+        """Let nothing more pass on its connection, which breaks when the caller gives up, or after ``late`` seconds.
+
+        ``keep``: it is a request, which arrives after that, as one that was delayed.
+        """
+        self._decide("silence", message, keep)
 
     def delay(self, message: int) -> None:
         """Break the connection for the caller of a request, which arrives at `arrive`, or after ``late`` seconds."""
         self._decide("keep", message)
 
     def arrive(self, message: int) -> None:
-        """Deliver a delayed request. Its answer reaches no caller.
+        """Deliver a request that was kept, when its caller has given up. Its answer reaches no caller.
 
         If this is done after its sender has sent it again, on another connection, it arrives twice.
         """
         self._decide("arrive", message)
+
+    def note(self, what: str, process: str) -> None:
+        """Put a moment of a process among the events, behind all that it has sent until now."""
+        self._do("note", what, process)
+
+    def starting(self, processes: Sequence[str]) -> None:
+        """Say which processes start, so that their messages are not held as usual."""
+        self._do("starting", list(processes))
+
+    def aim(self, pids: Iterable[int], words: str = "", nth: int = 0, names: Mapping[str, str] | None = None) -> None:
+        """Kill processes at once when the nth message with these words (see `steps.message`) is held; none: never."""
+        self._do("aim", list(pids), words, nth, dict(names or {}))
+
+    def strangers(self, real: Mapping[str, Address]) -> set[tuple[str, str]]:
+        """Return the connections to processes that pass no proxy, each as the process and its other end."""
+        self._do("strangers", dict(real))
+        found = {(event.receiver, event.first) for event in self._events if event.what == "stranger"}
+        self._events = [event for event in self._events if event.what != "stranger"]
+        return found
 
     def _decide(self, *command: object) -> None:
         if why := self._do(*command):

@@ -17,11 +17,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import resource
+import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
@@ -29,10 +32,14 @@ from typing import NamedTuple
 from ..wire.network import enter
 from .connection import PIECE, READ, WRITE, Connection, Desk, Event, Message
 from .cutter import REQUEST
+from .steps import message as words_of
 
 _SOON, _SELDOM = 0.005, 0.05
 """Seconds between two looks at who listens: while a callee does not, and while all do."""
-_LISTENS = "0A"
+_LISTENS, _CONNECTED = "0A", ("01", "04", "05", "06", "08")
+"""States of /proc/net/tcp. TIME_WAIT is among those of connections."""
+_RECENT = 4096
+"""How many of its own ports the proxy remembers."""
 
 
 class Route(NamedTuple):
@@ -57,6 +64,7 @@ class Proxy:
         self.routes: list[Route] = []
         self.listening: set[socket.socket] = set()
         self.control, self.said, self.heard, self.closed = control, bytearray(), b"", False
+        self.ports = deque[int](maxlen=_RECENT)
         self.desk.selector.register(control, READ, self._commanded)
 
     def run(self) -> None:
@@ -115,6 +123,7 @@ class Proxy:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         conn = Connection(self.desk, route.names, caller, callee)
         if callee.connect_ex(route.real) in (0, errno.EINPROGRESS):
+            self.ports.append(callee.getsockname()[1])
             conn.settle()
         else:
             conn.refuse()
@@ -193,28 +202,71 @@ class Proxy:
         """Break the connection of a message."""
         self._first(number).end.conn.close()
 
-    def do_silence(self, number: int) -> None:
-        """Let nothing more pass on the connection of a message."""
-        self._first(number).end.conn.silence()
+    def do_silence(self, number: int, keep: bool = False) -> None:
+        """Let nothing more pass on the connection of a message. ``keep``: it is a request, kept until `do_arrive`."""
+        message = self._first(number, request=keep)
+        message.end.conn.silence(message if keep else None)
 
     def do_keep(self, number: int) -> None:
         """Reset the caller of a request, and keep it until `do_arrive`."""
-        message = self._first(number)
-        if message.kind != REQUEST:
-            raise LookupError(f"message {number} is not a request")
+        message = self._first(number, request=True)
         message.end.conn.keep(message)
 
     def do_arrive(self, number: int) -> None:
         """Deliver a request that is kept."""
         if number not in self.desk.kept:
             raise LookupError(f"request {number} is not kept")
+        if self.desk.kept[number].state == "silent":
+            raise LookupError(f"the caller of request {number} still waits")
         self.desk.kept[number].arrive()
 
-    def _first(self, number: int) -> Message:
-        """Return a message that is held. Raises LookupError if it is not the first one of its direction."""
+    def do_note(self, what: str, process: str) -> None:
+        """Put a moment of a process among the events, behind all that it has sent until now."""
+        self.desk.tell(Event(what, process))
+
+    def do_starting(self, processes: Sequence[str]) -> None:
+        """Say which processes start. What is not HTTP passes, and their HTTP is held for START seconds."""
+        self.desk.starting = frozenset(processes)
+
+    def do_aim(self, pids: Sequence[int], words: str, nth: int, names: Mapping[str, str]) -> None:
+        """Kill processes as soon as the nth message with these words is held. No pids: never."""
+        left = nth
+
+        def strike(message: Message) -> None:
+            nonlocal left
+            caller, callee = message.end.conn.names[message.end.way], message.end.conn.names[1 - message.end.way]
+            left -= words_of(Event("", caller, callee, kind=message.kind, first=message.first), names) == words
+            if not left:
+                self.desk.strike = lambda message: None
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                message.tell("struck")
+
+        self.desk.strike = strike if pids else lambda message: None
+
+    def do_strangers(self, real: Mapping[str, tuple[str, int]]) -> None:
+        """Report each connection to a process that passes no proxy. ``real``: where the processes listen."""
+        for name in ("tcp", "tcp6"):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/net/{name}", encoding="ascii") as file:
+                next(file)
+                for _, local, remote, state, *_ in (line.split(None, 5) for line in file):
+                    own = int(local.rpartition(":")[2], 16)
+                    for process, (host, port) in real.items():
+                        there = Route(("", ""), [], (host, port)).reachable({remote})
+                        if there and state in _CONNECTED and own not in self.ports:
+                            self.desk.events.append(Event("stranger", receiver=process, first=local))
+
+    def _first(self, number: int, request: bool = False) -> Message:
+        """Return a message that is held. Raises LookupError if it is not the first one of its direction.
+
+        ``request``: it must also be a request.
+        """
         message = self.desk.held.get(number)
         if message is None or message.end.held[0] is not message:
             raise LookupError(f"message {number} is not held, or one of its direction comes first")
+        if request and message.kind != REQUEST:
+            raise LookupError(f"message {number} is not a request")
         return message
 
 

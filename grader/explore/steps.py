@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from .connection import Event
 from .cutter import ANSWER, REQUEST
 
-_LONG = 8
+KILLED, STARTED, UP = "killed", "started", "up"
+"""What `Proxies.note` says of a process; it is up when it is ready."""
+LONG = 8
 """An id of so many characters is found inside of a longer word, too."""
 _OTHER = re.compile(r"[0-9a-f-]{8,}|[0-9]{4,}")
 """What a system has made up, such as the id of a transaction: it is another one in each run."""
@@ -29,7 +31,7 @@ def word(event: Event, names: Mapping[str, str]) -> str:
         return "..."
     method, path, *_ = event.first.split()
     ids = {found: name for made, name in names.items() for found in (made, quote(made, safe=""))}
-    for made in sorted((made for made in ids if len(made) >= _LONG), key=len, reverse=True):
+    for made in sorted((made for made in ids if len(made) >= LONG), key=len, reverse=True):
         path = path.replace(made, ids[made])
     path = re.sub(r"[^/?&=]+", lambda part: ids.get(part[0], part[0]), path)
     return f"{method} {_OTHER.sub('#', path)}"
@@ -40,27 +42,57 @@ def message(event: Event, names: Mapping[str, str]) -> str:
     return f"{event.sender}->{event.receiver} {word(event, names)}"
 
 
-def steps(events: Iterable[Event], names: Mapping[str, str]) -> list[str]:
-    """Return the steps of a run, one line each: what was delivered, and where a connection broke."""
-    lines: list[str] = []
+def together(names: Sequence[str]) -> str:
+    """Return names in words.
+
+    >>> together(["order", "stock", "payment"])
+    'order, stock and payment'
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
+    """Return the steps of a run, one line each: what was delivered, where a connection broke, and what was killed."""
+    lines, times = list[str](), 0
     kept: dict[int, int] = {}
-    alone: set[int] = set()
-    for event in events:
+    alone, silent, killed = set[int](), set[int](), list[str]()
+    for at, event in enumerate(events):
         said, way = word(event, names), f"{event.sender} -> {event.receiver}"
+        if killed and event.what == "passed" and event.kind not in (REQUEST, ANSWER):
+            continue  # what a start sends to its database, such as the beginnings of a pool of connections
         if event.what in ("delivered", "passed", "overdue"):
-            late = " (held for too long)" if event.what == "overdue" else ""
-            lines.append(f"{way}   {said}{late}")
+            line = f"{way}   {said}" + " (held for too long)" * (event.what == "overdue")
+            times = times + 1 if said == "..." and lines and lines[-1].startswith(line) else 1
+            lines[len(lines) - (times > 1) :] = [line if times == 1 else f"{line} ({times} times)"]
         elif event.what == "kept" or (event.what == "dropped" and event.kind == REQUEST):
-            lines.append(f"the connection {way} breaks: {said} has not arrived")
+            lines.append(
+                f"nothing more passes {way}: {said} has not arrived"
+                if event.connection in silent
+                else f"the connection {way} breaks: {said} has not arrived"
+            )
             kept[event.message] = len(lines)
         elif event.what == "late":
             lines.append(f"the request of step {kept[event.message]} arrives, late")
             alone.add(event.connection)
         elif event.what == "dropped" and event.connection in alone:
             lines.append(f"{event.sender} answers {said}, but its caller is gone")
+        elif event.what == "dropped" and event.connection in silent:
+            lines.append(f"nothing more passes {way}: the answer {said} is lost")
         elif event.what == "dropped":
             lines.append(f"the connection {event.receiver} -> {event.sender} breaks: the answer {said} is lost")
+        elif event.what == "silent":
+            silent.add(event.connection)
+        elif event.what == "gone":
+            lines.append(f"{event.sender} has given up waiting for {event.receiver}")
+        elif event.what in ("struck", "kill") and not killed:
+            started = next((n for n, each in enumerate(events[at:], at) if each.what == STARTED), len(events))
+            killed = [each.sender for each in events[at:started] if each.what == KILLED]
+            sent = f", which has sent {said}" * (event.what == "struck")
+            lines.append(f"kill {together(killed)}{sent}")
+        elif event.what == UP and killed and event.sender == killed[-1]:
+            lines.append(f"{together(killed)} {'are' if len(killed) > 1 else 'is'} started again")
+            killed = []
     return lines
 
 
-__all__ = ["message", "steps", "word"]
+__all__ = ["message", "steps", "together", "word"]

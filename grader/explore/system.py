@@ -1,77 +1,42 @@
-"""A submission that runs behind the proxy, and one run of a case.
+"""A submission that runs behind the proxy, the runs of its cases, and what is judged of them.
 
-A run is a checkout of a new order of a new user for new items. If the values are right after a fault, the order is
-checked out once more, as a client does that got no answer. The record of a run is judged as any record is.
+The record of a run is judged as any record is. If the values are right after a fault or a race, each order is checked
+out once more, as a client does that got no answer.
 """
 
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-
-from ..errors import VoidError
 from ..folders import temporary
 from ..phases import Live
 from ..phases.settle import settle
-from ..processes import Supervisor
+from ..processes import Supervisor, closed
 from ..record import Record
 from ..sandbox import Sandbox, adopt_orphans
 from ..session import Session, Wish, about
-from ..shop import Counter, Routes, Wave
-from ..shop.routes import middle
-from ..shop.stocking import new_items, new_orders, new_users
+from ..shop import Clock, Counter, Routes
 from ..submission import Submission
-from ..terms import Kind, status_word
+from ..submission.model import LOOPBACK
 from ..verdict import Violation, judge
+from ..verdict.violations import without_order
 from ..wire.client import Generator
-from ..wire.jobs import Result
-from .cases import LATE, LINES, LOSE, Case
-from .connection import Event
-from .proxies import Proxies
-from .schedule import Fate, Schedule
-from .steps import message, steps
+from .cases import KILL, Case
+from .janitor import watched
+from .play import Play, Run
+from .proxies import HOLD, Proxies
+from .schedule import Schedule
+from .steps import KILLED, LONG, STARTED, UP
 from .through import CLIENT, through
+from .world import PHASE, set_up
 
-PHASE = "explore"
-SOON = 2.0
-"""Seconds after which a run with wrong values is suspect."""
+SOON, BACK = 2.0, 20.0
+"""Seconds after which a run with wrong values is suspect, and after which one is whose values cannot be read."""
+AN_HOUR = 3600.0
 STABLE = 0.05
 """Seconds between two snapshots that must be equal."""
-LONGEST = 60.0
-"""Seconds after which the messages of one checkout must have come to an end."""
-_TRIES = 20
-"""How many pairs of items are created until their ids are in ascending order."""
-
-
-@dataclass
-class Run:
-    """One run of a case. ``names``: those of the system's ids; ``messages``: with their words, as delivered."""
-
-    case: Case
-    record: Record
-    names: dict[str, str]
-    messages: list[tuple[Event, str]]
-    steps: list[str]
-    status: int
-    order: int
-    """The row of its order."""
-    restless: int
-    """How often the system did not become quiet before a message was delivered."""
-    violations: tuple[Violation, ...] = ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of its messages."""
-        return tuple(said for _, said in self.messages)
-
-    @property
-    def reached(self) -> bool:
-        """Whether the case happened: the same messages came before."""
-        return self.words[: self.case.nth] == self.case.before
 
 
 class System:
@@ -79,102 +44,128 @@ class System:
 
     def __init__(self, session: Session, proxies: Proxies) -> None:
         assert session.supervisor is not None and session.load is not None
-        self._session, self._proxies = session, proxies
+        self._session, self.proxies = session, proxies
         self._supervisor, self._generator = session.supervisor, session.load
-        urls = session.wish.submission.urls
+        submission = session.wish.submission
+        urls = submission.urls
         self._routes = Routes({service: self._supervisor.places.fill(url) for service, url in urls.items()})
-        self._schedule = Schedule(proxies, self._supervisor.pids)
-        self._supervisor.changed.append(self._schedule.quiet.fresh)
+        self.pace: Callable[[str], None] = lambda said: None
+        """Called before a message is delivered, with its words."""
+        self.earlier = set[str]()
+        """The ids of earlier runs. Short ones could be a part of others."""
+        self._databases = {each.name for each in submission.processes if each.role == "database"}
+        self.schedule = Schedule(proxies, self._supervisor.pids)
+        self._supervisor.changed.append(self.schedule.quiet.fresh)
 
     @property
     def tier(self) -> int:
         """The tier of the sandbox."""
         return int(self._session.record.about["sandbox"]["tier"])
 
-    def run(self, case: Case, seconds: float = SOON, still: float = SOON) -> Run:
+    def run(self, case: Case, seconds: float = SOON, still: float = SOON, flowing: bool = False) -> Run:
         """Run a case, and judge it when it is right, or when its values have been wrong for ``seconds``.
 
-        ``still``: the same if nothing moves, and each answer is definite. Raises VoidError if it cannot be run.
+        ``still``: the same if nothing moves, and each answer is definite. ``flowing``: after a kill, nothing is held.
+        Raises VoidError if it cannot be run, and SubmissionError if something was held and the processes do not become
+        ready after a kill.
         """
-        session, proxies, schedule = self._session, self._proxies, self._schedule
-        limits = replace(session.wish.limits, stable=STABLE, convergence=seconds, still=min(still, seconds))
+        session, clock = self._session, Clock()
         record = Record({**about(session.wish), "sandbox": session.record.about["sandbox"]})
-        session.record = record
-        counter = Counter(record, self._generator, self._routes, limits, session.clock)
+        session.record, session.clock = record, clock
+        limits = replace(session.wish.limits, stable=STABLE)
+        counter = Counter(record, self._generator, self._routes, limits, clock)
         counter.tend.append(self._supervisor.tend)
         live = Live(record, counter, limits, 0, 0, {}, lambda said: None, self._supervisor)
         live.about(PHASE).begin_s = 0.0
-        proxies.pass_on(report=False)
-        order, names = _set_up(live, case)
+        self.proxies.pass_on(report=False)
+        world = set_up(live, case.scenario)
         counter.hang_up()
-        schedule.begin()
-        waits, results, kept = schedule.quiet.waits, list[Result](), list[int]()
+        mine = [made for made in world.names if len(made) >= LONG]
+        self.earlier -= {*mine}
+        run = Play(self, case, live, world, flowing).run()
+        run.origin = clock.origin
+        self.earlier |= {*mine}
+        if run.failed:
+            run.violations = (without_order("unavailable", PHASE, run.failed),)
+        else:
+            if any(self._databases.intersection(fault.victims) for fault in case.faults):
+                world.read_often(live)
+            self.judge(run, seconds, still)
+        return run
 
-        def over() -> bool:
-            if not results and isinstance(found := counter.poll(0.0), Result):
-                results.append(found)
-            return bool(results)
+    def judge(self, run: Run, seconds: float, still: float) -> None:
+        """Judge a run when its values are right, or have been wrong for so long from now on."""
+        live = replace(run.live, limits=replace(run.live.limits, convergence=seconds, still=min(still, seconds)))
+        good = settle(live, PHASE, "after the run")
+        live.about(PHASE).end_s = round(live.counter.now() / 1e9, 1)
+        if not good and seconds < BACK and {each.rule for each in _judged(run)} == {"unavailable"}:
+            return self.judge(run, BACK, BACK)  # a pool answers 503 once for each connection that a kill has broken
+        unsold = []
+        if good and (run.case.faults or len(run.case.scenario.calls) > 1):
+            front = next((event.receiver for event, _ in run.messages if event.sender == CLIENT), "order")
+            statuses = run.world.once_more(live, run.wave, run.again, front)
+            if settle(live, PHASE, "after another checkout") and not run.case.faults:
+                unsold = run.world.unsold(live.record, statuses)
+        run.violations = (*_judged(run), *unsold)
+        return None
 
-        def late(number: int) -> None:
-            proxies.delay(number)
-            kept.append(number)
+    def table(self) -> str:
+        """Return the processes, one line each, with pid and port."""
+        ports = self._supervisor.places.ports
+        pids = {name: min(self._supervisor.aim(name), default=0) for name in self._supervisor.names}
+        return "\n".join(f"  {name}: pid {pid}, port {ports[name]}" for name, pid in pids.items())
 
-        fates: dict[str, Fate] = {LOSE: proxies.lose, LATE: late}
-        one = np.full(1, order)
-        may_refuse = case.nth > 0 or not case.scenario.payable
-        middles = [middle(record.orders["id"][order])]
-        wave = Wave(PHASE, "checkout", Kind.CHECKOUT, one, middles, connections=1, may_refuse=may_refuse)
-        counter.begin(wave)
-        try:
-            delivered = schedule.run(over, LONGEST, {case.nth: fates[case.what]} if case.nth else {})
-            for number in kept:
-                with contextlib.suppress(LookupError):  # it has arrived, because the caller took so long to give up
-                    proxies.arrive(number)
-                delivered += schedule.run(lambda: True, LONGEST)
-        except TimeoutError as error:
-            raise VoidError(f"the messages of one checkout come to no end ({error})") from error
-        proxies.pass_on(report=False)
-        told = steps(schedule.events, names)
-        if settle(live, PHASE, "after the run") and case.nth:
-            status = int(counter.send(replace(wave, name="once more", attempt=2)).status[0])
-            told.append(f"{CLIENT} -> {delivered[0].receiver}   POST /checkout/O, once more: {status_word(status)}")
-            settle(live, PHASE, "after another checkout")
-        live.about(PHASE).end_s = round(counter.now() / 1e9, 1)
-        return Run(
-            case,
-            record,
-            names,
-            [(event, message(event, names)) for event in delivered],
-            told,
-            int(results[0].status[0]),
-            order,
-            schedule.quiet.waits - waits,
-            tuple(each for each in judge(record).violations if each.phase == PHASE),
-        )
+    def aim(self, names: tuple[str, ...]) -> set[int]:
+        """Return the pids of processes that will be killed."""
+        return set().union(*(self._supervisor.aim(name) for name in names))
+
+    def kill(self, names: tuple[str, ...]) -> None:
+        """Kill processes together."""
+        self.proxies.note(KILL, "")
+        self.aim(names)
+        self._supervisor.freeze(list(names))
+        for name in names:
+            self._supervisor.kill(name)
+        for name in names:
+            self.proxies.note(KILLED, name)
+
+    def revive(self, names: tuple[str, ...]) -> None:
+        """Start killed processes, the databases first, and wait until they are ready.
+
+        Raises SubmissionError if one is not ready in time.
+        """
+        self.proxies.starting(names)
+        for some in ([name for name in names if (name in self._databases) is first] for first in (True, False)):
+            for name in some:
+                self.proxies.note(STARTED, name)
+                self._supervisor.restart(name)
+            for name in some:
+                self._supervisor.wait_ready(name)
+        assert self._session.scout is not None
+        closed(self._routes.targets, self._session.scout, BACK, self._supervisor.tend)
+        self.proxies.look()
+        for name in names:
+            self.proxies.note(UP, name)
+        self.proxies.starting(())
+
+    def strangers(self) -> set[tuple[str, str]]:
+        """Return the connections to processes that pass no proxy, each as the process and its other end."""
+        places = self._supervisor.places
+        real = {name: (places.addresses.get(name, LOOPBACK), port) for name, port in places.ports.items()}
+        return self.proxies.strangers(real)
 
 
-def _set_up(live: Live, case: Case) -> tuple[int, dict[str, str]]:
-    """Create a user, two items and an order. Returns the row of the order, and the names of all ids."""
-    counter, record, none = live.counter, live.record, np.full(1, -1)
-    user = new_users(counter, PHASE, none, np.full(1, case.scenario.credit))
-    prices = np.array([price for _, price in LINES])
-    for _ in range(_TRIES):
-        items = new_items(counter, PHASE, np.full(2, -1), prices, np.array(case.scenario.stock))
-        if operator.lt(*record.items["id"][items]):
-            break  # many systems take items in the order of their ids, and it must be the same in each run
-    lines = [(items[at : at + 1], np.full(1, units), np.full(1, price)) for at, (units, price) in enumerate(LINES)]
-    (order,) = new_orders(counter, PHASE, np.zeros(1, dtype=np.int64), user, none, lines).tolist()
-    if not record.orders["ready"][order]:
-        answers = sorted({status_word(int(status)) for status in record.history["status"]})
-        raise VoidError(f"an order could not be set up ({', '.join(answers)}); try checkout --phases contract first")
-    ids = (record.users["id"][user[0]], *record.items["id"][items], record.orders["id"][order])
-    return order, dict(zip(map(str, ids), "UXYO", strict=True))
+def _judged(run: Run) -> tuple[Violation, ...]:
+    return tuple(each for each in judge(run.record).violations if each.phase == PHASE)
 
 
 @contextlib.contextmanager
-def running(wish: Wish, say: Callable[[str], None]) -> Iterator[System]:
-    """Build a submission and start it, with empty data. Raises SubmissionError if it does not become ready."""
-    with temporary("checkout-explore-") as scratch, contextlib.ExitStack() as ends:
+def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Iterator[System]:
+    """Build a submission and start it, with empty data. Raises SubmissionError if it does not become ready.
+
+    ``slow``: for a person who looks at it: without a sandbox, and messages are held for as long as it takes.
+    """
+    with temporary("checkout-explore-") as scratch, watched(scratch), contextlib.ExitStack() as ends:
         adopt_orphans()
         opened: list[Proxies] = []
 
@@ -182,11 +173,11 @@ def running(wish: Wish, say: Callable[[str], None]) -> Iterator[System]:
         def between(
             submission: Submission, supervisor: Supervisor, sandbox: Sandbox, scout: Generator
         ) -> Iterator[None]:
-            with through(submission, supervisor, sandbox, scout) as proxies:
+            with through(submission, supervisor, sandbox, scout, AN_HOUR if slow else HOLD) as proxies:
                 opened.append(proxies)
                 yield
 
-        session = Session(wish, Record(about(wish)), scratch, say, ends, between)
+        session = Session(wish, Record(about(wish)), scratch, say, ends, between, slow)
         session.start()
         session.reach()
         yield System(session, opened[0])

@@ -271,11 +271,10 @@ class Supervisor:
                 self.start(name)
                 self._note(name, "started", "it had exited by itself")
 
-    def aim(self, name: str) -> None:
-        """Find the processes of a service now, so that its next kill or pause can begin without delay."""
+    def aim(self, name: str) -> set[int]:
+        """Find the processes of a service now, so that its next kill or pause can begin without delay. Returns them."""
         tree = self._services[name].tree
-        if tree is not None:
-            tree.aim()
+        return tree.aim() if tree is not None else set()
 
     def freeze(self, names: list[str]) -> None:
         """Send SIGSTOP to the processes that the last `aim` found. A kill or a pause must follow."""

@@ -176,9 +176,10 @@ class Tree:
         for pid in self.pids():
             _send(pid, number)
 
-    def aim(self) -> None:
+    def aim(self) -> set[int]:
         """Find the processes now, which takes milliseconds, so that `strike` can send its signal without delay."""
         self._aimed = self.pids() | {self.first}
+        return self._aimed
 
     def strike(self, number: int) -> None:
         """Send a signal without delay to the processes that the last `aim` found."""

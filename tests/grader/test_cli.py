@@ -10,7 +10,9 @@ from records import right
 
 from grader import cli
 from grader.errors import RecordError
+from grader.outcomes import Verdict
 from grader.record import folder, load, save
+from grader.verdict import Judgement, Violation
 
 BUILD = """\
 base_url = "http://127.0.0.1:{port:shop}"
@@ -93,6 +95,18 @@ def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys:
     words = "checkout --url http://localhost:1 --phases contract --ready 0.1 --report out"
     assert cli.main(words.split()) == 1
     assert "127.0.0.1:1 does not accept connections; start the system first" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_fail_names_the_command_that_finds_a_short_run(
+    broken: bool, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a rule was broken, and not if the system could not be built."""
+    found = (Violation("", "", (), "taken_times", "load", "taken twice"),) * broken
+    monkeypatch.setattr(cli, "run", lambda *words: None)
+    monkeypatch.setattr(cli, "write", lambda *words: (Judgement(Verdict.FAIL, "", {}, found), "FAIL"))
+    assert cli.main(["checkout", "team", "--report", str(here / "out")]) == 1
+    assert ("find the shortest run: python -m grader explore team\n" in capsys.readouterr().out) is broken
 
 
 @pytest.mark.parametrize(

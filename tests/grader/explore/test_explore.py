@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,16 +19,16 @@ import pytest
 from grader import __main__ as grader
 from grader import session
 from grader.errors import UsageError, VoidError
-from grader.explore import command, explorer
-from grader.explore.cases import LATE, LOSE, SCENARIOS, Case, cases
+from grader.explore import command, explorer, shown
+from grader.explore.cases import KILL, LOSE, RACES, SCENARIOS, Case, Fault, Swap, common, kills, losses, second, swapped
 from grader.explore.connection import Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.explorer import Explorer
-from grader.explore.steps import steps, word
-from grader.explore.system import PHASE, Run
-from grader.record import Notes, Record
+from grader.explore.steps import KILLED, STARTED, UP, steps, word
 from grader.sandbox import Plain, Tier
 from grader.sandbox.tree import descendants, processes
+from grader.submission import Submission
+from grader.terms import Limits
 from grader.verdict import Violation
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,7 +43,7 @@ PLAIN = [
     (Event("", "order", "db", kind=BURST), "order->db ..."),
     (ASK._replace(sender="order", receiver="client", kind=ANSWER), "order->client 200"),
 ]
-FOUND = list(cases([(SCENARIOS[0], PLAIN)]))
+FOUND = list(losses([(SCENARIOS[0], PLAIN)]))
 
 
 def lab(name: str, folder: Path) -> Path:
@@ -88,7 +90,8 @@ def test_the_shortest_wrong_run_of_start_has_five_steps(
     ]
     assert "L2: payable, late order->stock POST /subtract/X/2, 1st" in said
     assert "O not paid, credit of U 100, stock of X 18 (should be 20), stock of Y 20\n" in said
-    assert "explored 2 of 33 (lose 2 of 33)" in said and f"explore {folder} --case L2" in said
+    assert re.search(r"^explored 2 of \d+ \(lose 2 of \d+, ", said, re.M)
+    assert "--case 'payable, late order->stock POST /subtract/X/2, 1st'" in said
 
 
 @pytest.mark.parametrize(
@@ -100,11 +103,14 @@ def test_nothing_is_found_in_a_saga(
     """Each step of a saga can be repeated and undone, whatever is lost or late."""
     assert explore(str(lab("saga", tmp_path)), "--only", "lose", "--minutes", minutes) == 0
     (ran, possible) = re.findall(r"^explored (\d+) of (\d+) ", capsys.readouterr().out, re.M)[0]
-    assert possible == "27" and 1 <= int(ran) and (minutes != "10" or ran == "27")
+    assert possible == "54" and 1 <= int(ran) and (minutes != "10" or ran == "54")
 
 
 def test_a_case_is_a_message_between_processes_and_what_happens_to_it() -> None:
-    """A request is lost or late, an answer and a burst are lost, and the client's messages are left alone."""
+    """A request is lost or late, an answer and a burst are lost, and the client's messages are left alone.
+
+    Those after which a caller waits come last.
+    """
     assert {case.id: str(case) for case in FOUND} == {
         "L1": "payable, lose order->stock POST /take/X/2, 1st",
         "L2": "payable, late order->stock POST /take/X/2, 1st",
@@ -113,22 +119,110 @@ def test_a_case_is_a_message_between_processes_and_what_happens_to_it() -> None:
         "L5": "payable, late order->stock POST /take/X/2, 2nd",
         "L6": "payable, lose stock->order 200, 2nd",
         "L7": "payable, lose order->db ..., 1st",
+        "L8": "payable, silence order->stock POST /take/X/2, 1st",
+        "L9": "payable, late after silence order->stock POST /take/X/2, 1st",
+        "L10": "payable, silence stock->order 200, 1st",
+        "L11": "payable, silence order->stock POST /take/X/2, 2nd",
+        "L12": "payable, late after silence order->stock POST /take/X/2, 2nd",
+        "L13": "payable, silence stock->order 200, 2nd",
     }
-    assert [case.nth for case in FOUND] == [2, 2, 3, 4, 4, 5, 6]
+    assert {case.kind for case in FOUND} == {LOSE}
+
+
+def test_kills_begin_with_one_process_near_the_beginning() -> None:
+    """At each message but the first: each process, and its sender after it has arrived; all together come last.
+
+    What came before a message in an earlier scenario, too, is left out.
+    """
+    found = list(kills([(SCENARIOS[0], PLAIN[:3]), (SCENARIOS[1], PLAIN[:4])], ["stock", "order"]))
+    assert [str(case) for case in found] == [
+        "payable, kill stock at order->stock POST /take/X/2, 1st",
+        "payable, kill order at order->stock POST /take/X/2, 1st",
+        "payable, kill order after order->stock POST /take/X/2, 1st",
+        "payable, kill stock at stock->order 200, 1st",
+        "payable, kill stock after stock->order 200, 1st",
+        "payable, kill order at stock->order 200, 1st",
+        "no credit, kill stock at order->stock POST /take/X/2, 2nd",
+        "no credit, kill order at order->stock POST /take/X/2, 2nd",
+        "no credit, kill order after order->stock POST /take/X/2, 2nd",
+        "payable, kill stock+order at order->stock POST /take/X/2, 1st",
+        "payable, kill stock+order at stock->order 200, 1st",
+        "no credit, kill stock+order at order->stock POST /take/X/2, 2nd",
+    ]
+    assert [case.id for case in found] == [f"K{number}" for number in range(1, 13)]
+    assert {case.allowed for case in found} == {("can be killed",)}
+
+
+def test_a_second_fault_is_at_a_message_after_the_first_one() -> None:
+    """After a loss another message is lost; after a kill its receiver may be killed."""
+    said = PLAIN[3:5]
+    for first, faults in (
+        (FOUND[2], ["lose order->stock POST /take/X/2, 2nd", "lose stock->order 200, 2nd", "lose order->db ..., 1st"]),
+        (
+            Case(SCENARIOS[0], (Fault(KILL, "stock->order 200", 2, victims=("stock",)),)),
+            ["lose order->db ..., 1st"],
+        ),
+        (
+            Case(SCENARIOS[0], (Fault(KILL, said[0][1], 2, victims=("stock",)),)),
+            ["lose stock->order 200, 2nd", "kill order at stock->order 200, 2nd", "lose order->db ..., 1st"],
+        ),
+    ):
+        assert [str(fault) for fault in second(first, PLAIN, ("stock", "order"))] == faults
+
+
+def test_messages_that_some_runs_do_not_have_are_no_cases() -> None:
+    """A message is known by its words and by which of them it is, so others may come between."""
+    extra = (TAKEN, "stock->order 404")
+    assert common([PLAIN, [*PLAIN[:2], extra, *PLAIN[2:]], [*PLAIN[:3], *PLAIN[5:]]]) == [*PLAIN[:3], *PLAIN[5:]]
+    assert common([PLAIN]) == PLAIN
+
+
+def test_one_swap_delivers_a_message_before_one_of_the_same_receiver() -> None:
+    """What no message of its receiver comes before is left out: the receiver would not see a difference."""
+    a, b, c = (Event("arrived", "order", name, message=n) for n, name in enumerate(("stock", "payment", "stock"), 1))
+    said = {1: "take", 2: "pay", 3: "give back"}
+    case = Case(RACES[0], id="R1")
+    held = [[a, b, c], [b, c], [c]]
+    found = list(swapped(case, [a, b, c], held, lambda event: said[event.message]))
+    assert found == [Swap(1, "give back", 1)]
+    assert str(Case(RACES[0], (), tuple(found))) == "the same order twice, at step 1 deliver give back, 1st"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "meant"),
+    [
+        ("L5", "L5"),
+        ("payable, late order->stock POST /take/X/2, 2nd", "L5"),
+        ("L5: payable, late order->stock POST /take, 2nd", "L5"),
+        ("payable,  late order->stock POST /take, 1st", "L2"),
+        ("payable, late order->stock POST /ta, 1st", None),
+        ("payable, late order->stock, 1st", None),
+        ("no credit, late order->stock POST /take/X/2, 1st", None),
+    ],
+)
+def test_a_case_is_meant_by_its_id_or_by_its_text(chosen: str, meant: str | None) -> None:
+    """The text can begin with the id, and its path can end earlier, at a slash."""
+    assert next((case.id for case in FOUND if case.meant(chosen)), None) == meant
 
 
 def test_each_case_is_allowed_by_a_sentence_of_the_assignment() -> None:
     """The words that the report quotes stand in the section that it names."""
-    page, _, title = explorer.PAGE.partition(", ")
+    page, _, title = shown.PAGE.partition(", ")
     _, _, section = (ROOT / page).read_text().partition(f"## {title}")
     section = " ".join(section.partition("\n## ")[0].split())
-    assert {case.allowed for case in FOUND} == {
+    race = Case(RACES[0], swaps=(Swap(2, "order->stock POST /take/X/2"),))
+    killed = Case(SCENARIOS[0], (Fault(KILL, "order->stock POST /take/X/2", victims=("stock",)),))
+    said = {words for case in (*FOUND, race, killed) for words in case.allowed}
+    assert said == {
         "may not have arrived",
         "may arrive up to 10 s later",
         "its answer may be lost",
+        "nothing until it stops waiting",
         "can break",
+        "can be killed",
+        "can be delayed",
     }
-    assert all(case.allowed in section for case in FOUND)
+    assert all(words in section for words in said)
 
 
 def test_ids_have_names_and_what_a_system_makes_up_has_none() -> None:
@@ -169,12 +263,39 @@ def test_the_steps_of_a_run_are_what_has_happened() -> None:
     ]
 
 
+def test_the_steps_of_a_kill_and_of_a_silence() -> None:
+    """A kill is one step, with what its victim has sent; so is the end of a restart, and that a caller gives up."""
+    asked = TAKE._replace(connection=1, message=1, first="POST /take/7/2 HTTP/1.1")
+    run = [
+        asked._replace(what="struck"),
+        Event("kill"),
+        Event(KILLED, "order"),
+        Event(KILLED, "stock"),
+        *(Event(what, name) for name in ("order", "stock") for what in (STARTED, UP)),
+        asked._replace(what="silent"),
+        asked._replace(what="dropped"),
+        asked._replace(what="gone"),
+        *[asked._replace(what="delivered", kind=BURST)] * 3,
+        Event("kill"),
+        Event(KILLED, "stock"),
+    ]
+    assert steps(run, {"7": "X"}) == [
+        "kill order and stock, which has sent POST /take/X/2",
+        "order and stock are started again",
+        "nothing more passes order -> stock: POST /take/X/2 has not arrived",
+        "order has given up waiting for stock",
+        "order -> stock   ... (3 times)",
+        "kill stock",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("missing", "missing is not a folder; explore takes a folder with checkout.toml"),
         ("empty", "checkout.toml"),
-        ("empty --only race", "--only: no such kind: 'race'; choose from lose"),
+        ("empty --only loss", "--only: no such kind: 'loss'; choose from lose,race,kill,twice"),
+        ("empty --slow", "--slow needs --case, which says what to run"),
         ("empty --minutes 0", "--minutes: '0' is not a number above 0 and below 1,000,000"),
     ],
 )
@@ -187,53 +308,150 @@ def test_a_command_line_that_means_nothing_is_refused(
     assert said in capsys.readouterr().err
 
 
-class Scripted(Explorer):
-    """An explorer whose system is right, and has the cases above."""
+class Fake:
+    """A system whose runs are given: for each one, whether it is wrong, and whether it is after it was waited for."""
 
-    def plain(self) -> list[Case]:
-        """Return the cases."""
-        return FOUND
+    def __init__(self, *runs: tuple[bool, bool], reached: bool = True, void: str = "") -> None:
+        self.runs, self.reached, self.void = list(runs), reached, void
+        self.asked: list[tuple[str, float]] = []
+        self.judged: list[float] = []
 
-
-def test_an_unknown_case_is_refused_with_the_ids_that_exist(tmp_path: Path) -> None:
-    """The sentence names the first and the last one."""
-    wish = session.Wish(session.Submission("s", None, {}), (), session.Limits(), 0, 0, "", "")
-    with Scripted(wish, "s") as scripted, pytest.raises(UsageError, match="'L9': there is no such case; .* L1 to L7"):
-        command._run(scripted, "L9", [LOSE], False, 1.0, "s")
-
-
-class Slow:
-    """A system whose values are right 9 s after a fault. ``given``: the seconds that its runs had."""
-
-    def __init__(self) -> None:
-        self.given: list[float] = []
-
-    def run(self, case: Case, seconds: float, still: float) -> Run:
+    def run(self, case: Case, seconds: float, still: float, flowing: bool = False) -> Any:
         """Run a case."""
-        self.given.append(seconds)
-        record = Record(phases={PHASE: Notes(settled_s=9.0 if seconds > 9.0 else None)})
-        late = Violation("", "", (), "taken_times", PHASE, "taken, and not paid")
-        return Run(case, record, {}, PLAIN, [], 503, 0, 0, () if seconds > 9.0 else (late,))
+        self.asked.append((str(case), seconds))
+        wrong, self.later = self.runs.pop(0)
+        return SimpleNamespace(
+            case=case, violations=LATE * wrong, events=[], void=self.void, reached=self.reached, failed="",
+            messages=PLAIN, later=self.later, words=(), statuses=(200,), restless=0,
+        )  # fmt: skip
+
+    def judge(self, run: Any, seconds: float, still: float) -> None:
+        """Wait."""
+        self.judged.append(seconds)
+        run.violations = LATE * run.later
 
 
-def test_a_system_that_needs_long_gets_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suspect that is right in the end is no violation, and later runs have half as much time again."""
-    slow: Any = Slow()
-    wish = session.Wish(session.Submission("s", None, {}), (), session.Limits(), 0, 0, "", "")
-    monkeypatch.setattr(explorer, "wrong", lambda run: ["stock of X is 18, should be 20"])
-    with Explorer(wish, "s") as patient:
-        monkeypatch.setattr(patient, "start", lambda: slow)
-        for case in FOUND[:2]:
-            run = patient.run(case)
-            assert run is not None and bool(run.violations) is (case is FOUND[0])
-            assert not run.violations or not patient.suspect(run)
-        assert (patient.unrepeated, patient.found, slow.given) == (["L1"], {}, [2.0, 60.0, 13.5])
-        assert "wrong once and right on a fresh start, so not counted: L1" in patient.ending("s")
+LATE = (Violation("", "", (), "taken_times", "explore", "taken, and not paid"),)
 
 
-def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
+@pytest.fixture
+def exploring(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Fake], Explorer]]:
+    """An explorer of a given system."""
+    monkeypatch.setattr(
+        explorer, "shown", lambda run, times=(1, 1): SimpleNamespace(wrong=["wrong"], times=times, case="c")
+    )
+    monkeypatch.setattr(explorer, "text", lambda told: f"FAIL in {told.times[0]} of {told.times[1]}")
+    wish = session.Wish(Submission("s", None, {}), (), Limits(), 0, 0, "", "")
+    with Explorer(wish, "s") as made:
+        made._plain = [(Case(SCENARIOS[0]), PLAIN)]
+
+        def given(system: Any) -> Explorer:
+            def start() -> Any:
+                made._system = system
+                return system
+
+            monkeypatch.setattr(made, "start", start)
+            return made
+
+        yield given
+
+
+def test_an_unknown_case_is_refused(exploring: Callable[[Fake], Explorer]) -> None:
+    """In a sentence that says what to do. An id that exists is found."""
+    made = exploring(Fake())
+    with pytest.raises(UsageError, match="'L99': this system has no such case; explore it without --case to see some"):
+        command._one(made, "L99", slow=False)
+    assert [str(made.find(name)) for name in ("L1", "R1")] == [
+        "payable, lose order->stock POST /take/X/2, 1st",
+        "the same order twice",
+    ]
+
+
+@pytest.mark.parametrize(
+    "chosen", ["L1.2", "payable, lose order->stock POST /take/X/2, 1st, lose order->stock POST /take/X/2, 2nd"]
+)
+def test_a_case_that_follows_another_one_is_found(chosen: str, exploring: Callable[[Fake], Explorer]) -> None:
+    """By running that one, because the messages after the first fault are known only then."""
+    case = exploring(Fake((False, False))).find(chosen)
+    assert case is not None
+    assert (case.id, str(case.faults[1])) == ("L1.2", "lose order->stock POST /take/X/2, 2nd")
+
+
+def test_a_suspect_is_run_twice_more_and_both_have_time(
+    exploring: Callable[[Fake], Explorer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It counts if it is wrong in both, after the time in which effects complete. Nothing is run meanwhile."""
+    system = Fake((True, True), (True, True), (True, True))
+    made = exploring(system)
+    run = made.run(FOUND[0])
+    assert run is not None and made.suspect(run)
+    assert "FAIL in 3 of 3" in capsys.readouterr().out
+    assert [seconds for _, seconds in system.asked] == [2.0, 2.0, 2.0]
+    assert len(system.judged) == 2 and all(59.0 < seconds <= 60.0 for seconds in system.judged)
+    assert list(made.found) == ["L1"] and made.unrepeated == []
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([(True, True), (False, False)], "L1 (1 of 2 runs)"),
+        ([(True, True), (True, True), (False, False)], "L1 (2 of 3 runs)"),
+        ([(True, True), (True, False), (True, True)], "L1 (2 of 3 runs)"),
+        ([(True, True), (True, False), (True, False)], "L1 (1 of 3 runs)"),
+    ],
+)
+def test_what_is_not_wrong_each_time_is_listed_and_does_not_count(
+    runs: list[tuple[bool, bool]], said: str, exploring: Callable[[Fake], Explorer]
+) -> None:
+    """One of the two runs is right, at once or when its effects have had their time."""
+    made = exploring(Fake(*runs))
+    run = made.run(FOUND[0])
+    assert run is not None and not made.suspect(run)
+    assert made.unrepeated == [said] and made.found == {}
+    assert f"not wrong each time, so not counted: {said}" in made.ending("s", [LOSE])
+
+
+def test_a_system_that_needs_long_has_its_time_in_later_runs(
+    exploring: Callable[[Fake], Explorer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If values become right after 9 s, later runs have half as much again; at most what effects have."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(explorer, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    system: Any = Fake((True, True), (True, False), (True, False), (False, False))
+    made = exploring(system)
+
+    def judge(run: Any, seconds: float, still: float) -> None:
+        clock.now, run.violations = 9.0, ()
+
+    monkeypatch.setattr(system, "judge", judge)
+    run = made.run(FOUND[0])
+    assert run is not None and not made.suspect(run)
+    made.run(FOUND[1])
+    assert [seconds for _, seconds in system.asked] == [2.0, 2.0, 2.0, 13.5]
+
+
+@pytest.mark.parametrize(
+    ("system", "listed"),
+    [
+        (Fake(*[(True, True)] * 3, reached=False), "did not happen in 3 tries: L1 (payable, lose order->stock POST"),
+        (Fake(*[(True, True)] * 3, void="stock has exited"), "void, and not counted: L1 (stock has exited)"),
+    ],
+)
+def test_a_case_that_is_not_reached_or_not_legal_is_never_shown(
+    system: Fake, listed: str, exploring: Callable[[Fake], Explorer]
+) -> None:
+    """It is tried three times, and then listed."""
+    made = exploring(system)
+    assert made.run(FOUND[0]) is None
+    assert len(system.asked) == 3
+    assert listed in made.ending("s", [LOSE])
+
+
+def plain_run(status: int, restless: int, scenario: int = 0, void: str = "") -> Any:
     """A plain run without violations."""
-    return Run(Case(SCENARIOS[scenario]), Record(), {}, PLAIN, [], status, 0, restless)
+    return SimpleNamespace(
+        case=Case(SCENARIOS[scenario]), statuses=(status,), restless=restless, messages=PLAIN, violations=(), void=void
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,34 +460,44 @@ def plain_run(status: int, restless: int, scenario: int = 0) -> Run:
         (plain_run(200, 7), "a process of the system works all the time, so the grader cannot tell when a message"),
         (plain_run(503, 0), r"a checkout without a fault \(payable\) got 503, should be 2xx; mend this first"),
         (plain_run(200, 0, 1), r"a checkout without a fault \(no credit\) got 200, should be 4xx; mend this first"),
+        (
+            plain_run(200, 0, 0, "stock has exited"),
+            r"a checkout without a fault \(payable\) cannot be judged: stock",
+        ),
     ],
 )
-def test_a_system_that_cannot_be_explored_is_void(run: Run, said: str) -> None:
+def test_a_system_that_cannot_be_explored_is_void(run: Any, said: str) -> None:
     """One that is never quiet, or whose plain checkouts are answered wrongly, in one sentence."""
     with pytest.raises(VoidError, match=said):
         explorer._check(run)
 
 
-def test_a_case_has_happened_if_the_messages_before_it_were_the_same() -> None:
-    """A run with other messages is run again."""
-    case = Case(SCENARIOS[0], LATE, 2, tuple(said for _, said in PLAIN[:2]))
-    run = Run(case, Record(), {}, PLAIN, [], 200, 0, 0)
-    assert run.reached
-    run.messages = PLAIN[1:]
-    assert not run.reached
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tmp_path: Path) -> None:
-    """Its processes end, its folder is removed, and it exits with 130."""
-    words = [sys.executable, "-m", "grader", "explore", str(lab("saga", tmp_path))]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("tier", [1, 3])
+def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tier: int, tmp_path: Path) -> None:
+    """Its processes end, its folder is removed, and it exits with 130. After kill -9, the janitor does the same."""
+    run = f"from grader import __main__, session; from grader.sandbox import Plain, Tier; {CHOOSE * (tier == 3)}"
+    run += "raise SystemExit(__main__.main(['explore', *sys.argv[1:]]))"
+    words = [sys.executable, "-c", f"import sys; {run}", str(lab("saga", tmp_path))]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and "the same each time" in process.stdout.readline()
         started = descendants([process.pid], processes())
         assert len(started) > 3
         process.send_signal(number)
-        assert process.wait(60.0) == 130
-    assert not started & processes().keys()
-    assert not list(tmp_path.glob("checkout-explore-*"))
+        assert process.wait(60.0) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    until = time.monotonic() + (60.0 if number == signal.SIGKILL else 0.0)
+    while left(started, tmp_path) and time.monotonic() < until:
+        os.sched_yield()
+    assert left(started, tmp_path) == set()
+
+
+CHOOSE = "session.choose = lambda *how: (Tier(3, 'resource limits only', ''), Plain()); "
+
+
+def left(started: set[int], folder: Path) -> set[object]:
+    """The processes that still run, and the folders."""
+    now = processes()
+    running = {pid for pid in started & now.keys() if now[pid].state not in "ZX"}
+    return {*running, *folder.glob("checkout-explore-*")}

@@ -865,3 +865,108 @@ def test_a_proxy_that_has_ended_is_an_error_of_the_grader(proxies: Proxies) -> N
     with pytest.raises(VoidError, match="has exited"):
         while True:
             proxies.look()
+
+
+def test_a_request_that_is_kept_in_silence_arrives_when_its_caller_has_given_up(proxies: Proxies, heard: Heard) -> None:
+    """The caller hears nothing. While it waits, the request cannot arrive."""
+    with called(heard.port) as sock:
+        sock.sendall(POST)
+        message = held(proxies, POSTED).message
+        proxies.silence(message, keep=True)
+        assert everything(sock, quiet=0.05) == (b"", "open")
+        with pytest.raises(LookupError, match="still waits"):
+            proxies.arrive(message)
+    proxies.until(lambda event: event.what == "gone", SECONDS)
+    heard.wait(0, 0)
+    proxies.arrive(message)
+    heard.wait(1, 1)
+
+
+def test_a_silent_caller_that_does_not_give_up_is_reset_before_its_request_arrives() -> None:
+    """After ``late`` seconds."""
+    with Proxies(hold=60.0, late=0.1) as proxies, contextlib.closing(Server(answers).sock) as server:
+        port = route(proxies, server.getsockname()[1])
+        proxies.hold()
+        with called(port) as sock:
+            sock.sendall(POST)
+            proxies.silence(held(proxies, POSTED).message, keep=True)
+            assert everything(sock) == (b"", "reset")
+        events = proxies.until(lambda event: event.what == "late", SECONDS)
+        assert [event.what for event in events] == ["silent", "kept", "late"]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_processes_are_killed_when_a_message_has_arrived(nth: int, proxies: Proxies, heard: Heard) -> None:
+    """At once, at the nth message with the words, with the names of ids; the message is still held."""
+    with subprocess.Popen(["sleep", "600"]) as victim, called(heard.port) as sock:
+        try:
+            proxies.aim([victim.pid], "order->stock GET /find/X", nth, {"7": "X"})
+            for turn in range(1, nth + 1):
+                assert victim.poll() is None
+                sock.sendall(POST)
+                proxies.release(held(proxies, POSTED).message)
+                proxies.release(held(proxies, ANSWERED).message)
+                sock.sendall(GET)
+                number = held(proxies, GOT).message
+                if turn == nth:
+                    struck = proxies.until(lambda event: event.what == "struck", SECONDS)[-1]
+                    assert struck.message == number
+                    assert victim.wait(SECONDS) == -signal.SIGKILL
+                proxies.release(number)
+                proxies.release(held(proxies, ANSWERED).message)
+        finally:
+            victim.kill()
+
+
+def test_no_process_is_killed_if_the_aim_was_taken_back(proxies: Proxies, heard: Heard) -> None:
+    """As at the end of a run in which the message has not come."""
+    with subprocess.Popen(["sleep", "600"]) as victim, called(heard.port) as sock:
+        try:
+            proxies.aim([victim.pid], "order->stock GET /find/7", 1)
+            proxies.aim(())
+            sock.sendall(GET)
+            proxies.release(held(proxies, GOT).message)
+            heard.wait(1, 0)
+            assert victim.poll() is None
+        finally:
+            victim.kill()
+
+
+def test_messages_of_a_process_that_starts_are_not_held_as_usual(proxies: Proxies, heard: Heard) -> None:
+    """HTTP is delivered soon; what is not HTTP at once. Later messages are held again."""
+    for data in (GET, b"\x00\x01 no HTTP"):
+        with called(heard.port) as sock:
+            proxies.starting(["stock"])
+            sock.sendall(data)
+            events = proxies.until(lambda event: event.what == "delivered", SECONDS)
+            assert events[-1].size == len(data)
+    proxies.starting([])
+    proxies.pass_on()
+    proxies.hold()
+    with called(heard.port) as sock:
+        sock.sendall(GET)
+        held(proxies, GOT)
+        assert everything(sock, quiet=0.5) == (b"", "open")
+
+
+def test_a_moment_of_a_process_stands_among_the_events(proxies: Proxies, heard: Heard) -> None:
+    """It has a time, as all events have, behind what came before."""
+    with called(heard.port) as sock:
+        sock.sendall(GET)
+        first = held(proxies, GOT)
+        proxies.note("killed", "stock")
+        (event,) = proxies.events(0.0)
+        assert (event.what, event.sender) == ("killed", "stock") and event.at >= first.at > 0.0
+
+
+def test_connections_that_pass_no_proxy_are_found(proxies: Proxies, heard: Heard) -> None:
+    """One that a process has opened itself, and none of the proxy."""
+    real = {"stock": ("127.0.0.1", heard.server.target.port)}
+    with called(heard.port) as sock:
+        sock.sendall(GET)
+        proxies.release(held(proxies, GOT).message)
+        held(proxies, ANSWERED)
+        assert proxies.strangers(real) == set()
+        with called(heard.server.target.port) as direct:
+            ((name, place),) = proxies.strangers(real)
+            assert name == "stock" and place.endswith(f":{direct.getsockname()[1]:04X}")

@@ -139,10 +139,11 @@ class World:
     def checkout(self, order: str, fates: dict[int, Fate]) -> tuple[int, list[str]]:
         """Check an order out, message by message. Returns the status, and the messages."""
         names = {self.user: "U", self.items[0]: "X", self.items[1]: "Y", order: "O"}
-        self.proxies.hold()
-        self.proxies.events(0.0)
+        self.schedule.begin()
         sock = send(self.ports["order"], f"/checkout/{order}")
-        events = self.schedule.run(lambda: bool(select.select([sock], [], [], 0)[0]), SECONDS, fates)
+        events = self.schedule.run(
+            lambda: bool(select.select([sock], [], [], 0)[0]), SECONDS, lambda nth, event: fates.get(nth)
+        )
         status, _ = answer(sock)
         return status, [plain(event, names) for event in events]
 
