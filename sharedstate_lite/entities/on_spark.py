@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Error, is_integer, shorten
 from ..spark.bins.bin import BinFactory
-from ..spark.bins.bin_placement import grouping_keys
 from ..spark.bins.messages import OUT, BinMessage, Store
 from ..spark.bins.stored_bin import StoredBin
 from ..spark.driver.store import StateReader
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "entities.json"
-FORMAT = 2
+FORMAT = 3
 Question = tuple[Reference, str, tuple[Any, ...] | None]
 """What a request asks: the entity, the method or the attribute, and arguments."""
 _IN, _PART, _COPIES = 1, "entities", "copies"
@@ -268,7 +267,6 @@ class SparkEntities:
         self._waiting: list[BinMessage] = []
         self._last = -1
         """The last micro-batch that was not given up."""
-        self._labels = grouping_keys(self.bins)
         self.continued = ""
         """Where the program continued: a folder and its last round, as text. Empty for a new one."""
         self._lock = lock_folder(made(location, "folder"))
@@ -277,8 +275,7 @@ class SparkEntities:
             self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             factory = EntityBinFactory(secrets.token_hex(8), self.bins, lambda: program)
-            numbers = {label: number for number, label in enumerate(self._labels)}
-            self._query = Query(self.session, made(location / "query"), factory, 1, numbers, 0)
+            self._query = Query(self.session, made(location / "query"), factory, 1, 0)
             self._query.keep_from = lambda: max(self._last, 0)
             self._restore()
         except BaseException:
@@ -446,7 +443,7 @@ class SparkEntities:
         return [self._message(to, pack(by[to])) for to in sorted(by)]
 
     def _message(self, to: int, blob: bytes) -> BinMessage:
-        return BinMessage(1, self._labels[to], _IN, "", blob)
+        return BinMessage(1, to, _IN, "", blob)
 
     def _row(self, number: int, ended: bool = False) -> list[Any]:
         """Return a request as a row of the log, or of a snapshot, with its answer."""
@@ -468,9 +465,9 @@ class SparkEntities:
             return {}
         reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=1))
         runs: dict[int, dict[str, bytes]] = {}
-        for label, part, name, blob in reader.runs(1).collect():
+        for number, part, name, blob in reader.runs(1).collect():
             if part == _PART:
-                runs.setdefault(label, {})[name] = bytes(blob)
+                runs.setdefault(number, {})[name] = bytes(blob)
         return {name: state for bin in runs.values() for name, state in entities_in(bin).items()}
 
     def close(self) -> None:

@@ -91,12 +91,11 @@ def batches(machine: Machine) -> type[Query]:
             before = machine.states[number]
             out: list[BinMessage] = []
             after = dict(before)
-            for label in sorted({row["bin"] for row in rows}):
-                bin = self.bin_of_key[label]
-                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+            for bin in sorted({row["bin"] for row in rows}):
+                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 if machine.rng.random() < 0.5:
                     worker_cache._cached.clear()
-                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 out += sent
             machine.step()
             if not self._file(number).exists():  # else the state of the attempt that wrote it is used

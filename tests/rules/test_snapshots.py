@@ -209,7 +209,7 @@ def test_rule_23_a_checkpoint_of_another_version_is_refused_with_both(tmp_path: 
         ss.spark.restore, ss.spark.state, ss.spark.batches, ss.spark.stages, lambda path: ss.spark.rescale(path, 1)
     ]  # fmt: skip
     for read in reading:
-        with pytest.raises(ss.CheckpointError, match=r"engine.json has format 2, .* reads format 3;"):
+        with pytest.raises(ss.CheckpointError, match=r"engine.json has format 2, .* reads format 4;"):
             read(tmp_path / "Spark")
 
 

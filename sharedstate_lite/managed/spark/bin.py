@@ -1,7 +1,7 @@
 """One bin of one operator on Spark: what a worker does with it in a micro-batch. It needs no Spark itself.
 
-A bin b that slot j owns is Spark's group ``j + slots * b`` of the operator's stage (see `grouping_keys`), which lies on
-partition j. Its messages have one of these channels:
+A bin b that slot j owns is bin ``j + slots * b`` of the operator's stage, which lies on partition j (see
+`grouping_keys`). Its messages have one of these channels:
 
     TICK     the epoch: its file, its watermarks, the owners of all bins. Each bin gets one, with or without rows
     EVENTS   rows that bins of the previous operator have emitted
@@ -53,6 +53,11 @@ class ManagedBinFactory(BinFactory):
     """The data from which a worker builds bins. ``make`` returns the chain of operators and the source."""
 
     slots: int = 1
+
+    @property
+    def numbers(self) -> int:
+        """See `BinFactory.numbers`. Every bin has one for each slot."""
+        return self.bins * self.slots
 
     def bin(self, stage: int, number: int) -> StoredBin:
         """Return a new bin without state."""

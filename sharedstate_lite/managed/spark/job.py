@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError
-from ...spark.bins.bin_placement import grouping_keys
 from ...spark.bins.messages import BinMessage
 from ...spark.driver.store import StateReader, retained
 from ...spark.jobs import sink
@@ -54,7 +53,7 @@ from .rows import sorted_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 1
+FORMAT = 2
 FILE = "managed.json"
 BINS = 16
 
@@ -85,7 +84,6 @@ class ManagedJob:
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             sink.claim(out, self._owner, location, new)
-            self._labels = grouping_keys(self.bins * self.slots)
             # The bins of an earlier start have the operators that were passed then, so no worker may use them.
             factory = ManagedBinFactory(
                 f"{self._owner} {secrets.token_hex(6)}", self.bins, lambda: (chain, source), slots=self.slots
@@ -96,11 +94,10 @@ class ManagedJob:
                 if name.startswith("spark.sql.streaming."):
                     self.session.conf.set(name, value)
             self.session.conf.set("spark.sql.shuffle.partitions", self.slots)
-            self._numbers = {label: number for number, label in enumerate(self._labels)}
-            self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
+            self._query = Query(self.session, made(location / "query"), factory, len(chain), 0)
             self._query.start()
             entries = self._query.inbox.entries
-            self._log = BatchLog(chain, source, location, entries, self._labels, found["owners"], self.slots)
+            self._log = BatchLog(chain, source, location, entries, found["owners"], self.slots)
             if found["restore"] and not entries:
                 self._begin(begin)
             if entries and not entries[-1].void:
@@ -122,7 +119,8 @@ class ManagedJob:
             try:
                 found: dict[str, Any] = json.loads(file.read_text())
                 if found["format"] != FORMAT:
-                    raise CheckpointError(f"{file} is not in format {FORMAT}; use the version that wrote it")
+                    raise CheckpointError(f"{file} has format {found['format']}, but this version of the kit reads "
+                                          f"format {FORMAT}; use the version that wrote it")  # fmt: skip
             except (ValueError, KeyError, TypeError) as error:
                 raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
             check_declared(found["operators"], self.chain)
@@ -280,9 +278,9 @@ class ManagedJob:
         for stage in range(1, stages + 1):
             runs, parts = reader.runs(stage), defaultdict(list)
             if bin is not None:
-                runs = runs.where(f"bin = {self._labels[out.owners[bin] + self.slots * bin]}")
-            for label, part, _, blob in runs.collect():
-                parts[self._numbers[label] % self.slots, part].append(wire.decode(blob, out.strings))
+                runs = runs.where(f"bin = {out.owners[bin] + self.slots * bin}")
+            for number, part, _, blob in runs.collect():
+                parts[number % self.slots, part].append(wire.decode(blob, out.strings))
             for (slot, part), lines in parts.items():
                 delta = concat([Delta(each[:-1], each[-1]) for each in lines], len(lines[0]) - 1)
                 out.instances[slot][stage - 1].store.write({part: delta}, out.epoch)

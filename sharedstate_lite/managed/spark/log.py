@@ -38,9 +38,8 @@ REMEDY = "correct the file or the operator, or remove the file, and call run_ava
 class BatchLog:
     """The entries of a job's micro-batches, and the messages that the next one sends to the bins.
 
-    ``entries`` is the log of the query's inbox, which grows. ``labels`` are the keys of Spark's groups, and ``owners``
-    the slots of the bins at the start. Input files are linked in ``location/rows``, so that a batch can be run again,
-    and bins are copied to ``location/moved``.
+    ``entries`` is the log of the query's inbox, which grows. ``owners`` are the slots of the bins at the start. Input
+    files are linked in ``location/rows``, so that a batch can be run again, and bins are copied to ``location/moved``.
     """
 
     def __init__(
@@ -49,12 +48,11 @@ class BatchLog:
         source: EventSource,
         location: Path,
         entries: list[InboxEntry],
-        labels: Sequence[int],
         owners: list[int],
         slots: int,
     ) -> None:
         self.stages, self.source, self.location, self.slots = len(chain), source, location, slots
-        self._entries, self._labels, self._start = entries, labels, owners
+        self._entries, self._start = entries, owners
         for name in ("rows", "moved"):
             (location / name).mkdir(exist_ok=True)
         self.steps: list[list[list[int]]] = self.last["steps"]
@@ -139,9 +137,9 @@ class BatchLog:
 
     def _to(self, bin: int, slot: int, channel: int, what: str = "") -> list[BinMessage]:
         """Return a message to the bin of each operator at a slot. A file has the number of the operator at its end."""
-        label = self._labels[slot + self.slots * bin]
+        number = slot + self.slots * bin
         ends = [f"-{stage}" if channel in (COPY, GIVE) else "" for stage in range(1, self.stages + 1)]
-        return [BinMessage(stage, label, channel, what + end, b"") for stage, end in enumerate(ends, 1)]
+        return [BinMessage(stage, number, channel, what + end, b"") for stage, end in enumerate(ends, 1)]
 
     def _times(self, file: Path, here: Path, about: dict[str, Any]) -> dict[str, int]:
         """Return the watermark after a file, and how many of its rows are late and not. Reads only the time column."""

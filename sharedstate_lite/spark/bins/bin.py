@@ -42,6 +42,11 @@ class BinFactory:
     """A random text of which tokens are made (:mod:`.stored_bin`). Each start of the query has another one, because the
     batch in progress can have other rows then."""
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers the bins of a stage have, from 0."""
+        return self.bins
+
     def bin(self, stage: int, number: int) -> StoredBin:
         """Return a new bin without state."""
         return Bin(self, stage, number)

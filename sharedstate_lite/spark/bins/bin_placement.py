@@ -2,11 +2,12 @@
 
 Spark puts the group with an integer key on partition ``hash(key) mod partitions``. The hash of a 32-bit integer
 (Murmur3 with seed 42) is invertible, so bin n gets the key whose hash is n. Bin n is then on partition n mod
-partitions, even after a rescaling changes the number of partitions.
+partitions, even after a rescaling changes the number of partitions. Only two places know these keys: the query groups
+messages by them (`..query.processor.run_stages`), and the state reader takes their hashes (`..driver.store`).
 
->>> from sharedstate_lite.spark.bins.bin_placement import grouping_keys, partition
->>> [partition(key, 3) for key in grouping_keys(7)]
-[0, 1, 2, 0, 1, 2, 0]
+>>> from sharedstate_lite.spark.bins.bin_placement import grouping_keys
+>>> grouping_keys(3)
+[-1693959553, -1910889132, -1382833682]
 
 Source: A. Appleby's MurmurHash3 (public domain), x86 32-bit variant.
 """
@@ -23,22 +24,8 @@ def grouping_keys(bins: int) -> list[int]:
     return [_signed(_unhash(n)) for n in range(bins)]
 
 
-def partition(key: int, partitions: int) -> int:
-    """Return the partition on which Spark puts the group with this key."""
-    return _signed(_hash(key & _BITS)) % partitions
-
-
-def _hash(word: int) -> int:
-    word = _rotate(word * _FIRST & _BITS, 15) * _SECOND & _BITS
-    word = _rotate(_SEED ^ word, 13) * 5 + _STEP & _BITS
-    word ^= _SIZE
-    word = (word ^ word >> 16) * _THIRD & _BITS
-    word = (word ^ word >> 13) * _FOURTH & _BITS
-    return word ^ word >> 16
-
-
 def _unhash(word: int) -> int:
-    """Invert `_hash` by reversing its steps. This is possible because odd factors have inverses modulo 2**32."""
+    """Reverse the steps of Murmur3. This is possible because odd factors have inverses modulo 2**32."""
     word ^= word >> 16
     word = word * pow(_FOURTH, -1, 1 << 32) & _BITS
     word ^= word >> 13 ^ word >> 26

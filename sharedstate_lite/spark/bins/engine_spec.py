@@ -21,11 +21,10 @@ from ...engine.catalog_text import catalog_text, read_catalog
 from ...errors import CheckpointError, Error, ViewError
 from ...plan.nodes import digest
 from ...plan.view import View
-from .bin_placement import grouping_keys
 from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
-FORMAT = 3
+FORMAT = 4
 FILE = "engine.json"
 STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),
@@ -158,7 +157,7 @@ def read_matching(
 def new_options(where: Path, plan: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
     """Return the options of a new generation, which gets a random name."""
     generation = f"g-{secrets.token_hex(6)}"
-    options = {"join": plan.join, "strategy": dict(plan.options), "bins": bins, "labels": grouping_keys(bins)}
+    options = {"join": plan.join, "strategy": dict(plan.options), "bins": bins}
     return options | {"generation": generation, "home": str(where)} | more
 
 

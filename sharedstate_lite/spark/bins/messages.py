@@ -29,7 +29,7 @@ FOUND = {
 
 
 class BinMessage(NamedTuple):
-    """One row of the stream, addressed to a bin of a stage. Stage 0 is the driver.
+    """One row of the stream, addressed to a bin of a stage. Stage 0 is the driver, and ``bin`` is then the sender's.
 
     The meaning of ``what`` depends on the channel. For example, it is the name of a view or the text of a read.
     """

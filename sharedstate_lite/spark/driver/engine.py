@@ -90,7 +90,6 @@ class SparkEngine(EngineDriver):
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
         self.bins = options["bins"]
-        self._key_of_bin = dict(enumerate(options["labels"]))
         self._late_views = set(options["late_views"])
         self._query = self._made(options, self._spec, self._route)
         checkpoint_copy.remove_generations(self.location, options["generation"])
@@ -98,9 +97,7 @@ class SparkEngine(EngineDriver):
 
     def _made(self, options: dict[str, Any], plan: EngineSpec, route: Route) -> Query:
         work = BinFactory(options["generation"], self.bins, plan.route)
-        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
-        folder = self.location / options["generation"]
-        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
+        return Query(self.session, self.location / options["generation"], work, route.stages, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
@@ -125,10 +122,7 @@ class SparkEngine(EngineDriver):
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
         return engine_spec.new_options(self.location, self._spec, self.bins, **more)
 
-    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        return self._put([m._replace(bin=self._key_of_bin[m.bin]) for m in messages], kind, epoch)
-
-    def _put(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         try:
             return self._query.run(messages, kind, epoch)
         except Error:
@@ -162,11 +156,10 @@ class SparkEngine(EngineDriver):
             self._query.start()
 
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        # The labels stay the same, so workers do not need a map from the old bins to the new ones.
-        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
+        options = self._generation()
         before, after = self._query, self._made(options, plan, route)
         try:
-            file = change_views(self._reader(), after, self._key_of_bin, init_globals(route.global_stages()))
+            file = change_views(self._reader(), after, init_globals(route.global_stages()))
             after.start()
             out = after.run(file, "load", self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])

@@ -34,7 +34,7 @@ from ..session.checks import usable
 from ..session.paths import absolute
 from ..session.session import session as running
 from . import checkpoint_copy
-from .store import StateReader
+from .store import BIN, StateReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,16 +97,14 @@ def partitions(reader: StateReader) -> pd.DataFrame:
     where = reader.checkpoint.parents[1]
     if reader.batch < 0:
         raise TimeError(f"{where}: the query has not committed a micro-batch yet, so its state has no partitions")
-    options = engine_spec.read(where)["options"]
-    numbers = {label: n for n, label in enumerate(options["labels"])}
     of, rows = partition_count(reader.checkpoint, reader.batch), []
     for stage in range(1, reader.route.stages + 1):
-        found = reader.variable(stage, "head").selectExpr("partition_id", "key.bin", "value.head").collect()
-        for partition, label, text in found:
+        found = reader.variable(stage, "head").selectExpr("partition_id", BIN, "value.head").collect()
+        for partition, number, text in found:
             head = json.loads(text)
             runs = [run for part in head["runs"].values() for run in part]
             size = (sum(run[2] for run in runs), sum(run[1] for run in runs))
-            rows.append((stage, numbers[label], partition, of, *size, *head["by"]))
+            rows.append((stage, number, partition, of, *size, *head["by"]))
     columns = ["stage", "bin", "partition", "of", "rows", "bytes", "process", "found"]
     return pd.DataFrame(sorted(rows), columns=columns)
 

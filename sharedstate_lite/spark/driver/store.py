@@ -27,8 +27,12 @@ from ...errors import CheckpointError, TimeError, is_integer
 from ..bins import engine_spec, tables
 from ..query.errors import reason
 from ..query.inbox import Inbox
+from ..query.processor import KEY
 from ..session.paths import absolute
 from . import checkpoint_copy
+
+BIN = f"hash(key.{KEY})"
+"""The number of a bin in Spark SQL."""
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -70,7 +74,7 @@ class StateReader:
         """Return the decoded head of each bin."""
         out: dict[tuple[int, int], dict[str, Any]] = {}
         for stage in range(1, self.route.stages + 1) if self.batch >= 0 else ():
-            for key, head in self._rows(stage, "head", "key.bin", "value.head"):
+            for key, head in self._rows(stage, "head", BIN, "value.head"):
                 out[stage, key] = json.loads(head)
         return out
 
@@ -89,7 +93,7 @@ class StateReader:
     def runs(self, stage: int) -> DataFrame:
         """Return the runs of a stage as a DataFrame with the columns bin, part, run and blob."""
         return self.variable(stage, "runs").selectExpr(
-            "key.bin AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
+            f"{BIN} AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
         )
 
     def metadata(self) -> list[Row]:

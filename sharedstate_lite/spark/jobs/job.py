@@ -274,7 +274,7 @@ class Job:
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
             options = engine_spec.new_options(where, plan, bins or BINS, **more)
             engine_spec.write(where, self._empty_engine, plan.kind, options)
-        self.bins, self._key_of_bin, self._name = options["bins"], options["labels"], options["generation"]
+        self.bins, self._name = options["bins"], options["generation"]
         self._claim_sink(options)
 
     def _claim_sink(self, options: Mapping[str, Any]) -> None:
@@ -300,14 +300,13 @@ class Job:
     def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         work = BinFactory(self._name, self.bins, self._spec.route)
         wires = [
-            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], work, self._key_of_bin)
+            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], work)
             for relation, frame in frames.items()
         ]
         stream = wires[0]
         for other in wires[1:]:
             stream = stream.union(other)
-        numbers = {label: number for number, label in enumerate(self._key_of_bin)}
-        return run_stages(stream, work, self._route.stages, numbers).where("stage = 0")
+        return run_stages(stream, work, self._route.stages).where("stage = 0")
 
     # --- output ---------------------------------------------------------------------
 

@@ -67,7 +67,6 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         return self._base_tables
 
     def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
-        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
         work = PartialBinFactory(options["generation"], self.bins, plan.route, budget=budget)
@@ -92,20 +91,14 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.key_of_bin, self._base_tables.make = self._key_of_bin, plan.route
-        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
+        self._base_tables.bins, self._base_tables.make = self.bins, plan.route
+        return Query(self.session, folder, work, route.stages, options["began"])
 
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"base": sorted(self._given)}
 
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        if not isinstance(messages, Path):
-            messages = [m._replace(bin=self._key_of_bin[m.bin]) for m in messages]
-        return self._numbered(self._put(messages, kind, epoch))
-
-    def _numbered(self, messages: list[BinMessage]) -> list[BinMessage]:
-        number = {label: n for n, label in self._key_of_bin.items()}
-        return [m._replace(bin=number[m.bin]) for m in messages]
+        return SparkEngine._run(self, messages, kind, epoch)
 
     def _resume(self) -> None:
         """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
@@ -128,8 +121,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             self._messages, self._touches, self._upqueries = [], [], []
         try:
             sent = [] if refused else [e.number for e in entries[last:] if e.kind != "rescale"]
-            found = [m for number in sent for m in self._query.output(number)]
-            self._collect(self._numbered(found))
+            self._collect([m for number in sent for m in self._query.output(number)])
             while self._messages or self._upqueries:
                 self._run_round([])
         except Error as error:
@@ -164,7 +156,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
     def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
         from ..bins import engine_spec
 
-        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
+        options = self._generation()
         before, tables = self._query, self._base_tables
         here, there = before.folder, self.location / options["generation"]
         # The files of base tables never change, so both generations can link to the same files.

@@ -12,10 +12,12 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ...errors import Error
 from ..bins.bin import BinFactory
+from ..bins.bin_placement import grouping_keys
 from ..bins.messages import BinMessage
 from ..bins.worker_cache import run_bin
 from ..bins.worker_rpc import SocketRpc
@@ -24,6 +26,8 @@ from .lazy_processor import LazyProcessor
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
 COLUMNS = ["bin", "stage", "channel", "what", "blob"]
+KEY = "grouping_key"
+"""The column by which Spark groups messages: for bin n, the key whose hash is n."""
 
 # These are types and not DDL strings, because each task would send such strings to the JVM to parse them.
 _HEAD, _RUN, _BLOB = (
@@ -66,13 +70,10 @@ class _SparkStore:
 
 
 class StageProcessor:
-    """Runs the bins of one stage. It is the `Work` of the stage's operator.
+    """Runs the bins of one stage. It is the `Work` of the stage's operator."""
 
-    ``bin_of_key`` maps the key by which Spark groups messages to the number of a bin.
-    """
-
-    def __init__(self, plan: BinFactory, stage: int, bin_of_key: dict[int, int]) -> None:
-        self.plan, self.stage, self.bin_of_key = plan, stage, bin_of_key
+    def __init__(self, plan: BinFactory, stage: int) -> None:
+        self.plan, self.stage = plan, stage
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process the messages to one bin in one micro-batch, and yield the messages that the bin sends."""
@@ -83,7 +84,7 @@ class StageProcessor:
             yield frame[~mine][COLUMNS]
             frame = frame[mine]
         if len(frame):
-            number = self.bin_of_key[int(key[0])]
+            number = int(frame["bin"].iloc[0])
             messages = [
                 BinMessage(self.stage, number, int(c), str(w), bytes(b))
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
@@ -93,21 +94,20 @@ class StageProcessor:
             except Error as error:
                 raise RowRefused(error) from error
             if out:
-                key_of_bin = {n: key for key, n in self.bin_of_key.items()}
-                yield pd.DataFrame(
-                    [(key_of_bin[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS
-                )
+                yield pd.DataFrame([(m.bin, m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     def close(self) -> None:
         """Drop the input files that are in memory. The bins stay in the worker's cache."""
         self.plan.close()
 
 
-def run_stages(wire: DataFrame, plan: BinFactory, stages: int, bin_of_key: dict[int, int]) -> DataFrame:
+def run_stages(wire: DataFrame, plan: BinFactory, stages: int) -> DataFrame:
     """Add the operators of all stages to a stream of messages. The result contains only messages to the driver."""
+    key = expr(f"get(array({', '.join(map(str, grouping_keys(plan.numbers)))}), bin)")
     for stage in range(1, stages + 1):
-        operator = LazyProcessor(StageProcessor(plan, stage, bin_of_key), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
-        wire = wire.groupBy("bin").transformWithStateInPandas(
+        operator = LazyProcessor(StageProcessor(plan, stage), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
+        groups = wire.withColumn(KEY, key).groupBy(KEY)
+        wire = groups.transformWithStateInPandas(
             statefulProcessor=operator, outputStructType=WIRE, outputMode="Update", timeMode="None"
         )
     return wire

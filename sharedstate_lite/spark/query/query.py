@@ -53,14 +53,11 @@ KEPT = 2
 class Query:
     """A streaming query that runs the bins of ``plan`` in ``stages`` stages, with all its files in ``folder``.
 
-    ``bin_of_key`` maps the key by which Spark groups messages to the number of a bin. ``began`` is the modification
-    time of the first input file, in seconds.
+    ``began`` is the modification time of the first input file, in seconds.
     """
 
-    def __init__(
-        self, session: SparkSession, folder: Path, plan: BinFactory, stages: int, bin_of_key: dict[int, int], began: int
-    ) -> None:
-        self.session, self.folder, self.plan, self.stages, self.bin_of_key = session, folder, plan, stages, bin_of_key
+    def __init__(self, session: SparkSession, folder: Path, plan: BinFactory, stages: int, began: int) -> None:
+        self.session, self.folder, self.plan, self.stages = session, folder, plan, stages
         silence()
         self.inbox = Inbox(folder, began)
         self.inbox.prepare()
@@ -163,7 +160,7 @@ class Query:
     def _started(self) -> StreamingQuery:
         try:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
-            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.bin_of_key)
+            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:

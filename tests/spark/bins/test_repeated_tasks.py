@@ -179,7 +179,7 @@ def test_managed_state_over_tasks_that_run_twice(seed: int, slow_merges: None, t
     source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
     chain, entries = chained([Recent(), Totals()], source, None), list[InboxEntry]()
     work = ManagedBinFactory("twice", bins, lambda: (chain, source), slots=slots)
-    log = BatchLog(chain, source, tmp_path, entries, range(bins * slots), [0] * bins, slots)
+    log = BatchLog(chain, source, tmp_path, entries, [0] * bins, slots)
     fields, start = chain[-1].out.fields, pd.Timestamp("2024-01-01")
 
     def batch(file: Path | None) -> pd.DataFrame:

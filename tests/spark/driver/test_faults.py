@@ -43,8 +43,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
             # As a driver leaves it that is killed after it wrote an epoch, and before Spark read it.
             query = there._query
             query.stop()
-            messages = [m._replace(bin=there._key_of_bin[m.bin]) for m in there._epoch(EPOCHS[2])[1]]
-            number = query.inbox.put(messages, "epoch", 3)
+            number = query.inbox.put(there._epoch(EPOCHS[2])[1], "epoch", 3)
         file = query.inbox.path / f"{number:08d}.parquet"
         data, times = file.read_bytes(), (file.stat().st_atime, file.stat().st_mtime)
         file.unlink()

@@ -33,10 +33,8 @@ def test_bins_lie_evenly_on_any_number_of_partitions(spark: SparkSession) -> Non
     grouping_keys = bin_placement.grouping_keys(12)
     assert len(set(grouping_keys)) == 12
     for partitions in (1, 2, 3, 4, 5, 7, 12, 200):
-        told = ", ".join(f"pmod(hash({label}), {partitions})" for label in grouping_keys)
-        found = list(spark.sql(f"SELECT {told}").collect()[0])
-        assert found == [n % partitions for n in range(12)]
-        assert found == [bin_placement.partition(label, partitions) for label in grouping_keys]
+        told = ", ".join(f"pmod(hash({key}), {partitions})" for key in grouping_keys)
+        assert list(spark.sql(f"SELECT {told}").collect()[0]) == [n % partitions for n in range(12)]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +121,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
         engine.checkpoint(tmp_path / "copy")
         # As a driver leaves it that is killed after it wrote an epoch.
         engine._query.stop()
-        messages = [m._replace(bin=engine._key_of_bin[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
-        engine._query.inbox.put(messages, "epoch", 2)
+        engine._query.inbox.put(engine._epoch(EPOCHS[1])[1], "epoch", 2)
     with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
         ss.spark.rescale(place, 4, spark)
     with pytest.raises(ss.CheckpointError, match="is a copy"):

@@ -193,7 +193,7 @@ def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
     """A late row and a missing column raise the error of one process. A file that is no Parquet is refused, too."""
     source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t")
     entries: list[InboxEntry] = []
-    log = BatchLog(chained(Mixed(), source, None), source, tmp_path, entries, range(4), [0, 0], 2)
+    log = BatchLog(chained(Mixed(), source, None), source, tmp_path, entries, [0, 0], 2)
     with m.run(Mixed(), source) as run:
         run.step(readings(3, 5))
         entries.append(InboxEntry(0, "epoch", 1, "", about={**log.last, "after": run.micros}))
