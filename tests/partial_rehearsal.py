@@ -19,13 +19,13 @@ from sharedstate_lite.changelog import validate
 from sharedstate_lite.engine import state_tables
 from sharedstate_lite.spark.bins import engine_spec
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.bins.messages import BinMessage
 from sharedstate_lite.spark.partial.base import BaseTables
-from sharedstate_lite.spark.partial.bin import PartialBinFactory
+from sharedstate_lite.spark.partial.bin import PartialRecipe
 from sharedstate_lite.spark.partial.driver import PartialDriver
 from sharedstate_lite.spark.partial.messages import BaseUpquery, response_heads, response_rows
 from sharedstate_lite.spark.partial.placement import Placement, place
 from sharedstate_lite.spark.partial.scheduler import EpochRequest
+from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout, concat
@@ -111,7 +111,7 @@ class PartialRehearsal(Workers, PartialDriver):
 
     def _open_stores(self, plan: EngineSpec) -> None:
         PartialRehearsal.made += 1
-        self.work = PartialBinFactory(
+        self.work = PartialRecipe(
             f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.route, budget=self._empty_engine.budget.set
         )
         self.stores = {}

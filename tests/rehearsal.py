@@ -15,12 +15,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from sharedstate_lite.spark.bins import engine_spec, tables, worker_cache
-from sharedstate_lite.spark.bins.bin import BinFactory
+from sharedstate_lite.spark.bins import engine_spec, tables
+from sharedstate_lite.spark.bins.bin import ViewRecipe
+from sharedstate_lite.spark.bins.channels import init_globals
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.bins.messages import BinMessage, init_globals
 from sharedstate_lite.spark.bins.route import Route
 from sharedstate_lite.spark.driver.driver import EngineDriver
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.message import BinMessage
 
 
 class Dict:
@@ -37,15 +39,15 @@ class Dict:
         return out
 
     def head(self) -> str | None:
-        """See `sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.rounds.message.Store`."""
         return self.told
 
     def run(self, part: str, name: str) -> bytes:
-        """See `sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.rounds.message.Store`."""
         return self.runs[part, name]
 
     def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See `sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.rounds.message.Store`."""
         self.told = head
         self.runs.update({(part, name): blob for part, name, blob in fresh})
         for each in gone:
@@ -76,14 +78,14 @@ class Workers:
             which = self.count // self.lose % 2
             if self.count % (self.lose * 3) == 0:
                 self.processes[which].clear()
-        worker_cache._cached, before = self.processes[which], worker_cache._cached
+        worker._cached, before = self.processes[which], worker._cached
         try:
-            return worker_cache.run_bin(self.work, stage, number, mine, store)
+            return worker.run_bin(self.work, stage, number, mine, store)
         except Exception:
             self.work.salt = secrets.token_hex(16)  # a query is started again
             raise
         finally:
-            self.processes[which], worker_cache._cached = worker_cache._cached, before
+            self.processes[which], worker._cached = worker._cached, before
 
 
 __all__ = ["Dict", "Rehearsal"]
@@ -126,7 +128,7 @@ class Rehearsal(Workers, EngineDriver):
 
     def _begin(self, plan: EngineSpec) -> None:
         Rehearsal.made += 1
-        self.work = BinFactory(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
+        self.work = ViewRecipe(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
         self.stores = {}
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:

@@ -2,7 +2,7 @@
 
 Each micro-batch is a round. A bin handles the messages that were sent to it in the micro-batch before. Its state is in
 Spark's state store. The driver receives all messages to other bins, and writes them, with new requests, into the input
-file of the next micro-batch. The files are those of `spark.query`: an input file is synced and logged before Spark
+file of the next micro-batch. The files are those of `spark.rounds`: an input file is synced and logged before Spark
 can read it, and an output file is written once. If Spark gives up a micro-batch, an empty file replaces its input, and
 `SparkEntities.run` raises. The messages are then sent again with the next call.
 
@@ -39,15 +39,13 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Error, is_integer, shorten
-from ..spark.bins.bin import BinFactory
-from ..spark.bins.messages import OUT, BinMessage, Store
-from ..spark.bins.stored_bin import StoredBin
-from ..spark.driver.store import StateReader
-from ..spark.query.query import Query
+from ..spark.rounds.bin import Bin, Recipe
+from ..spark.rounds.message import BinMessage, Store
+from ..spark.rounds.query import Query
+from ..spark.rounds.reader import StateReader
 from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
@@ -171,16 +169,18 @@ def _order(message: EntityMessage) -> tuple[bool, int]:
 
 
 @dataclass
-class EntityBinFactory(BinFactory):
-    """The data from which a worker builds bins. ``make`` returns the program."""
+class EntityRecipe(Recipe):
+    """The recipe of entities."""
 
-    def bin(self, stage: int, number: int) -> StoredBin:
-        """Return a new bin without state."""
+    program: Program
+
+    def build(self, stage: int, number: int) -> Bin:
+        """See `Recipe.build`."""
         return StoredEntities(self, stage, number)
 
 
 @dataclass
-class StoredEntities(StoredBin):
+class StoredEntities(Bin):
     """A bin of entities, which is also in a state store.
 
     A run is a blob with the entities that got a message in a micro-batch. A new run is merged with older ones that are
@@ -190,23 +190,21 @@ class StoredEntities(StoredBin):
     """
 
     def __post_init__(self) -> None:
-        self.parts, self.stored = {}, {}
-        self.entities = OrderedBin(self.plan.make(), self.number, self.plan.bins)
+        self.entities = OrderedBin(self.recipe.program, self.number, self.recipe.bins)
         self.runs: dict[str, set[Name]] = {}
         self.copied = False
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
+    def step(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Handle the messages of one micro-batch. Return what the bin sends, as one message to the driver for each bin
         to which it sends; ``what`` is the number of this bin."""
         sent: dict[int, list[EntityMessage]] = {}
         for to, message in self.entities.handle(each for given in messages for each in unpack(given.blob)):
             sent.setdefault(to, []).append(message)
         self.changed = bool(self.entities.touched or self.entities.copies) or self.copied
-        return [BinMessage(0, self.number, OUT, str(to), pack(sent[to])) for to in sorted(sent)]
+        return [BinMessage(0, self.number, _IN, str(to), pack(sent[to])) for to in sorted(sent)]
 
     def save(self, store: Store) -> None:
-        """Write the entities that the last `run` touched, and the head with a new token."""
-        self.renew_token()
+        """Write the entities that the last `step` touched, and the head."""
         added, removed = [], []
         if names := set(self.entities.touched):
             new = f"{int(max(self.runs, default='0')) + 1:08d}"
@@ -221,13 +219,11 @@ class StoredEntities(StoredBin):
             copies = {number: (each.found, each.mine) for number, each in self.entities.copies.items()}
             added.append((_COPIES, "", pickle.dumps(copies)))
         self.copied = bool(self.entities.copies)
-        head = {"token": self.token, "port": self.port, "runs": sorted(self.runs), "copies": self.copied}
-        store.write(json.dumps(head), added, removed)
+        store.write(self.head(runs=sorted(self.runs), copies=self.copied), added, removed)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Replace the state by the one in the store."""
         blobs = {name: store.run(_PART, name) for name in head["runs"]}
-        self.token = head["token"]
         self.runs = {name: set(pickle.loads(blob)) for name, blob in blobs.items()}
         self.entities.installed, self.entities.copies, self.copied = entities_in(blobs), {}, head["copies"]
         for number, (found, mine) in pickle.loads(store.run(_COPIES, "")).items() if self.copied else ():
@@ -274,8 +270,8 @@ class SparkEntities:
             known = self._claim(location)
             self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
-            factory = EntityBinFactory(secrets.token_hex(8), self.bins, lambda: program)
-            self._query = Query(self.session, made(location / "query"), factory, 1, 0)
+            recipe = EntityRecipe(secrets.token_hex(8), self.bins, program)
+            self._query = Query(self.session, made(location / "query"), recipe, 1, 0)
             self._query.keep_from = lambda: max(self._last, 0)
             self._restore()
         except BaseException:
@@ -463,7 +459,7 @@ class SparkEntities:
         """Return the entities after the last micro-batch, by class and key, as Spark's state reader reads them."""
         if not self._query.committed:
             return {}
-        reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=1))
+        reader = StateReader(self.session, self._query.checkpoint, 1)
         runs: dict[int, dict[str, bytes]] = {}
         for number, part, name, blob in reader.runs(1).collect():
             if part == _PART:

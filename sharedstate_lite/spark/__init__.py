@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..changelog.changes import Changes
     from .bins.engine_spec import EngineSpec
     from .driver.engine import SparkEngine
-    from .driver.store import StateReader
+    from .driver.store import EngineReader
     from .jobs.job import Job
     from .partial.base_postgres import Postgres
 
@@ -234,7 +234,7 @@ def stream(
     return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
 
-def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
+def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:
     from .driver import store
     from .partial.placement import place
 

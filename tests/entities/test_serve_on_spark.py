@@ -33,11 +33,11 @@ from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entiti
 from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
 from sharedstate_lite.errors import CheckpointError, Error
-from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.messages import BinMessage
-from sharedstate_lite.spark.query import inbox as inboxes
-from sharedstate_lite.spark.query.inbox import SCHEMA, Inbox
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds import inbox as inboxes
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.inbox import SCHEMA, Inbox
+from sharedstate_lite.spark.rounds.message import BinMessage
+from sharedstate_lite.spark.rounds.query import Query
 from sharedstate_lite.spark.session import checks
 
 PROGRAM: Program = cell(SOURCE)["purchases"]
@@ -69,7 +69,7 @@ def batches(machine: Machine) -> type[Query]:
 
     class Batches(Query):
         def _launch(self) -> None:
-            worker_cache._cached.clear()
+            worker._cached.clear()
 
         def stop(self) -> None:
             pass
@@ -94,7 +94,7 @@ def batches(machine: Machine) -> type[Query]:
             for bin in sorted({row["bin"] for row in rows}):
                 sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 if machine.rng.random() < 0.5:
-                    worker_cache._cached.clear()
+                    worker._cached.clear()
                     sent, _ = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 out += sent
             machine.step()
@@ -108,7 +108,7 @@ def batches(machine: Machine) -> type[Query]:
             machine.rng.shuffle(rows)
             store = copy.deepcopy(before.get(bin, Stored()))
             messages = [BinMessage(row["stage"], bin, row["channel"], row["what"], row["blob"]) for row in rows]
-            return worker_cache.run_bin(self.plan, 1, bin, messages, store), store
+            return worker.run_bin(self.recipe, 1, bin, messages, store), store
 
     return Batches
 

@@ -1,7 +1,7 @@
 """The driver of operators on Spark: it starts the query, runs micro-batches, delivers what is emitted, and reads state.
 
     managed.json   the declarations of the operators and the source, and the numbers of bins and slots
-    query/         the query: Spark's checkpoint, and the inbox with the log (`spark.query.inbox`)
+    query/         the query: Spark's checkpoint, and the inbox with the log (`spark.rounds.inbox`)
     rows/          the input files of the last epochs, as links, so that a batch can be run again
     moved/         the copies of bins that are about to move
 
@@ -18,7 +18,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError
-from ...spark.bins.messages import BinMessage
-from ...spark.driver.store import StateReader, retained
 from ...spark.jobs import sink
-from ...spark.query.query import Query
+from ...spark.rounds.message import BinMessage
+from ...spark.rounds.query import Query
+from ...spark.rounds.reader import StateReader, retained
 from ...spark.session.checks import stateful, usable
 from ...spark.session.paths import absolute, made
 from ...storage import wire
@@ -46,7 +45,7 @@ from ..run import ManagedRun, chained
 from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
 from ..types import microseconds, moment
-from .bin import ManagedBinFactory
+from .bin import ManagedRecipe
 from .log import REMEDY, BatchLog
 from .rows import sorted_rows
 
@@ -85,16 +84,14 @@ class ManagedJob:
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             sink.claim(out, self._owner, location, new)
             # The bins of an earlier start have the operators that were passed then, so no worker may use them.
-            factory = ManagedBinFactory(
-                f"{self._owner} {secrets.token_hex(6)}", self.bins, lambda: (chain, source), slots=self.slots
-            )
+            recipe = ManagedRecipe(f"{self._owner} {secrets.token_hex(6)}", self.bins, chain, source, self.slots)
             # A session of its own has its own settings. The number of partitions is that of the slots.
             self.session = session.newSession()
             for name, value in session.conf.getAll.items():
                 if name.startswith("spark.sql.streaming."):
                     self.session.conf.set(name, value)
             self.session.conf.set("spark.sql.shuffle.partitions", self.slots)
-            self._query = Query(self.session, made(location / "query"), factory, len(chain), 0)
+            self._query = Query(self.session, made(location / "query"), recipe, len(chain), 0)
             self._query.start()
             entries = self._query.inbox.entries
             self._log = BatchLog(chain, source, location, entries, found["owners"], self.slots)
@@ -273,8 +270,7 @@ class ManagedJob:
         about, stages = entries[-1].about, len(self.chain)
         out.epoch, out.micros, out.late, out.owners = about["epoch"], about["after"], about["late"], about["owners"]
         out.counts = [about["first"] + about["rows"], *[(out.epoch + 1) << 32] * (stages - 1)]
-        reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=stages),
-                             entries[-1].number)  # fmt: skip
+        reader = StateReader(self.session, self._query.checkpoint, stages, entries[-1].number)
         for stage in range(1, stages + 1):
             runs, parts = reader.runs(stage), defaultdict(list)
             if bin is not None:

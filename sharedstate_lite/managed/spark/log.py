@@ -23,8 +23,8 @@ from typing import Any
 
 from ...errors import RowError, StateError, shorten
 from ...plan.nodes import Column, Type
-from ...spark.bins.messages import BinMessage
-from ...spark.query.inbox import InboxEntry
+from ...spark.rounds.inbox import InboxEntry
+from ...spark.rounds.message import BinMessage
 from ...storage.encoding import NULL, Dictionary
 from .. import bins as placement
 from ..declare import Declared, EventSource

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..bins import tables
-from ..bins.messages import BinMessage
-from ..query.errors import retry
-from ..query.inbox import to_table, write
-from ..query.processor import COLUMNS, WIRE
+from ..bins.bin import ViewRecipe
+from ..rounds.errors import retry
+from ..rounds.inbox import COLUMNS, to_table, write
+from ..rounds.message import BinMessage
+from ..rounds.operator import WIRE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ..query.query import Query
-    from .store import StateReader
+    from ..rounds.query import Query
+    from .store import EngineReader
 
 
-def change_views(old: StateReader, new: Query, init_globals: list[BinMessage]) -> Path:
+def change_views(old: EngineReader, new: Query, init_globals: list[BinMessage]) -> Path:
     """Write the first input file of the query ``new`` from the base tables in ``old``, and return its path.
 
     The file also contains the messages ``init_globals``.
@@ -54,9 +55,11 @@ def change_views(old: StateReader, new: Query, init_globals: list[BinMessage]) -
     return next((first / "parts").glob("part-*.parquet"))
 
 
-def _mover(old: StateReader, new: Query) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _mover(old: EngineReader, new: Query) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return the function that workers run to turn the rows of one bin of one base table into messages."""
-    here, there, bins = old.make, new.plan.make, new.plan.bins
+    recipe = new.recipe
+    assert isinstance(recipe, ViewRecipe)
+    here, there, bins = old.make, recipe.make, recipe.bins
 
     def moved(frame: pd.DataFrame) -> pd.DataFrame:
         _, place = tables.find(here(), str(frame["part"].iloc[0]))

@@ -6,9 +6,6 @@
 
 A copy is written to a folder next to the target, which is renamed when it is complete. It is verified before each use
 and never changed: a restored engine works on its own copy of the files.
-
-Spark writes absolute paths into its logs and state metadata. After a generation is copied to another folder,
-`rewrite_paths` must correct these paths. Otherwise, Spark would keep reading and writing in the old folder.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CheckpointError
 from ...system.folders import atomic_folder
 from ..bins import engine_spec
+from ..rounds.written_paths import rewrite_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,21 +71,6 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
     engine_spec.replace(location, described)
 
 
-def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
-    """Replace the path ``before`` with that of its copy, ``folder``, in all files where Spark stores absolute paths."""
-    spark = folder / "spark"
-    # Source logs contain URIs, and state metadata contains plain paths.
-    for as_uri, files in ((True, spark.glob("sources/**/*")), (False, spark.glob("state/*/_metadata/**/*"))):
-        old, new = (_written(path, as_uri, session) + b"/" for path in (before, folder))
-        for file in files:
-            if file.is_file() and not file.name.startswith("."):
-                data = file.read_bytes()
-                if old in data:
-                    file.write_bytes(data.replace(old, new))
-                    # The checksum file next to it belongs to the old content.
-                    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-
 def check_home(where: Path, options: dict[str, Any]) -> None:
     """Raise CheckpointError if ``where`` was moved by hand, because Spark's files in it contain the old path."""
     if options["home"] != str(where):
@@ -108,13 +91,6 @@ def discard(where: Path) -> None:
     """Remove the files of an engine that failed when it was first started in ``where``."""
     (where / engine_spec.FILE).unlink(missing_ok=True)
     remove_generations(where, "")
-
-
-def _written(path: Path, as_uri: bool, session: SparkSession) -> bytes:
-    """Return ``path``, or its URI if ``as_uri`` is true, encoded as Spark writes it to JSON files."""
-    jvm: Any = session._jvm
-    text = jvm.org.apache.hadoop.fs.Path(str(path)).toUri().toString() if as_uri else str(path)
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
 def _digest(file: Path) -> str:

@@ -31,10 +31,11 @@ from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary
 from ..bins import tables
+from ..bins.channels import ASK, COMPACT, OUT, init_globals
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import ASK, COMPACT, OUT, BinMessage, init_globals
 from ..bins.route import Route
-from ..bins.strings import ProcessStrings
+from ..rounds.message import BinMessage, Heads
+from ..rounds.strings import ProcessStrings
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -95,7 +96,7 @@ class EngineDriver(ABC):
         """
 
     @abstractmethod
-    def _heads(self) -> tables.Heads:
+    def _heads(self) -> Heads:
         """Return the heads of all bins as of the last micro-batch."""
 
     @abstractmethod

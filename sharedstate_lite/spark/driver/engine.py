@@ -20,18 +20,19 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CheckpointError, Error, ViewError, is_integer
 from ...system.cache import cache_dir
 from ...system.scratch import Scratch, lock_folder
-from ..bins import engine_spec, tables
-from ..bins.bin import BinFactory
+from ..bins import engine_spec
+from ..bins.bin import ViewRecipe
+from ..bins.channels import init_globals
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage, init_globals
 from ..bins.route import Route
-from ..query.query import Query
+from ..rounds.message import BinMessage, Heads
+from ..rounds.query import Query
 from ..session.checks import ended, stateful, usable
 from ..session.paths import absolute, made
 from . import checkpoint_copy
 from .change_views import change_views
 from .driver import EngineDriver, one_at_a_time
-from .store import StateReader
+from .store import EngineReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,8 +97,8 @@ class SparkEngine(EngineDriver):
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: EngineSpec, route: Route) -> Query:
-        work = BinFactory(options["generation"], self.bins, plan.route)
-        return Query(self.session, self.location / options["generation"], work, route.stages, options["began"])
+        recipe = ViewRecipe(options["generation"], self.bins, plan.route)
+        return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
@@ -133,10 +134,10 @@ class SparkEngine(EngineDriver):
     def _raise_interrupt(self) -> None:
         self._query.raise_interrupt()
 
-    def _reader(self) -> StateReader:
-        return StateReader(self.session, self._query.checkpoint, self._spec.route)
+    def _reader(self) -> EngineReader:
+        return EngineReader(self.session, self._query.checkpoint, self._spec.route)
 
-    def _heads(self) -> tables.Heads:
+    def _heads(self) -> Heads:
         return self._reader().heads()
 
     def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:

@@ -14,12 +14,12 @@ from ...partial.nodes import BaseNode
 from ...plan.graph import describe
 from ..bins import engine_spec
 from ..bins.route import Route
-from .store import StateReader
+from .store import EngineReader
 
 COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator", "Spark's name for it", "partitions"]
 
 
-def stages(reader: StateReader) -> pd.DataFrame:
+def stages(reader: EngineReader) -> pd.DataFrame:
     """Return the stages of a checkpoint's query, in the order in which rows pass through them.
 
     The columns are ``stage``, ``receives`` (each sender, and the columns by which its rows are partitioned),

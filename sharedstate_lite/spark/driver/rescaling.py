@@ -27,14 +27,16 @@ from pyspark.errors import PySparkException
 from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
-from ..query.errors import reason
-from ..query.inbox import Inbox
-from ..query.query import committed
+from ..rounds.errors import reason
+from ..rounds.inbox import Inbox
+from ..rounds.query import committed
+from ..rounds.reader import BIN
+from ..rounds.written_paths import rewrite_paths
 from ..session.checks import usable
 from ..session.paths import absolute
 from ..session.session import session as running
 from . import checkpoint_copy
-from .store import BIN, StateReader
+from .store import EngineReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,9 +72,9 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 # Spark does not find the committed batches if the path contains a space.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
-                checkpoint_copy.rewrite_paths(link, Path(options["home"]) / before.name, on)
+                rewrite_paths(link, Path(options["home"]) / before.name, on)
                 _repartition(manager, link / "spark", partitions)
-            checkpoint_copy.rewrite_paths(after, link, on)
+            rewrite_paths(after, link, on)
             if (after / "log.jsonl").exists():
                 _log_rescaling(after, options["began"])
             options |= {"generation": after.name, "home": str(where)}
@@ -92,7 +94,7 @@ def partition_count(spark: Path, batch: int | None = None) -> int:
     return int(metadata["conf"]["spark.sql.shuffle.partitions"])
 
 
-def partitions(reader: StateReader) -> pd.DataFrame:
+def partitions(reader: EngineReader) -> pd.DataFrame:
     """Implement `sharedstate_lite.spark.partitions`."""
     where = reader.checkpoint.parents[1]
     if reader.batch < 0:

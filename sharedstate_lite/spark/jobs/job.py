@@ -30,13 +30,13 @@ from ...errors import CheckpointError, Error, RelationError
 from ...system.notes import folder_name, note
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
-from ..bins.bin import BinFactory
+from ..bins.bin import ViewRecipe
 from ..bins.engine_spec import EngineSpec
 from ..driver import checkpoint_copy
 from ..driver.engine import BINS, checked_bins
-from ..query.errors import TRIES, refused
-from ..query.processor import run_stages
-from ..query.query import committed, discard_state, progressed
+from ..rounds.errors import TRIES, refused
+from ..rounds.operator import run_stages
+from ..rounds.query import committed, discard_state, progressed
 from ..session.checks import stateful, usable
 from ..session.paths import absolute, made
 from ..session.quiet import silence
@@ -298,15 +298,15 @@ class Job:
         return {relation: out[relation] for relation in self._empty_engine.catalog.relations if relation in out}
 
     def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        work = BinFactory(self._name, self.bins, self._spec.route)
+        recipe = ViewRecipe(self._name, self.bins, self._spec.route)
         wires = [
-            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], work)
+            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], recipe)
             for relation, frame in frames.items()
         ]
         stream = wires[0]
         for other in wires[1:]:
             stream = stream.union(other)
-        return run_stages(stream, work, self._route.stages).where("stage = 0")
+        return run_stages(stream, recipe, self._route.stages).where("stage = 0")
 
     # --- output ---------------------------------------------------------------------
 

@@ -29,16 +29,17 @@ from ...changelog import read_tables
 from ...errors import CheckpointError, Error, RelationError, RowError
 from ...plan.nodes import Schema, Type
 from ...storage.batch import concat
-from ..bins.bin import BinFactory
+from ..bins.bin import ViewRecipe
+from ..bins.channels import INIT_GLOBAL, ROWS, init_globals
 from ..bins.files import DIRECT_BINS, FILE, local_path, read_file, receivers
-from ..bins.messages import INIT_GLOBAL, ROWS, BinMessage, init_globals
 from ..bins.route import Route
-from ..bins.strings import worker_strings
-from ..bins.worker_cache import collect_strings, lock
-from ..query.errors import RowRefused
-from ..query.inbox import to_table
-from ..query.processor import WIRE
-from ..query.query import committed
+from ..rounds.errors import RowRefused
+from ..rounds.inbox import to_table
+from ..rounds.message import BinMessage
+from ..rounds.operator import WIRE
+from ..rounds.query import committed
+from ..rounds.strings import worker_strings
+from ..rounds.worker import collect_strings, lock
 from ..session.paths import absolute, readable
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ def check_same(before: Mapping[str, str | None], now: Mapping[str, str | None], 
         )
 
 
-def messages(source: DataFrame, relation: str, schema: Schema, plan: BinFactory) -> DataFrame:
+def messages(source: DataFrame, relation: str, schema: Schema, recipe: ViewRecipe) -> DataFrame:
     """Turn a DataFrame from `frame` into a DataFrame of messages to the bins."""
-    make_route, bins = plan.make, plan.bins
+    make_route, bins = recipe.make, recipe.bins
     files = len(source.columns) == 1
     if files and bins <= DIRECT_BINS:
         return _paths(source, relation, make_route(), bins)

@@ -28,8 +28,8 @@ from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from ..bins.messages import BinMessage
-from ..query.inbox import to_table as message_table
+from ..rounds.inbox import to_table as message_table
+from ..rounds.message import BinMessage
 from .base import BaseTables
 from .messages import BaseUpquery, response_heads, response_rows
 
@@ -137,7 +137,7 @@ class SparkBaseTables(BaseTables):
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        from ..query.processor import WIRE  # imported late, because tasks import this module but do not need WIRE
+        from ..rounds.operator import WIRE  # imported late, because tasks import this module but do not need WIRE
 
         strings = upqueries[0].strings
         known = [*messages, *response_heads(upqueries, placement, strings)]
@@ -204,7 +204,7 @@ def netted(frame: DataFrame, columns: int) -> DataFrame:
 
 def _run(job: Callable[[], Any]) -> Any:
     """Run a job that reads base tables, and retry it if it fails. Raises Error if all attempts fail."""
-    from ..query.errors import retry
+    from ..rounds.errors import retry
 
     return retry(job, "a base table cannot be read")
 

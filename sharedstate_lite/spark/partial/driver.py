@@ -33,8 +33,8 @@ from ...storage.encoding import Dictionary, Words
 from ...system.notes import note_once
 from ..bins import tables
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage
 from ..driver.driver import EngineDriver
+from ..rounds.message import BinMessage
 from .base import BaseTables
 from .keys import decode_keys, sorted_keys
 from .messages import (

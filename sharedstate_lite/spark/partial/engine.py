@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage
 from ..driver.engine import SparkEngine
-from ..query.query import Query
+from ..rounds.message import BinMessage
+from ..rounds.query import Query
 from .base_parquet import ParquetTable
 from .base_postgres import Postgres, PostgresTable
 from .base_spark import BaseTable, SparkBaseTables
-from .bin import PartialBinFactory
+from .bin import PartialRecipe
 from .driver import PartialDriver
 from .scheduler import ExclusiveRequest, RoundScheduler
 
@@ -69,7 +69,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
     def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        work = PartialBinFactory(options["generation"], self.bins, plan.route, budget=budget)
+        recipe = PartialRecipe(options["generation"], self.bins, plan.route, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -92,7 +92,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
         self._base_tables.bins, self._base_tables.make = self.bins, plan.route
-        return Query(self.session, folder, work, route.stages, options["began"])
+        return Query(self.session, folder, recipe, route.stages, options["began"])
 
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"base": sorted(self._given)}

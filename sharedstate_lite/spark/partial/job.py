@@ -31,11 +31,11 @@ from ...errors import CheckpointError, Error
 from ...plan.view import View
 from ..bins.engine_spec import EngineSpec
 from ..bins.files import local_path, read_file
-from ..bins.messages import BinMessage
 from ..jobs import sources
 from ..jobs.job import Job
 from ..jobs.sink import BatchOutput
-from ..query.query import Query, committed
+from ..rounds.message import BinMessage
+from ..rounds.query import Query, committed
 from .engine import PartialSparkEngine
 from .messages import is_change
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from ...errors import Error
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary
-from ..bins.messages import BinMessage
+from ..rounds.message import BinMessage
 from .messages import EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message, is_change, is_touch
 
 MAX_RESTARTS = 2

@@ -18,7 +18,7 @@ from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.query.errors import TRIES, retry
+from sharedstate_lite.spark.rounds.errors import TRIES, retry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,7 +152,7 @@ def wander(spark: SparkSession, place: Path, checked: bool) -> list[str]:
     with ss.engine("full", views()) as here, ss.spark.engine("full", views(), spark, checkpoint=place) as there:
         there._query.stop()  # the next step starts it, with this
         # Without calls between workers, which would run the bin where it is in memory.
-        there._query.plan.checked, there._query.plan.use_rpc = checked, False
+        there._query.recipe.checked, there._query.recipe.use_rpc = checked, False
         for n in range(MOST):
             step: Any = (
                 EPOCHS[0] if n == 0 else {"visit": [((f"p{i}", f"u{n % 3}", 100 * n + i), 1) for i in range(12)]}

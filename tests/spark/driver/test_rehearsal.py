@@ -14,7 +14,7 @@ from rehearsal import Rehearsal
 from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import strings
+from sharedstate_lite.spark.rounds import strings
 from sharedstate_lite.storage.encoding import Dictionary
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}

@@ -12,8 +12,8 @@ from shopping import EPOCHS, RELATIONS, bag, changelog, expected, folders, rows,
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bin_placement
 from sharedstate_lite.spark.driver import rescaling
+from sharedstate_lite.spark.rounds.keys import grouping_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,10 +30,10 @@ def lie(place: Path, spark: SparkSession) -> list[tuple[int, ...]]:
 
 def test_bins_lie_evenly_on_any_number_of_partitions(spark: SparkSession) -> None:
     """Spark puts bin n on partition n modulo the partitions, whatever their number."""
-    grouping_keys = bin_placement.grouping_keys(12)
-    assert len(set(grouping_keys)) == 12
+    keys = grouping_keys(12)
+    assert len(set(keys)) == 12
     for partitions in (1, 2, 3, 4, 5, 7, 12, 200):
-        told = ", ".join(f"pmod(hash({key}), {partitions})" for key in grouping_keys)
+        told = ", ".join(f"pmod(hash({key}), {partitions})" for key in keys)
         assert list(spark.sql(f"SELECT {told}").collect()[0]) == [n % partitions for n in range(12)]
 
 

@@ -22,7 +22,7 @@ from sharedstate_lite.errors import RowError, StateError
 from sharedstate_lite.managed.declare import RESERVED
 from sharedstate_lite.managed.run import chained
 from sharedstate_lite.managed.spark.log import BatchLog
-from sharedstate_lite.spark.query.inbox import InboxEntry
+from sharedstate_lite.spark.rounds.inbox import InboxEntry
 from sharedstate_lite.storage.encoding import NULL
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module

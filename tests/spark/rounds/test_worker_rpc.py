@@ -13,11 +13,11 @@ from cases import CASES
 from rehearsal import Dict
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.bin import BinFactory
+from sharedstate_lite.spark.bins.bin import ViewRecipe
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.bins.messages import BinId, BinMessage, BinResult
-from sharedstate_lite.spark.bins.worker_rpc import SocketRpc
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.message import BinId, BinMessage, BinResult
+from sharedstate_lite.spark.rounds.rpc import SocketRpc
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import Dictionary
 
@@ -33,23 +33,23 @@ class Owner:
     """A worker with its own cache of bins; the caller has another cache."""
 
     def __init__(self) -> None:
-        self.rpc = SocketRpc()
+        self.rpc = SocketRpc(worker.run_for_peer)
         self.port, self.memory, self.asked = 1, OrderedDict[Any, Any](), 0
 
     def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
         """Over a real connection, to a thread that sees the owner's cache. See `WorkerRpc.call`."""
-        mine, worker_cache._cached = worker_cache._cached, self.memory
+        mine, worker._cached = worker._cached, self.memory
         try:
             done = self.rpc.call(port, bin_id, token, messages)
         finally:
-            worker_cache._cached = mine
+            worker._cached = mine
         self.asked += done is not None
         return done
 
 
-def sent(plan: EngineSpec, step: dict[str, Any]) -> list[BinMessage]:
+def sent(spec: EngineSpec, step: dict[str, Any]) -> list[BinMessage]:
     """An epoch as messages to the one bin of the first stage."""
-    route, strings, out = plan.route(), Dictionary(), []
+    route, strings, out = spec.route(), Dictionary(), []
     for number, channel in enumerate(route.channels, 1):
         relation = route.relation(channel)
         if relation in step:
@@ -63,20 +63,18 @@ def sent(plan: EngineSpec, step: dict[str, Any]) -> list[BinMessage]:
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_a_call_gives_what_the_store_would_give(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call's messages and writes equal those of a bin read from the store; with another token it does nothing."""
-    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
+    monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
     engine_spec, owner = EngineSpec(kind, [VIEW]), Owner()
-    plan, store = BinFactory("near", 1, engine_spec.route), Dict()
+    recipe, store = ViewRecipe("near", 1, engine_spec.route), Dict()
     first = sent(engine_spec, STEPS[0])
-    worker_cache.run_bin(plan, 1, 0, first, store, owner.rpc)
-    owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
+    worker.run_bin(recipe, 1, 0, first, store, owner.rpc)
+    owner.memory, worker._cached = worker._cached, OrderedDict()
     alone = store.copy()
-    plain = BinFactory("alone", 1, engine_spec.route)
+    plain = ViewRecipe("alone", 1, engine_spec.route)
     for n, step in enumerate(STEPS[1:], 1):
         messages = sent(engine_spec, step)
-        assert worker_cache.run_bin(plan, 1, 0, messages, store, owner) == worker_cache.run_bin(
-            plain, 1, 0, messages, alone
-        )
-        assert owner.asked == n and store.told != alone.told and not worker_cache._has(("near", 1, 0), token(store))
+        assert worker.run_bin(recipe, 1, 0, messages, store, owner) == worker.run_bin(plain, 1, 0, messages, alone)
+        assert owner.asked == n and store.told != alone.told and not worker._has(("near", 1, 0), token(store))
         assert sorted(store.runs.values()) == sorted(alone.runs.values())
     assert owner.call(owner.rpc.port, ("near", 1, 0), "another token", first) is None
 
@@ -89,31 +87,31 @@ def token(store: Dict) -> str:
 
 def test_a_start_does_not_trust_what_an_earlier_one_left_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart the batch in progress has other rows: the bin in memory, one batch ahead, has another token."""
-    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
+    monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
     engine_spec, store = EngineSpec("full", [VIEW]), Dict()
-    plan, again = (BinFactory("restarted", 1, engine_spec.route) for _ in range(2))
-    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[0]), store)
+    recipe, again = (ViewRecipe("restarted", 1, engine_spec.route) for _ in range(2))
+    worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[0]), store)
     lost = store.copy()
-    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[1]), lost)
-    ahead, worker_cache._cached = worker_cache._cached, OrderedDict()
-    worker_cache.run_bin(again, 1, 0, sent(engine_spec, STEPS[2]), store)
-    worker_cache._cached = ahead
+    worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[1]), lost)
+    ahead, worker._cached = worker._cached, OrderedDict()
+    worker.run_bin(again, 1, 0, sent(engine_spec, STEPS[2]), store)
+    worker._cached = ahead
     bin_id: BinId = ("restarted", 1, 0)
-    assert worker_cache._has(bin_id, token(lost)) and not worker_cache._has(bin_id, token(store))
+    assert worker._has(bin_id, token(lost)) and not worker._has(bin_id, token(store))
 
 
 def test_refusals_come_back_and_a_closed_port_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other worker's refusal is raised here, and it drops the bin; with a closed port the store is read."""
-    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
+    monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
     engine_spec, owner = EngineSpec("full", [VIEW]), Owner()
-    plan, store = BinFactory("refused", 1, engine_spec.route), Dict()
-    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[0]), store, owner.rpc)
-    owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
+    recipe, store = ViewRecipe("refused", 1, engine_spec.route), Dict()
+    worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[0]), store, owner.rpc)
+    owner.memory, worker._cached = worker._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):
-        worker_cache.run_bin(plan, 1, 0, sent(engine_spec, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
+        worker.run_bin(recipe, 1, 0, sent(engine_spec, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
     assert not owner.memory
-    assert worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[1]), store, owner)
-    assert worker_cache._cached["refused", 1, 0].found == "missing"
+    assert worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[1]), store, owner)
+    assert worker._cached["refused", 1, 0].found == "missing"
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     assert owner.rpc.call(port, ("refused", 1, 0), "any", []) is None

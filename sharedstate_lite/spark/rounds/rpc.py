@@ -21,23 +21,25 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import errors
-from .messages import BinId, BinMessage, BinResult, StoreWrite
-from .worker_cache import run_for_peer
+from .message import BinId, BinMessage, BinResult, StoreWrite
 
 CONNECT_SECONDS = 2.0
 """The time limit for opening a connection. If it is exceeded, the port is treated as closed."""
 
 Frame = tuple[dict[str, Any], list[bytes]]
+Run = Callable[[BinId, str, list[BinMessage], int], BinResult | None]
+"""Runs a bin of this worker; see `.worker.run_for_peer`."""
 
 
 class SocketRpc:
     """A `WorkerRpc` over TCP on the loopback interface. It listens on ``port`` until the process exits."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=16)
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._serve, name="worker-rpc", daemon=True).start()
@@ -72,7 +74,7 @@ class SocketRpc:
         generation, stage, number = head["bin"]
         messages = [BinMessage(m[0], m[1], m[2], m[3], blob) for m, blob in zip(head["messages"], blobs, strict=True)]
         try:
-            result = run_for_peer((generation, stage, number), head["token"], messages, self.port)
+            result = self._run((generation, stage, number), head["token"], messages, self.port)
         except errors.Error as error:
             return {"refused": [type(error).__name__, str(error)]}, []
         if result is None:

@@ -1,27 +1,18 @@
-"""The state of one bin, which is also in a state store.
-
-The runs of the bin's arrangements are stored as blobs. Each run is written once.
+"""A bin whose state is arrangements: each run is stored as a blob, once.
 
     head    JSON: the epoch; the runs of each arrangement, as [name, bytes, rows, first epoch]; a token; the process
             that wrote the head, and the port on which other workers can reach this process
     runs    (arrangement, run) -> blob
 
-Each write stores a new token. A bin in memory is therefore up to date if its token equals the one in the store
-(:mod:`.worker_cache`).
-
-Spark runs a task again if it loses the executor on which the task has finished. The state on disk is then from the
-first attempt, and the state in memory from the second one, so both must write the same. For this reason, the token is a
-hash of the token before and of a salt that all tasks of a running query share, the name of a run is the token and a
-number, and merges are finished before the bin is written: a process that reads the bin could not continue them.
+Two attempts of a task must write the same (see :mod:`.bin`). Therefore, the name of a run is the token and a number,
+and merges are finished before the bin is written: a process that reads the bin could not continue them.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from socket import gethostname
 from typing import Any
 
@@ -29,27 +20,19 @@ import numpy as np
 
 from ...engine.state_tables import StatePart
 from ...storage import wire
+from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch
 from ...storage.encoding import Dictionary
-from .messages import BinMessage, Store
+from .bin import Bin
+from .message import Store
 
 
 @dataclass
-class StoredBin:
-    """A bin of a stage: ``parts`` are its arrangements by name. A subclass says what `run` does with messages."""
+class RunsBin(Bin):
+    """A bin whose state is ``parts``, arrangements by name. A subclass says what `step` does with messages."""
 
-    plan: Any
-    stage: int
-    number: int
-    token: str = ""
     time: int = 0
     """The last epoch that changed the bin."""
-    found: str = "new"
-    """How much of the bin the process had in memory before the last epoch: a key of ``messages.FOUND``."""
-    port: int = 0
-    """The port on which other workers can reach this process, or 0 if they cannot."""
-    changed: bool = False
-    """Whether the last call of `run` may have changed the state."""
     parts: Mapping[str, StatePart] = field(init=False)
     stored: dict[str, list[tuple[Batch, str, int]]] = field(init=False)
     """Arrangement -> its runs in the store, each with its name and the size of its blob in bytes."""
@@ -59,13 +42,12 @@ class StoredBin:
         """The dictionary of this process."""
         raise NotImplementedError
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Process the messages of one micro-batch and return the messages that result. Raises the kernels' errors."""
-        raise NotImplementedError
+    def arrangements(self) -> Iterator[Arrangement]:
+        """See `Bin.arrangements`."""
+        return (held.arrangement for held in self.parts.values())
 
     def save(self, store: Store) -> None:
-        """Write new runs to the store, remove runs that were merged, and write the head with a new token."""
-        self.renew_token()
+        """Write new runs to the store, remove runs that were merged, and write the head."""
         head: dict[str, list[list[Any]]] = {}
         added: list[tuple[str, str, bytes]] = []
         removed: list[tuple[str, str]] = []
@@ -85,13 +67,8 @@ class StoredBin:
             self.stored[part] = stored
             head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in stored]
         by = [f"{os.getpid()}@{gethostname()}", self.found]
-        about = {"token": self.token, "time": self.time, "port": self.port, "by": by, "runs": head}
         more, extra = self.extra_state()
-        store.write(json.dumps(about | more), added + extra, removed)
-
-    def renew_token(self) -> None:
-        """Replace the token by the next one. Every attempt of a micro-batch makes the same."""
-        self.token = sha256(f"{self.plan.salt} {self.token}".encode()).hexdigest()[:16]
+        store.write(self.head(time=self.time, by=by, runs=head, **more), added + extra, removed)
 
     def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
         """Return additional data for `save` to write: entries for the head, and blobs as (part, name, blob)."""
@@ -102,7 +79,7 @@ class StoredBin:
 
         Runs that are already in memory under the same name are kept.
         """
-        self.token, self.time = head["token"], head["time"]
+        self.time = head["time"]
         for part, runs in head["runs"].items():
             arrangement, here = self.parts[part].arrangement, {name: batch for batch, name, _ in self.stored[part]}
             self.stored[part] = [

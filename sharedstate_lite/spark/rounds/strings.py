@@ -32,7 +32,7 @@ class ProcessStrings:
         """
         if len(self.strings) <= max(MIN_STRINGS, self.limit):
             return False
-        arrangements = [held.arrangement for each in bins for held in each.parts.values()]
+        arrangements = [arrangement for each in bins for arrangement in each.arrangements()]
         used = [
             run.body[1 + line]
             for arrangement in arrangements

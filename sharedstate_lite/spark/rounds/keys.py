@@ -3,9 +3,9 @@
 Spark puts the group with an integer key on partition ``hash(key) mod partitions``. The hash of a 32-bit integer
 (Murmur3 with seed 42) is invertible, so bin n gets the key whose hash is n. Bin n is then on partition n mod
 partitions, even after a rescaling changes the number of partitions. Only two places know these keys: the query groups
-messages by them (`..query.processor.run_stages`), and the state reader takes their hashes (`..driver.store`).
+messages by them (`.operator.run_stages`), and the state reader takes their hashes (`.reader`).
 
->>> from sharedstate_lite.spark.bins.bin_placement import grouping_keys
+>>> from sharedstate_lite.spark.rounds.keys import grouping_keys
 >>> grouping_keys(3)
 [-1693959553, -1910889132, -1382833682]
 

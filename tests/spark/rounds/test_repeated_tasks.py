@@ -20,12 +20,12 @@ from support import bag
 import sharedstate_lite as ss
 from sharedstate_lite import managed as m
 from sharedstate_lite.managed.run import chained
-from sharedstate_lite.managed.spark.bin import ManagedBinFactory
+from sharedstate_lite.managed.spark.bin import ManagedRecipe
 from sharedstate_lite.managed.spark.log import BatchLog
 from sharedstate_lite.managed.spark.rows import sorted_rows
-from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.messages import BinMessage, WriteBuffer
-from sharedstate_lite.spark.query.inbox import InboxEntry
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.inbox import InboxEntry
+from sharedstate_lite.spark.rounds.message import BinMessage, WriteBuffer
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import NULL, Dictionary
 
@@ -68,11 +68,11 @@ class Executors:
         for at in (first, 1 - first)[: 1 + twice]:
             self.draw.shuffle(messages)
             attempts.append(Recorded(memory))
-            before, worker_cache._cached = worker_cache._cached, self.caches[at]
+            before, worker._cached = worker._cached, self.caches[at]
             try:
-                out = worker_cache.run_bin(work, stage, number, messages, attempts[-1])
+                out = worker.run_bin(work, stage, number, messages, attempts[-1])
             finally:
-                worker_cache._cached = before
+                worker._cached = before
         for store, attempt in ((files, attempts[0]), (memory, attempts[-1])):
             for write in attempt.writes:
                 store.write(*write)
@@ -178,7 +178,7 @@ def test_managed_state_over_tasks_that_run_twice(seed: int, slow_merges: None, t
     bins, slots, there, draw = 4, 2, Executors(seed), random.Random(seed)
     source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t", delay="10 seconds", late="drop")
     chain, entries = chained([Recent(), Totals()], source, None), list[InboxEntry]()
-    work = ManagedBinFactory("twice", bins, lambda: (chain, source), slots=slots)
+    work = ManagedRecipe("twice", bins, chain, source, slots)
     log = BatchLog(chain, source, tmp_path, entries, [0] * bins, slots)
     fields, start = chain[-1].out.fields, pd.Timestamp("2024-01-01")
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructType
 
-from sharedstate_lite.spark.query.lazy_processor import LazyProcessor
+from sharedstate_lite.spark.rounds.operator import LazyProcessor
 from sharedstate_lite.spark.session import home
 
 if TYPE_CHECKING:

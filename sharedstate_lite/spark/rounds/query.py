@@ -33,13 +33,13 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 from ...errors import CheckpointError, Error
-from ..bins.bin import BinFactory
-from ..bins.messages import BinMessage
 from ..session.paths import readable
 from ..session.quiet import silence
+from .bin import Recipe
 from .errors import TRIES, reason, refused
-from .inbox import Inbox
-from .processor import WIRE, run_stages
+from .inbox import COLUMNS, Inbox
+from .message import BinMessage
+from .operator import WIRE, run_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,13 +51,13 @@ KEPT = 2
 
 
 class Query:
-    """A streaming query that runs the bins of ``plan`` in ``stages`` stages, with all its files in ``folder``.
+    """A streaming query that runs the bins of ``recipe`` in ``stages`` stages, with all its files in ``folder``.
 
     ``began`` is the modification time of the first input file, in seconds.
     """
 
-    def __init__(self, session: SparkSession, folder: Path, plan: BinFactory, stages: int, began: int) -> None:
-        self.session, self.folder, self.plan, self.stages = session, folder, plan, stages
+    def __init__(self, session: SparkSession, folder: Path, recipe: Recipe, stages: int, began: int) -> None:
+        self.session, self.folder, self.recipe, self.stages = session, folder, recipe, stages
         silence()
         self.inbox = Inbox(folder, began)
         self.inbox.prepare()
@@ -113,9 +113,7 @@ class Query:
         table = self._newest.pop(number, None)
         if table is None:
             table = _load(self._file(number))
-        rows = zip(
-            *(table.column(name).to_pylist() for name in ("bin", "stage", "channel", "what", "blob")), strict=True
-        )
+        rows = zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True)
         return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
     def raise_interrupt(self) -> None:
@@ -154,13 +152,13 @@ class Query:
             version = self.committed + self._file(self.committed).exists()
             discard_state(self.checkpoint, version)
             self._file(version).unlink(missing_ok=True)
-            self.plan.salt = secrets.token_hex(16)
+            self.recipe.salt = secrets.token_hex(16)
             self._running = self._started()
 
     def _started(self) -> StreamingQuery:
         try:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
-            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages)
+            wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:

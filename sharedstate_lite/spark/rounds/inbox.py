@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError
-from ..bins.messages import BinMessage
+from .message import BinMessage
 
 _FIELDS: Any = {
     "bin": pa.int32(),
@@ -34,6 +34,7 @@ _FIELDS: Any = {
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(_FIELDS)
+COLUMNS = [*_FIELDS]
 STEP_SECONDS = 2
 KEPT = 2
 """How many files are kept after their batches are committed, because Spark may run the last batch again."""

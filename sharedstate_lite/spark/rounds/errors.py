@@ -5,7 +5,7 @@ driver, `refused` decodes the error from the text of Spark's exception. For ever
 that names the cause.
 
 >>> from sharedstate_lite.errors import RowError
->>> from sharedstate_lite.spark.query.errors import RowRefused, refused
+>>> from sharedstate_lite.spark.rounds.errors import RowRefused, refused
 >>> refused(f"org.apache.spark.SparkException: task failed: {RowRefused(RowError('visit: no such row'))}")
 RowError('visit: no such row')
 """
@@ -17,9 +17,6 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
-
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
 from ... import errors
 from ...errors import Error
@@ -70,6 +67,9 @@ def retry(job: Callable[[], T], what: str) -> T:
     A job can fail, for example, because a worker died. After ``TRIES`` failures, raises Error with a message that
     starts with ``what``.
     """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # workers import this module
+    from pyspark.errors import PySparkException
+
     for left in reversed(range(TRIES)):
         try:
             return job()

@@ -6,32 +6,15 @@ one bin. A `WorkerRpc` asks another worker on the same host to run a bin that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
-
-OUT, ASK, COMPACT, INIT_GLOBAL = 0, -1, -2, -3
-"""Channel numbers of messages other than an operator's changes: a view's change, a read, and two commands.
-
-INIT_GLOBAL creates the first row of aggregates without GROUP BY. The channels of a route are numbered from 1.
-"""
-
-ROWS = -5
-"""The channel on which a task reports to the driver how many input rows it read."""
-
-FOUND = {
-    "new": "the store did not have any state of the bin",
-    "used": "in memory, confirmed by the token in the store",
-    "stale": "in memory, but another process has written since, so the runs that differ were read again",
-    "missing": "not in memory, so the bin was read from the store",
-}
-"""How much of a bin a process had in memory before an epoch."""
+from typing import Any, NamedTuple, Protocol
 
 
 class BinMessage(NamedTuple):
     """One row of the stream, addressed to a bin of a stage. Stage 0 is the driver, and ``bin`` is then the sender's.
 
-    The meaning of ``what`` depends on the channel. For example, it is the name of a view or the text of a read.
+    Bins are numbered from 0. The channel says what ``what`` and ``blob`` contain, such as the name of a view and rows.
     """
 
     stage: int
@@ -41,29 +24,27 @@ class BinMessage(NamedTuple):
     blob: bytes
 
 
-def init_globals(stages: Iterable[int]) -> list[BinMessage]:
-    """Return the messages that create the first row of aggregates without GROUP BY in these stages."""
-    return [BinMessage(stage, 0, INIT_GLOBAL, "", b"") for stage in stages]
-
-
 StoreWrite = tuple[str, list[tuple[str, str, bytes]], list[tuple[str, str]]]
-"""One write to a store: the head, the runs to add as (arrangement, run, blob), and the runs to remove."""
+"""One write to a store: the head, the runs to add as (part, run, blob), and the runs to remove."""
 
 BinId = tuple[str, int, int]
 """A bin's generation, stage and number."""
+
+Heads = Mapping[tuple[int, int], Mapping[str, Any]]
+"""(stage, bin) -> the decoded head of the bin."""
 
 BinResult = tuple[list[BinMessage], list[StoreWrite]]
 
 
 class Store(Protocol):
-    """The state of one bin in Spark's state store: a head, and runs by arrangement and name."""
+    """The state of one bin in Spark's state store: a head, and blobs, called runs, by part and name."""
 
     def head(self) -> str | None:
         """Return the head that was written last, or None if the bin is new."""
         ...
 
     def run(self, part: str, name: str) -> bytes:
-        """Return the blob of the run ``name`` of the arrangement ``part``."""
+        """Return the blob of the run ``name`` of ``part``."""
         ...
 
     def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
