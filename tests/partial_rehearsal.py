@@ -25,6 +25,7 @@ from sharedstate_lite.spark.partial.driver import PartialDriver
 from sharedstate_lite.spark.partial.messages import BaseUpquery, response_heads, response_rows
 from sharedstate_lite.spark.partial.placement import Placement, place
 from sharedstate_lite.spark.partial.scheduler import EpochRequest
+from sharedstate_lite.spark.rounds import home
 from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
@@ -132,7 +133,7 @@ class PartialRehearsal(Workers, PartialDriver):
     @classmethod
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in new processes."""
-        told = engine_spec.read(path)
+        told = home.read(path, "views")
         plan, options = engine_spec.parse(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **plan.options)
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())

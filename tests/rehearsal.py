@@ -21,7 +21,7 @@ from sharedstate_lite.spark.bins.channels import init_globals
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.route import Route
 from sharedstate_lite.spark.driver.driver import EngineDriver
-from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds import home, worker
 from sharedstate_lite.spark.rounds.message import BinMessage
 
 
@@ -112,7 +112,7 @@ class Rehearsal(Workers, EngineDriver):
     @classmethod
     def restore(cls, path: Path) -> Rehearsal:
         """The engine that was written to ``path``, in new processes."""
-        told = engine_spec.read(path)
+        told = home.read(path, "views")
         plan = engine_spec.parse(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"], **plan.options)
         out.epoch, out._initialized, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import pickle
 import secrets
@@ -42,6 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Error, is_integer, shorten
+from ..spark.rounds import home
 from ..spark.rounds.bin import Bin, Recipe
 from ..spark.rounds.message import BinMessage, Store
 from ..spark.rounds.query import Query
@@ -65,8 +65,6 @@ from .serve import head as version_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILE = "entities.json"
-FORMAT = 3
 Question = tuple[Reference, str, tuple[Any, ...] | None]
 """What a request asks: the entity, the method or the attribute, and arguments."""
 _IN, _PART, _COPIES = 1, "entities", "copies"
@@ -317,23 +315,12 @@ class SparkEntities:
 
     def _claim(self, location: Path) -> bool:
         """Write the file that says whose folder this is, or compare with it. Return whether there was one."""
-        file, mine = location / FILE, {"format": FORMAT} | version_of(self.program) | {"bins": self.bins}
-        if file.exists():
-            try:
-                found = dict(json.loads(file.read_text()))
-            except (ValueError, TypeError) as error:
-                raise CheckpointError(f"{file} cannot be read ({error}); use another folder") from error
-            for name, value in mine.items():
-                if found.get(name) != value:
-                    raise CheckpointError(f"{location}: the {name} of this folder is {found.get(name)}, not {value}; "
-                                          "use the same, or another folder")  # fmt: skip
+        mine = version_of(self.program) | {"bins": self.bins}
+        if found := home.known(location, "entities"):
+            home.check_same(location, found, mine)
             return True
-        if any(not each.name.startswith(".") for each in location.iterdir()):
-            raise CheckpointError(f"{location} is not empty and has no {FILE}; use a new folder")
         stateful(self.session, "a program of entities")
-        unfinished = file.with_name(f".{FILE}")
-        unfinished.write_text(json.dumps(mine))
-        unfinished.replace(file)
+        home.write(location, "entities", mine)
         return False
 
     @property

@@ -172,22 +172,23 @@ def restore(
     from .driver import checkpoint_copy
     from .driver.engine import SparkEngine
     from .partial.placement import place
+    from .rounds import home
     from .session.paths import absolute
 
     source = absolute(path)
-    described = engine_spec.read(source)
+    described = home.read(source, "views")
     plan, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
     if plan.kind != "partial" and base:
         raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave out base=")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
-    home, copy = (checkpoint, source) if copied else (source, None)
+    location, copy = (checkpoint, source) if copied else (source, None)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(plan, _on(session), home, bins, copy, base=base), path)
-    return _announced(SparkEngine(plan, _on(session), home, bins, copy), path)
+        return _announced(PartialSparkEngine(plan, _on(session), location, bins, copy, base=base), path)
+    return _announced(SparkEngine(plan, _on(session), location, bins, copy), path)
 
 
 def stream(

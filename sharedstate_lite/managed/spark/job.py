@@ -1,6 +1,6 @@
 """The driver of operators on Spark: it starts the query, runs micro-batches, delivers what is emitted, and reads state.
 
-    managed.json   the declarations of the operators and the source, and the numbers of bins and slots
+    run.json       the declarations of the operators and the source, and the numbers of bins and slots
     query/         the query: Spark's checkpoint, and the inbox with the log (`spark.rounds.inbox`)
     rows/          the input files of the last epochs, as links, so that a batch can be run again
     moved/         the copies of bins that are about to move
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import secrets
 from collections import defaultdict
@@ -27,6 +26,7 @@ import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError
 from ...spark.jobs import sink
+from ...spark.rounds import home
 from ...spark.rounds.message import BinMessage
 from ...spark.rounds.query import Query
 from ...spark.rounds.reader import StateReader, retained
@@ -52,8 +52,6 @@ from .rows import sorted_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 2
-FILE = "managed.json"
 BINS = 16
 
 
@@ -79,7 +77,7 @@ class ManagedJob:
         self._folder, self._out = folder, out
         self._lock = lock_folder(made(location))
         try:
-            self.resumed = not (new := not (location / FILE).exists())
+            self.resumed = not (new := not (location / home.FILE).exists())
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             sink.claim(out, self._owner, location, new)
@@ -107,28 +105,16 @@ class ManagedJob:
 
     def _options(self, session: SparkSession, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return the options of the checkpoint. If it is new, write them first."""
-        file, source = self.location / FILE, self.source
+        source = self.source
         mine: dict[str, Any] = {
             "source": [source.name, str(source.columns), list(source.key), source.time, source.delay, source.late],
             "folder": str(self._folder),
         }
-        if file.exists():
-            try:
-                found: dict[str, Any] = json.loads(file.read_text())
-                if found["format"] != FORMAT:
-                    raise CheckpointError(f"{file} has format {found['format']}, but this version of the kit reads "
-                                          f"format {FORMAT}; use the version that wrote it")  # fmt: skip
-            except (ValueError, KeyError, TypeError) as error:
-                raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
+        if found := home.known(self.location, "managed"):
             check_declared(found["operators"], self.chain)
             mine |= {name: wanted[name] for name in ("bins", "slots") if wanted[name] is not None}
-            for name, value in mine.items():
-                if found[name] != value:
-                    raise CheckpointError(f"{self.location}: the {name} of this checkpoint is {found[name]}, not "
-                                          f"{value}; pass the same, or use a new folder")  # fmt: skip
+            home.check_same(self.location, found, mine)
             return found
-        if any(not each.name.startswith(".") for each in self.location.iterdir()):
-            raise CheckpointError(f"{self.location} is not empty and has no {FILE}; use a new folder")
         stateful(session, "an operator with managed state")
         bins, slots = wanted["bins"], wanted["slots"]
         bins = BINS if bins is None else bins
@@ -139,12 +125,9 @@ class ManagedJob:
         owners = placement.plan([0] * bins, wanted["workers"] or slots)
         if max(owners) >= slots:
             raise StateError(f"workers={wanted['workers']}: there are {slots} slots; pass at most this number")
-        options = {"format": FORMAT, **mine, "operators": [each.describe() for each in self.chain], "bins": bins,
-                   "slots": slots, "owners": owners, "owner": f"m-{secrets.token_hex(6)}",
-                   "restore": wanted["restore"]}  # fmt: skip
-        unfinished = file.with_name(f".{FILE}")
-        unfinished.write_text(json.dumps(options))
-        unfinished.replace(file)
+        options = {**mine, "operators": [each.describe() for each in self.chain], "bins": bins, "slots": slots,
+                   "owners": owners, "owner": f"m-{secrets.token_hex(6)}", "restore": wanted["restore"]}  # fmt: skip
+        home.write(self.location, "managed", options)
         return options
 
     def _begin(self, run: ManagedRun | None) -> None:

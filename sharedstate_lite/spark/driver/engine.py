@@ -1,6 +1,6 @@
 """The engine on Spark: an `EngineDriver` that runs one streaming query and keeps its files in one folder, its location.
 
-    engine.json     views, strategy and options
+    run.json        views, strategy and options
     .lock           a file that is locked while an engine uses the folder
     g-.../          one generation: inbox, Spark's checkpoint, outbox
 
@@ -110,10 +110,8 @@ class SparkEngine(EngineDriver):
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "an engine on Spark"):
-            options: dict[str, Any] = found["options"]
-            checkpoint_copy.check_home(where, options)
-            return options
+        if found := engine_spec.read_matching(where, self._empty_engine, plan, wanted):
+            return dict(found["options"])
         options, self._new = self._generation(), True
         engine_spec.write(where, self._empty_engine, plan.kind, options)
         return options
@@ -121,7 +119,7 @@ class SparkEngine(EngineDriver):
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return engine_spec.new_options(self.location, self._spec, self.bins, **more)
+        return engine_spec.new_options(self._spec, self.bins, **more)
 
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         try:

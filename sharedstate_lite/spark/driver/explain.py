@@ -12,8 +12,8 @@ import pandas as pd
 
 from ...partial.nodes import BaseNode
 from ...plan.graph import describe
-from ..bins import engine_spec
 from ..bins.route import Route
+from ..rounds import home
 from .store import EngineReader
 
 COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator", "Spark's name for it", "partitions"]
@@ -28,7 +28,7 @@ def stages(reader: EngineReader) -> pd.DataFrame:
     its name, and its number of partitions.
     """
     route: Any = reader.route
-    bins = engine_spec.read(reader.checkpoint.parents[1])["options"]["bins"]
+    bins = home.read(reader.checkpoint.parents[1], "views")["options"]["bins"]
     metadata: dict[int, Any] = {row["operatorId"]: row for row in reader.metadata()}
     nodes, _ = route.engine.graph()
     titles = {n["name"]: _titled(n) for n in nodes.to_dict("records")}

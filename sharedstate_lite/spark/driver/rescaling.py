@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 
 from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
-from ..bins import engine_spec
+from ..rounds import home
 from ..rounds.errors import reason
 from ..rounds.inbox import Inbox
 from ..rounds.query import committed
@@ -47,7 +47,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
-    engine_spec.read(where)
+    home.read(where, "views")
     if checkpoint_copy.is_copy(where):
         raise CheckpointError(
             f"{where} is a copy of a checkpoint, and copies are not changed; restore it to another folder, and "
@@ -58,7 +58,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     manager: Any = on._streamingCheckpointManager
     lock = lock_folder(where)
     try:
-        described = engine_spec.read(where)
+        described = home.read(where, "views")
         options = described["options"]
         before = where / options["generation"]
         checkpoint_copy.remove_generations(where, before.name)
@@ -72,13 +72,13 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 # Spark does not find the committed batches if the path contains a space.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
-                rewrite_paths(link, Path(options["home"]) / before.name, on)
+                rewrite_paths(link, Path(described["home"]) / before.name, on)
                 _repartition(manager, link / "spark", partitions)
             rewrite_paths(after, link, on)
             if (after / "log.jsonl").exists():
                 _log_rescaling(after, options["began"])
-            options |= {"generation": after.name, "home": str(where)}
-            engine_spec.replace(where, described)
+            options["generation"] = after.name
+            home.write(where, "views", described)
         except BaseException:
             shutil.rmtree(after, ignore_errors=True)
             raise

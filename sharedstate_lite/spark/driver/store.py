@@ -20,6 +20,7 @@ import pandas as pd
 
 from ...errors import CheckpointError, TimeError
 from ..bins import engine_spec, tables
+from ..rounds import home
 from ..rounds.inbox import Inbox
 from ..rounds.reader import StateReader, retained
 from ..session.paths import absolute
@@ -79,7 +80,7 @@ def changes(after: EngineReader, operator: str) -> pd.DataFrame:
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     """Implement `sharedstate_lite.spark.batches`."""
     where = absolute(checkpoint)
-    described = engine_spec.read(where)
+    described = home.read(where, "views")
     options = described["options"]
     folder = where / options["generation"]
     there = set(retained(folder / "spark"))
@@ -106,7 +107,7 @@ def opened(
     from ..session.checks import usable
 
     where = absolute(checkpoint)
-    described = engine_spec.read(where)
+    described = home.read(where, "views")
     if session is None:
         from ..session.session import session as running
 
@@ -118,5 +119,5 @@ def opened(
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is missing, so the checkpoint is incomplete; use another one")
     # The path is different in a copy, and in a location that was moved by hand.
-    moved_from = None if options["home"] == str(where) else Path(options["home"]) / options["generation"]
+    moved_from = None if described["home"] == str(where) else Path(described["home"]) / options["generation"]
     return EngineReader(session, folder, plan.route, batch, moved_from)

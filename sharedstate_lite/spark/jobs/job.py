@@ -263,16 +263,15 @@ class Job:
         where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
         wanted = {"stream": True} | ({} if bins is None else {"bins": bins})
-        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "a stream"):
+        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
-            checkpoint_copy.check_home(where, options)
             checkpoint_copy.remove_generations(where, options["generation"])
         else:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = engine_spec.new_options(where, plan, bins or BINS, **more)
+            options = engine_spec.new_options(plan, bins or BINS, **more)
             engine_spec.write(where, self._empty_engine, plan.kind, options)
         self.bins, self._name = options["bins"], options["generation"]
         self._claim_sink(options)

@@ -1,6 +1,6 @@
 """A stream with partial state: it applies epochs from its sources, answers lookups, and sends changes to its sink.
 
-    engine.json, g-.../    the files of the engine (`engine`)
+    run.json, g-.../       the files of the engine (`engine`)
     intake/spark/          the checkpoint of the query that reads the sources
 
 There are two queries. A query without state reads the sources, and its foreachBatch function calls ``step`` of the

@@ -13,7 +13,8 @@ import pandas as pd
 from ...errors import TimeError, ViewError
 from ...plan.nodes import Schema
 from ...storage.encoding import Dictionary
-from ..bins import engine_spec, tables
+from ..bins import tables
+from ..rounds import home
 from ..rounds.inbox import Inbox
 from .keys import decode_keys, sorted_keys
 from .placement import Placement
@@ -83,7 +84,7 @@ def _epoch(reader: EngineReader, batch: int) -> int:
 
 def _given(reader: EngineReader) -> set[str]:
     """Return the names, in lower case, of the relations whose base tables are in PostgreSQL."""
-    return {name.lower() for name in engine_spec.read(reader.checkpoint.parents[1])["options"]["base"]}
+    return {name.lower() for name in home.read(reader.checkpoint.parents[1], "views")["options"]["base"]}
 
 
 def filled(reader: EngineReader, operator: str) -> list[tuple[Any, ...]]:

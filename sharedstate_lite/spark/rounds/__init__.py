@@ -34,6 +34,7 @@ Modules, from the bottom:
     worker          the bins that a worker keeps in memory, and running one of them
     operator        the stateful operator of each stage, which loads the kit only in processes that receive rows
     query           Query: starts, runs micro-batches, voids the refused ones, and stops
+    home            the file that says whose folder this is
     written_paths   corrects the absolute paths in Spark's files after they were moved
     reader          StateReader: reads heads and runs from Spark's state store
 

@@ -109,7 +109,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
     for wrong in (0, -1, True, 2.0):
         with pytest.raises(ss.Error, match="whole number of at least 1"):
             ss.spark.rescale(place, wrong, spark)  # type: ignore[arg-type]
-    with pytest.raises(ss.CheckpointError, match="not a checkpoint of an engine on Spark"):
+    with pytest.raises(ss.CheckpointError, match="not the checkpoint of an engine or a stream on Spark"):
         ss.spark.rescale(place, 4, spark)
     with ss.spark.engine("full", views(), spark, checkpoint=place, bins=2) as engine:
         engine._query.stop()
