@@ -22,6 +22,7 @@ from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.route import Route
 from sharedstate_lite.spark.driver.driver import EngineDriver
 from sharedstate_lite.spark.rounds import home, worker
+from sharedstate_lite.spark.rounds.inbox import RoundKind
 from sharedstate_lite.spark.rounds.message import BinMessage
 
 
@@ -124,14 +125,14 @@ class Rehearsal(Workers, EngineDriver):
             messages += tables.reload(place, self._blobs(stage, [name])[name], route, self.bins)
         self._begin(plan)
         self._route = route
-        return self._run(messages, "load", self.epoch)
+        return self._run(messages, RoundKind.LOAD, self.epoch)
 
     def _begin(self, plan: EngineSpec) -> None:
         Rehearsal.made += 1
         self.work = ViewRecipe(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
         self.stores = {}
 
-    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage], kind: RoundKind, epoch: int) -> list[BinMessage]:
         stores = {place: store.copy() for place, store in self.stores.items()}
         for stage in range(1, self._route.stages + 1):
             mine = [m for m in messages if m.stage == stage]

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CheckpointError, Error, is_integer, shorten
 from ..spark.rounds import home
 from ..spark.rounds.bin import Bin, Recipe
+from ..spark.rounds.inbox import RoundKind
 from ..spark.rounds.message import BinMessage, Store
 from ..spark.rounds.query import Query
 from ..spark.rounds.reader import StateReader
@@ -393,7 +394,7 @@ class SparkEntities:
 
     def send(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
-        return self._query.run(messages, "epoch", len(self._query.inbox.entries) + 1)
+        return self._query.run(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1)
 
     def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
         """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""

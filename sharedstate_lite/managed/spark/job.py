@@ -27,6 +27,7 @@ import pyarrow.parquet
 from ...errors import CheckpointError, RowError, StateError
 from ...spark.jobs import sink
 from ...spark.rounds import home
+from ...spark.rounds.inbox import RoundKind
 from ...spark.rounds.message import BinMessage
 from ...spark.rounds.query import Query
 from ...spark.rounds.reader import StateReader, retained
@@ -141,7 +142,7 @@ class ManagedJob:
                  for bin in range(self.bins))  # fmt: skip
         about = {"epoch": run.epoch, "after": run.micros, "first": run.counts[0], "late": run.late}
         messages, about = self._log.begin(blobs, about)
-        self._query.run(messages, "move", run.epoch, about)
+        self._query.run(messages, RoundKind.MOVE, run.epoch, about)
 
     # --- the log ----------------------------------------------------------------
 
@@ -207,7 +208,7 @@ class ManagedJob:
     def _batch(self, file: Path | None, tick: int, clock: Any) -> None:
         """Run one micro-batch: the rows of a file, or a tick, or neither, and the moves that are due."""
         messages, about = self._log.next(file, tick, clock)
-        kind = "move" if file is None and tick == NULL else "epoch"
+        kind = RoundKind.MOVE if file is None and tick == NULL else RoundKind.EPOCH
         try:
             sent = self._query.run(messages, kind, about["epoch"], about)
         except (RowError, StateError) as error:

@@ -34,6 +34,7 @@ from ..bins import tables
 from ..bins.channels import ASK, COMPACT, OUT, init_globals
 from ..bins.engine_spec import EngineSpec
 from ..bins.route import Route
+from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage, Heads
 from ..rounds.strings import ProcessStrings
 
@@ -86,7 +87,7 @@ class EngineDriver(ABC):
     # --- how messages travel ----------------------------------------------------
 
     @abstractmethod
-    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage], kind: RoundKind, epoch: int) -> list[BinMessage]:
         """Run one micro-batch and return its messages to the driver. If a kernel rejects a row, raise its error."""
 
     def _raise_interrupt(self) -> None:  # noqa: B027
@@ -135,7 +136,7 @@ class EngineDriver(ABC):
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._first_rows() + self._run(messages, "epoch", self.epoch + 1)
+            out = self._first_rows() + self._run(messages, RoundKind.EPOCH, self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
@@ -169,7 +170,7 @@ class EngineDriver(ABC):
         asked = json.dumps({"view": shown.name})
         stage = self._route.reader_stage[number]
         messages = [BinMessage(stage, where, ASK, asked, blob) for where in range(self.bins)]
-        out = self._run(messages, "read", self.epoch)
+        out = self._run(messages, RoundKind.READ, self.epoch)
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
@@ -230,7 +231,7 @@ class EngineDriver(ABC):
             for stage in range(1, self._route.stages + 1)
             for where in range(self.bins)
         ]
-        self._run(every, "compaction", self.epoch)
+        self._run(every, RoundKind.COMPACTION, self.epoch)
 
     def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raise ViewError, because only the partial engine can evict keys."""

@@ -25,6 +25,7 @@ from ..bins.bin import ViewRecipe
 from ..bins.channels import init_globals
 from ..bins.engine_spec import EngineSpec
 from ..bins.route import Route
+from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage, Heads
 from ..rounds.query import Query
 from ..session.checks import ended, stateful, usable
@@ -86,7 +87,7 @@ class SparkEngine(EngineDriver):
         self.resumed, self._new = not self._new, False
         entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
-        self._initialized = any(e.kind in ("epoch", "load") and not e.void for e in entries)
+        self._initialized = any(e.kind in (RoundKind.EPOCH, RoundKind.LOAD) and not e.void for e in entries)
 
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
@@ -121,7 +122,7 @@ class SparkEngine(EngineDriver):
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
         return engine_spec.new_options(self._spec, self.bins, **more)
 
-    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
         try:
             return self._query.run(messages, kind, epoch)
         except Error:
@@ -160,7 +161,7 @@ class SparkEngine(EngineDriver):
         try:
             file = change_views(self._reader(), after, init_globals(route.global_stages()))
             after.start()
-            out = after.run(file, "load", self.epoch)
+            out = after.run(file, RoundKind.LOAD, self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
             engine_spec.write(self.location, route.engine, plan.kind, options)
         except BaseException:

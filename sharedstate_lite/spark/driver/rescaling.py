@@ -28,7 +28,7 @@ from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
 from ..rounds import home
 from ..rounds.errors import reason
-from ..rounds.inbox import Inbox
+from ..rounds.inbox import Inbox, RoundKind
 from ..rounds.query import committed
 from ..rounds.reader import BIN
 from ..rounds.written_paths import rewrite_paths
@@ -139,7 +139,7 @@ def _log_rescaling(generation: Path, began: int) -> None:
     """
     inbox = Inbox(generation, began)
     last = len(inbox.entries)
-    inbox.skip("rescale")
+    inbox.skip(RoundKind.RESCALE)
     before = generation / "out" / f"{last - 1:08d}.arrow"
     if before.exists():
         shutil.copy2(before, before.with_name(f"{last:08d}.arrow"))

@@ -89,7 +89,7 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
         rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
     else:
         entries = Inbox(folder, options["began"]).entries
-        rows = [(e.number, e.kind, e.epoch, e.void, e.number in there) for e in entries]
+        rows = [(e.number, e.kind.value, e.epoch, e.void, e.number in there) for e in entries]
     out = pd.DataFrame(rows, columns=["batch", "kind", "epoch", "refused", "kept"])
     return out.astype({"batch": "int64", "epoch": "int64", "refused": "bool", "kept": "bool"})
 

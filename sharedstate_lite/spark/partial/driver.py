@@ -34,6 +34,7 @@ from ...system.notes import note_once
 from ..bins import tables
 from ..bins.engine_spec import EngineSpec
 from ..driver.driver import EngineDriver
+from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage
 from .base import BaseTables
 from .keys import decode_keys, sorted_keys
@@ -179,7 +180,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
             commands = [encode_message((stage, bin_, COMMAND), head, strings, some, types) for bin_, some in by_bin]
         self._evicted = []
         if commands:
-            self._run_rounds(commands, "command")
+            self._run_rounds(commands, RoundKind.COMMAND)
         return self._take_evicted()
 
     def _take_evicted(self) -> dict[str, list[Any]]:
@@ -226,7 +227,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._submit(ExclusiveRequest(run=self._compact))
 
     def _compact(self) -> None:
-        self._run_rounds(self._to_all_bins(COMPACT, {}), "compaction")
+        self._run_rounds(self._to_all_bins(COMPACT, {}), RoundKind.COMPACTION)
         self.base_tables.compact()
 
     def _to_all_bins(self, channel: int, head: dict[str, Any]) -> list[BinMessage]:
@@ -321,7 +322,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         if not self._route.engine.budget.set:
             return
         if len(self._stored) < self._route.stages * self.bins:
-            self._run_rounds(self._commands("shed", limit=-1), "command")
+            self._run_rounds(self._commands("shed", limit=-1), RoundKind.COMMAND)
         merged = False
         while (share := self._share_over_budget()) > 0:
             ages = sorted((age, n) for report in self._stored.values() for age, n in report["ages"])
@@ -333,7 +334,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                 if left <= 0:
                     break
             # Rows that cancel each other are counted until they are merged, so the first command only merges.
-            self._run_rounds(self._commands("shed", limit=limit), "command")
+            self._run_rounds(self._commands("shed", limit=limit), RoundKind.COMMAND)
             merged = True
 
     def _share_over_budget(self) -> float:

@@ -19,6 +19,7 @@ from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
 from ..bins.engine_spec import EngineSpec
 from ..driver.engine import SparkEngine
+from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage
 from ..rounds.query import Query
 from .base_parquet import ParquetTable
@@ -97,30 +98,32 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"base": sorted(self._given)}
 
-    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
         return SparkEngine._run(self, messages, kind, epoch)
 
     def _resume(self) -> None:
         """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
         entries = self._query.inbox.entries
         # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
-        last = max((n for n, e in enumerate(entries) if e.kind != "rescale"), default=-1)
+        last = max((n for n, e in enumerate(entries) if e.kind is not RoundKind.RESCALE), default=-1)
         if last < 0:
             return
-        while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind not in ("epoch", "rescale"):
+        before = (RoundKind.EPOCH, RoundKind.RESCALE)
+        while last > 0 and entries[last].kind is RoundKind.EPOCH and entries[last - 1].kind not in before:
             last -= 1
         self._recall_counters()
-        recovered = max((n for n, e in enumerate(entries) if e.kind == "recovery"), default=-1)
-        refused = {e.kind for e in entries[recovered + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
+        recovered = max((n for n, e in enumerate(entries) if e.kind is RoundKind.RECOVERY), default=-1)
+        voided = [e for e in entries[recovered + 1 :] if e.void]
+        refused = {e.kind for e in voided if e.kind is not RoundKind.EPOCH or not e.sha256}
         if refused:
             # A micro-batch was rejected, and the driver was killed before it called `_recover`.
-            if "round" in refused:
+            if RoundKind.ROUND in refused:
                 self._undo_epoch(self._query.refusal)
-            command = "abandon" if refused == {"read"} else "forget"
-            self._collect(self._run(self._commands(command), "recovery", self.epoch))
+            command = "abandon" if refused == {RoundKind.READ} else "forget"
+            self._collect(self._run(self._commands(command), RoundKind.RECOVERY, self.epoch))
             self._messages, self._touches, self._upqueries = [], [], []
         try:
-            sent = [] if refused else [e.number for e in entries[last:] if e.kind != "rescale"]
+            sent = [] if refused else [e.number for e in entries[last:] if e.kind is not RoundKind.RESCALE]
             self._collect([m for number in sent for m in self._query.output(number)])
             while self._messages or self._upqueries:
                 self._run_round([])
@@ -129,7 +132,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             self._messages, self._touches, self._upqueries = [], [], []
             if not isinstance(error, CheckpointError):
                 self._undo_epoch(error)
-            self._run_rounds(self._commands("forget"), "recovery")
+            self._run_rounds(self._commands("forget"), RoundKind.RECOVERY)
         self._evicted, self.rounds = [], 0
 
     def _undo_epoch(self, error: Error | None) -> None:
@@ -137,8 +140,9 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
         Do nothing if the last micro-batch, apart from rounds and rescalings, is not an epoch or was undone already.
         """
-        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in ("round", "rescale")), None)
-        if last is not None and last.kind == "epoch" and not last.void:
+        later = (RoundKind.ROUND, RoundKind.RESCALE)
+        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in later), None)
+        if last is not None and last.kind is RoundKind.EPOCH and not last.void:
             self._undone = error
             self._take_back(last.epoch - 1, started=True)
             self.epoch = self.trace.epoch = last.epoch - 1
@@ -164,7 +168,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         after = self._made(options, plan, route)
         try:
             after.start()
-            after.run([], "load", self.epoch)
+            after.run([], RoundKind.LOAD, self.epoch)
             engine_spec.write(self.location, route.engine, plan.kind, options)
         except BaseException:
             after.stop()

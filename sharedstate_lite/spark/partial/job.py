@@ -34,6 +34,7 @@ from ..bins.files import local_path, read_file
 from ..jobs import sources
 from ..jobs.job import Job
 from ..jobs.sink import BatchOutput
+from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage
 from ..rounds.query import Query, committed
 from .engine import PartialSparkEngine
@@ -72,7 +73,7 @@ class PartialStreamEngine(PartialSparkEngine):
         query = super()._made(options, plan, route)
 
         def wanted() -> int | None:
-            last = next((e for e in reversed(query.inbox.entries) if e.kind == "epoch" and not e.void), None)
+            last = next((e for e in reversed(query.inbox.entries) if e.kind is RoundKind.EPOCH and not e.void), None)
             return last.number if last is not None and last.epoch > committed(self._job._spark) else None
 
         query.keep_from = wanted
@@ -88,7 +89,7 @@ class PartialStreamEngine(PartialSparkEngine):
         """Return the changes of the last epoch. ``step`` returned the same unless its process was killed first."""
         first = self._query.keep_from()
         assert first is not None, f"the micro-batch of epoch {self.epoch} is committed in {self._job._spark}"
-        entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
+        entries = [e for e in self._query.inbox.entries[first:] if e.kind is not RoundKind.RESCALE and not e.void]
         out: list[BinMessage] = [m for e in entries for m in self._query.output(e.number) if is_change(m)]
         return {name: self._view_changes(view, out, self.epoch) for name, view in self.views.items()}
 

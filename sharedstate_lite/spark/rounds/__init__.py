@@ -10,11 +10,11 @@ so the kit can report a lost or changed file. Spark alone would read a lost file
 
 >>> import tempfile
 >>> from pathlib import Path
->>> from sharedstate_lite.spark.rounds import BinMessage, Inbox
+>>> from sharedstate_lite.spark.rounds import BinMessage, Inbox, RoundKind
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     inbox = Inbox(Path(folder), began=0)
 ...     inbox.prepare()
-...     number = inbox.put([BinMessage(1, 0, 1, "", b"rows")], "epoch", 1)
+...     number = inbox.put([BinMessage(1, 0, 1, "", b"rows")], RoundKind.EPOCH, 1)
 ...     (inbox.path / "00000000.parquet").unlink()
 ...     inbox.check(committed=0)
 Traceback (most recent call last):
@@ -56,6 +56,7 @@ _HOME = {
     "LazyProcessor": "operator",
     "Query": "query",
     "Recipe": "bin",
+    "RoundKind": "inbox",
     "RunsBin": "runs",
     "StateReader": "reader",
 }

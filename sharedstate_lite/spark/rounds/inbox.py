@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,29 @@ KEPT = 2
 """How many files are kept after their batches are committed, because Spark may run the last batch again."""
 
 
+class RoundKind(StrEnum):
+    """Why the driver ran a round."""
+
+    EPOCH = "epoch"
+    """New input. The number of the epoch is greater by 1."""
+    ROUND = "round"
+    """Messages that bins sent in the rounds before, and that belong to the same epoch or read."""
+    READ = "read"
+    """A read starts. It changes no row of a base table or a view."""
+    COMMAND = "command"
+    """A command to bins, such as one to evict keys, starts."""
+    COMPACTION = "compaction"
+    """All bins merge their runs."""
+    LOAD = "load"
+    """The first round of a new generation, whose input is the state of the one before."""
+    MOVE = "move"
+    """Bins move, or receive state. There are no rows."""
+    RECOVERY = "recovery"
+    """Bins drop what belongs to a round that was refused."""
+    RESCALE = "rescale"
+    """Spark moved the state to another number of partitions. There is no file."""
+
+
 @dataclass
 class InboxEntry:
     """One file of the inbox. ``void`` is True if its batch was refused, so that a file without rows has replaced it.
@@ -48,7 +72,7 @@ class InboxEntry:
     """
 
     number: int
-    kind: str
+    kind: RoundKind
     epoch: int
     sha256: str
     void: bool = False
@@ -81,7 +105,7 @@ class Inbox:
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
     def put(
-        self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int, about: dict[str, Any] | None = None
+        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> int:
         """Pass one micro-batch to Spark, as messages or as a file that contains them, and return its number.
 
@@ -102,14 +126,14 @@ class Inbox:
             (self.path / self._name(old)).unlink(missing_ok=True)
         return number
 
-    def skip(self, kind: str) -> None:
+    def skip(self, kind: RoundKind) -> None:
         """Log a micro-batch that Spark ran without a file from the inbox."""
         self._log({"number": len(self.entries), "kind": kind, "epoch": self.epoch, "sha256": ""})
 
     def void_epoch(self, epoch: int) -> None:
         """Log that an epoch was refused by a later batch, after the epoch's own batch was committed."""
         for entry in self.entries:
-            if entry.kind == "epoch" and entry.epoch == epoch and not entry.void:
+            if entry.kind is RoundKind.EPOCH and entry.epoch == epoch and not entry.void:
                 # The file itself need not be replaced, because the file of a committed batch is not verified again.
                 self._log({"number": entry.number, "void": True, "sha256": ""})
 
@@ -131,7 +155,7 @@ class Inbox:
             if staged.exists():
                 self._publish(entry.number)
             file = self.path / self._name(entry.number)
-            what = f"epoch {entry.epoch}" if entry.kind == "epoch" else f"a {entry.kind}"
+            what = f"epoch {entry.epoch}" if entry.kind is RoundKind.EPOCH else f"a {entry.kind}"
             try:
                 data = file.read_bytes()
             except OSError as error:
@@ -150,7 +174,7 @@ class Inbox:
             entry = self.entries[line["number"]]
             entry.void, entry.sha256 = True, line["sha256"]
         else:
-            self.entries.append(InboxEntry(**line))
+            self.entries.append(InboxEntry(**line | {"kind": RoundKind(line["kind"])}))
 
     def _log(self, line: dict[str, Any]) -> None:
         with (self.folder / "log.jsonl").open("a") as file:

@@ -37,7 +37,7 @@ from ..session.paths import readable
 from ..session.quiet import silence
 from .bin import Recipe
 from .errors import TRIES, reason, refused
-from .inbox import COLUMNS, Inbox
+from .inbox import COLUMNS, Inbox, RoundKind
 from .message import BinMessage
 from .operator import WIRE, run_stages
 
@@ -94,7 +94,7 @@ class Query:
             self.refusal = refusal
 
     def run(
-        self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int, about: dict[str, Any] | None = None
+        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> list[BinMessage]:
         """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
 

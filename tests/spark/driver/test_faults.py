@@ -19,6 +19,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.rounds.errors import TRIES, retry
+from sharedstate_lite.spark.rounds.inbox import RoundKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
             # As a driver leaves it that is killed after it wrote an epoch, and before Spark read it.
             query = there._query
             query.stop()
-            number = query.inbox.put(there._epoch(EPOCHS[2])[1], "epoch", 3)
+            number = query.inbox.put(there._epoch(EPOCHS[2])[1], RoundKind.EPOCH, 3)
         file = query.inbox.path / f"{number:08d}.parquet"
         data, times = file.read_bytes(), (file.stat().st_atime, file.stat().st_mtime)
         file.unlink()

@@ -13,6 +13,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.driver import rescaling
+from sharedstate_lite.spark.rounds.inbox import RoundKind
 from sharedstate_lite.spark.rounds.keys import grouping_keys
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
         engine.checkpoint(tmp_path / "copy")
         # As a driver leaves it that is killed after it wrote an epoch.
         engine._query.stop()
-        engine._query.inbox.put(engine._epoch(EPOCHS[1])[1], "epoch", 2)
+        engine._query.inbox.put(engine._epoch(EPOCHS[1])[1], RoundKind.EPOCH, 2)
     with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
         ss.spark.rescale(place, 4, spark)
     with pytest.raises(ss.CheckpointError, match="is a copy"):

@@ -24,7 +24,7 @@ from sharedstate_lite.managed.spark.bin import ManagedRecipe
 from sharedstate_lite.managed.spark.log import BatchLog
 from sharedstate_lite.managed.spark.rows import sorted_rows
 from sharedstate_lite.spark.rounds import worker
-from sharedstate_lite.spark.rounds.inbox import InboxEntry
+from sharedstate_lite.spark.rounds.inbox import InboxEntry, RoundKind
 from sharedstate_lite.spark.rounds.message import BinMessage, WriteBuffer
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import NULL, Dictionary
@@ -184,7 +184,7 @@ def test_managed_state_over_tasks_that_run_twice(seed: int, slow_merges: None, t
 
     def batch(file: Path | None) -> pd.DataFrame:
         sent, about = log.next(file, NULL, None)
-        entries.append(InboxEntry(len(entries), "epoch", about["epoch"], "", about=about))
+        entries.append(InboxEntry(len(entries), RoundKind.EPOCH, about["epoch"], "", about=about))
         for stage in (1, 2):
             mine = [each for each in sent if each.stage == stage]
             sent = [each for each in sent if each.stage != stage]
