@@ -33,7 +33,7 @@ references); ``split`` (statements to blocks); ``rules`` (what is refused); ``bl
 ``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them); ``epochs``
 (transactions over bins) and ``locks`` (their peer); ``routes``, ``log``, ``http1`` and ``serve`` (a program behind
 HTTP) and ``export`` (that as a folder of its own). They need only the standard library. ``on_spark`` (bins in Spark's
-state store), ``epochs_on_spark`` and ``serve_on_spark`` need the library and PySpark, and are imported only by name.
+state store) and ``serve_on_spark`` need the library and PySpark, and are imported only by name.
 
     python -m sharedstate_lite.entities serve shop.py --port 8000 --data data
     python -m sharedstate_lite.entities export shop.py FOLDER

@@ -16,8 +16,9 @@ Spark gives the messages to a bin in any order, and a micro-batch that runs agai
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch: see
-`epochs_on_spark`. Other methods have no isolation, as with `rounds`.
+With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch (`epochs`): it
+takes its hops and two micro-batches, whatever the contention. The other messages wait for these two. Other methods have
+no isolation, as with `rounds`.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
@@ -52,10 +53,21 @@ from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
 from ..system.notes import folder_name, note
 from ..system.scratch import lock_folder
-from .bins import FRONT, READ, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
+from .bins import (
+    FRONT,
+    READ,
+    AnswerMessage,
+    AskMessage,
+    EntityBin,
+    EntityMessage,
+    Name,
+    State,
+    Waiting,
+    bin_of,
+    outcome,
+)
 from .declare import Reference, copied, text_of
-from .epochs import Copies, EpochBin, is_transaction
-from .epochs_on_spark import DECIDE, PUT, VOTE, EpochFront, Sent, pack, unpack
+from .epochs import DECIDE, PUT, VOTE, Copies, EpochBin, EpochFront, Sent, is_transaction
 from .log import RequestLog, ServeError, from_json, to_json
 from .plain import PlainStore
 from .program import Program
@@ -79,6 +91,36 @@ def text_of_question(question: Question) -> str:
     """
     who, what, args = question
     return f"{who!r}.{what}" + ("" if args is None else f"({', '.join(map(repr, args))})")
+
+
+def pack(messages: Iterable[EntityMessage]) -> bytes:
+    """Encode messages. The methods that wait become a list, because pickle cannot nest as deeply as methods can."""
+    flat = []
+    for message in messages:
+        waits, back = [], message.back
+        while back is not None:
+            waits.append(back._replace(back=None))
+            back = back.back
+        flat.append((message._replace(back=None), waits))
+    return pickle.dumps(flat)
+
+
+def unpack(blob: bytes) -> list[EntityMessage]:
+    """Decode messages.
+
+    >>> from sharedstate_lite.entities import AskMessage, Reference
+    >>> first = Waiting(Reference("User", "u"), "buy", 0, 1, "price", {"n": 2}, None, 1)
+    >>> ask = AskMessage(7, Reference("Item", "apple"), "price", None, first._replace(back=first, depth=2))
+    >>> unpack(pack([ask])) == [ask]
+    True
+    """
+    out = []
+    for message, waits in pickle.loads(blob):
+        back: Waiting | None = None
+        for each in reversed(waits):
+            back = each._replace(back=back)
+        out.append(message._replace(back=back))
+    return out
 
 
 def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
@@ -111,7 +153,7 @@ class OrderedBin(EpochBin):
             if message.what == MANY:
                 return self._many(message)
             if message.what in (VOTE, DECIDE, PUT):
-                return self._command(message)
+                return self.command(message)
             if self.bins == 1 and not message.inside and is_transaction(self.program, message):
                 ((_, end),) = EntityBin.handle(self, [message._replace(back=None, inside=True)])
                 copies = self.copies.pop(message.request)
@@ -133,21 +175,15 @@ class OrderedBin(EpochBin):
         self.installed |= (written := copies.written())
         self.touched |= written.keys()
 
-    def _command(self, message: AskMessage) -> list[EntityMessage]:
-        """Answer the front in an epoch, as `EpochBin` does."""
-        assert message.args is not None
-        if message.what == PUT:
-            self.installed |= dict(message.args)
-            self.touched |= dict(message.args).keys()
-            return []
-        value: Any
-        if message.what == VOTE:
-            value = self.conflicts(*message.args)
-        else:
-            for number in message.args[0]:
+    def command(self, asked: AskMessage) -> list[EntityMessage]:
+        """Do what the front asks, and note the entities that this changes."""
+        assert asked.args is not None
+        if asked.what == PUT:
+            self.touched |= dict(asked.args).keys()
+        elif asked.what == DECIDE:
+            for number in asked.args[0]:
                 self.touched |= self.copies[number].written().keys() if number in self.copies else set()
-            value = list(self.decide(*message.args).items())
-        return [AnswerMessage(0, value, None, None, True)]
+        return super().command(asked)
 
     def _many(self, message: AskMessage) -> list[EntityMessage]:
         """Create the entities of this bin among those that a request creates. Every bin is asked; bin 0 answers."""
@@ -309,7 +345,8 @@ class SparkEntities:
         self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= self._last]) else ""
         if self._logged:
             front, self._waiting = pickle.loads(base64.b64decode(self._logged))
-            self._front.restore(front)
+            *rest, begins, ends = front
+            self._front.restore((*rest, unpack(begins), unpack(ends)))
         if self._last >= 0:
             self.end(self._query.output(self._last))
         self._save()
@@ -384,7 +421,8 @@ class SparkEntities:
         self._waiting += self._packed(new + self._front.start())
         commands, before, self._logged = self._packed(self._front.commands), self._logged, ""
         if self._front.begins:
-            state = self._front.state(), self._waiting if commands else []
+            *rest, begins, ends = self._front.state()
+            state = (*rest, pack(begins), pack(ends)), self._waiting if commands else []
             self._logged = base64.b64encode(pickle.dumps(state)).decode()
         if asked or self._new_ends or self._logged or before:
             ends = [[each.request, to_json(each.value), each.error] for each in self._new_ends]

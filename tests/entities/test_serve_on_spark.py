@@ -28,7 +28,7 @@ from test_transactions import SHOP as TRANSACTIONS
 from sharedstate_lite.entities import AskMessage, Epochs, Program, Reference, log, on_spark, serve, serve_on_spark
 from sharedstate_lite.entities.__main__ import main
 from sharedstate_lite.entities.bins import FRONT, EntityBin, bin_of
-from sharedstate_lite.entities.epochs_on_spark import EpochFront
+from sharedstate_lite.entities.epochs import EpochFront
 from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entities_in
 from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
