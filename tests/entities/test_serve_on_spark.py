@@ -22,7 +22,7 @@ from carriers import cell
 from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
-from test_spark_bins import Stored, comparable
+from test_spark_bins import comparable
 from test_transactions import SHOP as TRANSACTIONS
 
 from sharedstate_lite.entities import AskMessage, Epochs, Program, Reference, log, on_spark, serve, serve_on_spark
@@ -36,6 +36,7 @@ from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.spark.rounds import inbox as inboxes
 from sharedstate_lite.spark.rounds import worker
 from sharedstate_lite.spark.rounds.inbox import SCHEMA, Inbox
+from sharedstate_lite.spark.rounds.local import LocalStore
 from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.spark.rounds.query import Query
 from sharedstate_lite.spark.session import checks
@@ -54,7 +55,7 @@ class Machine:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.left, self.dead = 0, False
-        self.states: dict[int, dict[int, Stored]] = {0: {}}
+        self.states: dict[int, dict[int, LocalStore]] = {0: {}}
 
     def step(self) -> None:
         """A point at which the driver can die."""
@@ -104,9 +105,9 @@ def batches(machine: Machine) -> type[Query]:
             arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             return SimpleNamespace(toArrow=lambda: pyarrow.table(arrays, schema=SCHEMA))
 
-        def _bin(self, bin: int, rows: list[Any], before: dict[int, Stored]) -> tuple[list[BinMessage], Stored]:
+        def _bin(self, bin: int, rows: list[Any], before: dict[int, LocalStore]) -> tuple[list[BinMessage], LocalStore]:
             machine.rng.shuffle(rows)
-            store = copy.deepcopy(before.get(bin, Stored()))
+            store = copy.deepcopy(before.get(bin, LocalStore()))
             messages = [BinMessage(row["stage"], bin, row["channel"], row["what"], row["blob"]) for row in rows]
             return worker.run_bin(self.recipe, 1, bin, messages, store), store
 

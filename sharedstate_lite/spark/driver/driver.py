@@ -1,9 +1,8 @@
 """The driver's half of an engine that runs in bins: it turns calls into messages to the bins, and replies into results.
 
-The driver checks an epoch and sends each row to the bins that need it. It does not store rows. A subclass implements
-`EngineDriver._run`, which passes messages through the stages: `engine` does so with a streaming query on Spark, and
-tests run the stages in one process. A read is a message that passes through the same stages, so it returns the state
-after the last epoch.
+The driver checks an epoch and sends each row to the bins that need it. It does not store rows. It has `Rounds`, which
+pass messages through the stages: a streaming query on Spark (`engine`), or rounds in this process, in tests. A read is
+a message that passes through the same stages, so it returns the state after the last epoch.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import pandas as pd
@@ -34,8 +34,9 @@ from ..bins import tables
 from ..bins.channels import ASK, COMPACT, OUT, init_globals
 from ..bins.engine_spec import EngineSpec
 from ..bins.route import Route
+from ..rounds.bin import Rounds
 from ..rounds.inbox import RoundKind
-from ..rounds.message import BinMessage, Heads
+from ..rounds.message import BinMessage
 from ..rounds.strings import ProcessStrings
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -48,7 +49,7 @@ def one_at_a_time(method: C) -> C:
     def call(self: EngineDriver, *given: Any, **named: Any) -> Any:
         with self._call_lock:
             result = method(self, *given, **named)
-            self._raise_interrupt()
+            self._query.raise_interrupt()
             return result
 
     return cast(C, call)
@@ -62,6 +63,7 @@ class EngineDriver(ABC):
 
     _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
+    _query: Rounds
     continued = ""
     """Where the engine continued: a checkpoint and its epoch, as text. Empty for a new engine."""
 
@@ -86,23 +88,14 @@ class EngineDriver(ABC):
 
     # --- how messages travel ----------------------------------------------------
 
-    @abstractmethod
-    def _run(self, messages: list[BinMessage], kind: RoundKind, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch and return its messages to the driver. If a kernel rejects a row, raise its error."""
-
-    def _raise_interrupt(self) -> None:  # noqa: B027
-        """Raise the exception, if any, that interrupted a call after its micro-batch was committed.
-
-        Called after the messages of the micro-batch have been processed.
-        """
-
-    @abstractmethod
-    def _heads(self) -> Heads:
-        """Return the heads of all bins as of the last micro-batch."""
-
-    @abstractmethod
-    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
-        """Return the encoded runs of pieces of state, from all bins, as of the last micro-batch."""
+    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+        """Run one round and return its messages to the driver. If a kernel rejects a row, raise its error."""
+        try:
+            return self._query.run(messages, kind, epoch)
+        except Error:
+            # If another thread has closed the engine or stopped the session, report that instead.
+            self._check_open()
+            raise
 
     @abstractmethod
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
@@ -177,9 +170,9 @@ class EngineDriver(ABC):
         """Return the state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
         if operator is None:
-            return tables.state_table(self._route, self._heads(), self._blobs)
+            return tables.state_table(self._route, self._query.heads(), self._query.blobs)
         stage, place = tables.find(self._route, operator)
-        return tables.state_rows(place, self._blobs(stage, [operator])[operator])
+        return tables.state_rows(place, self._query.blobs(stage, [operator])[operator])
 
     def bill(self) -> pd.DataFrame:
         """Return the bill of the state on disk; see `sharedstate_lite.engine.engine.Engine.bill`."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from ..bins.channels import init_globals
 from ..bins.engine_spec import EngineSpec
 from ..bins.route import Route
 from ..rounds.inbox import RoundKind
-from ..rounds.message import BinMessage, Heads
+from ..rounds.message import BinMessage
 from ..rounds.query import Query
 from ..session.checks import ended, stateful, usable
 from ..session.paths import absolute, made
@@ -48,6 +47,7 @@ class SparkEngine(EngineDriver):
     A context manager, which closes the engine.
     """
 
+    _query: Query
     _streams: bool | None = None
     """True if the engine belongs to a stream. Only a stream can use such an engine's checkpoint."""
 
@@ -122,26 +122,6 @@ class SparkEngine(EngineDriver):
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
         return engine_spec.new_options(self._spec, self.bins, **more)
 
-    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
-        try:
-            return self._query.run(messages, kind, epoch)
-        except Error:
-            # If another thread has closed the engine or stopped the session, report that instead.
-            self._check_open()
-            raise
-
-    def _raise_interrupt(self) -> None:
-        self._query.raise_interrupt()
-
-    def _reader(self) -> EngineReader:
-        return EngineReader(self.session, self._query.checkpoint, self._spec.route)
-
-    def _heads(self) -> Heads:
-        return self._reader().heads()
-
-    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
-        return self._reader().blobs(stage, parts)
-
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Copy all state atomically to ``path``, a new or empty folder. Raises CheckpointError.
@@ -159,7 +139,8 @@ class SparkEngine(EngineDriver):
         options = self._generation()
         before, after = self._query, self._made(options, plan, route)
         try:
-            file = change_views(self._reader(), after, init_globals(route.global_stages()))
+            reader = EngineReader(self.session, before.checkpoint, self._spec.route)
+            file = change_views(reader, after, init_globals(route.global_stages()))
             after.start()
             out = after.run(file, RoundKind.LOAD, self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])

@@ -54,7 +54,7 @@ from .placement import Placement
 from .scheduler import EpochRequest, ExclusiveRequest, LookupRequest, R, RoundScheduler
 
 
-class PartialDriver(RoundScheduler, EngineDriver):
+class PartialDriver(EngineDriver, RoundScheduler):
     """An `EngineDriver` for partial state; see the module's docstring. A context manager, which closes the engine."""
 
     _route: Placement  # type: ignore[assignment]
@@ -78,7 +78,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _submit(self, request: R) -> R:
         done = super()._submit(request)
-        self._raise_interrupt()
+        self._query.raise_interrupt()
         return done
 
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
@@ -204,7 +204,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _filled_words(self, operator: str, strings: Dictionary) -> Words:
         stage, known = self._route.find_filled(operator)
-        return decode_keys(self._blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
+        return decode_keys(self._query.blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the state after the last micro-batch, including base tables; see `EngineDriver.state`."""
@@ -214,8 +214,8 @@ class PartialDriver(RoundScheduler, EngineDriver):
             return self.base_tables.state_rows(bases[operator])
         if operator is not None:
             stage, part = tables.find(self._route, operator)
-            return tables.state_rows(part, self._blobs(stage, [operator])[operator])
-        table = tables.state_table(self._route, self._heads(), self._blobs)
+            return tables.state_rows(part, self._query.blobs(stage, [operator])[operator])
+        table = tables.state_table(self._route, self._query.heads(), self._query.blobs)
         for row, name in enumerate(table.operator):
             if name in bases:
                 table.loc[row, ["rows", "bytes"]] = self.base_tables.size(bases[name].relation)
@@ -343,7 +343,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _recall_counters(self) -> None:
         """Set the clock and the number of draws to the largest values that the bins have stored."""
-        heads = self._heads().values()
+        heads = self._query.heads().values()
         self.clock = max((head["clock"] for head in heads), default=0)
         self._draws = max((head["draws"] for head in heads), default=0)
 

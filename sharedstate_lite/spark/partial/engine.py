@@ -98,9 +98,6 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"base": sorted(self._given)}
 
-    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
-        return SparkEngine._run(self, messages, kind, epoch)
-
     def _resume(self) -> None:
         """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
         entries = self._query.inbox.entries

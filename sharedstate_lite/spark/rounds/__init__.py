@@ -24,7 +24,7 @@ sharedstate_lite.errors.CheckpointError: ...00000000.parquet: the input file of 
 Modules, from the bottom:
 
     message         BinMessage, and the interfaces that a bin's worker implements
-    bin             Bin and Recipe: what runs in rounds, and how a worker builds it
+    bin             Bin and Recipe: what runs in rounds, and how a worker builds it; Rounds: what runs them
     strings         the string dictionary of a worker
     runs            RunsBin: a bin whose state is arrangements, as runs in a store
     keys            grouping keys that spread bins evenly over partitions
@@ -33,10 +33,11 @@ Modules, from the bottom:
     rpc             calls to other workers on the same host
     worker          the bins that a worker keeps in memory, and running one of them
     operator        the stateful operator of each stage, which loads the kit only in processes that receive rows
-    query           Query: starts, runs micro-batches, voids the refused ones, and stops
-    home            the file that says whose folder this is
     written_paths   corrects the absolute paths in Spark's files after they were moved
     reader          StateReader: reads heads and runs from Spark's state store
+    query           Query: starts, runs micro-batches, voids the refused ones, and stops
+    local           LocalRounds: the same rounds in this process, without Spark
+    home            the file that says whose folder this is
 
 Source: Hoffmann et al., Megaphone, VLDB 2019, for bins; Armbrust et al., Structured Streaming, SIGMOD 2018;
 ``transformWithStateInPandas`` in Spark 4.
@@ -54,6 +55,7 @@ _HOME = {
     "Inbox": "inbox",
     "InboxEntry": "inbox",
     "LazyProcessor": "operator",
+    "LocalRounds": "local",
     "Query": "query",
     "Recipe": "bin",
     "RoundKind": "inbox",

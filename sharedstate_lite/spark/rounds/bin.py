@@ -1,4 +1,4 @@
-"""A bin, which is what runs in rounds, and the recipe by which every Python worker builds it.
+"""A bin, which is what runs in rounds, the recipe by which every Python worker builds it, and what runs the rounds.
 
 Spark may run a bin in another worker in each round, and may run a round again. A bin is therefore in a state store
 whenever no round runs. The *head* of a bin in the store is a JSON text with a token, which changes with each write. A
@@ -14,13 +14,15 @@ from __future__ import annotations
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from ...storage.arrangement import Arrangement
-from .message import BinMessage, Store
+from .inbox import RoundKind
+from .message import BinMessage, Heads, Store
 
 
 @dataclass
@@ -98,3 +100,26 @@ class Bin(ABC):
     def arrangements(self) -> Iterable[Arrangement]:
         """Return the arrangements of the bin, which use the worker's string dictionary (:mod:`.strings`)."""
         return ()
+
+
+class Rounds(Protocol):
+    """What a driver needs of that which runs its rounds: a `Query` on Spark, or `LocalRounds` in this process."""
+
+    def run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+        """Run one round, and return its messages to the driver, and those to bins of the same or an earlier stage.
+
+        Raises the error of a bin, and then the round has changed nothing.
+        """
+        ...
+
+    def raise_interrupt(self) -> None:
+        """Raise the exception that interrupted this thread, if the round was committed nevertheless."""
+        ...
+
+    def heads(self) -> Heads:
+        """Return the decoded heads of all bins after the last round."""
+        ...
+
+    def blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
+        """Return the runs of some parts of a stage's state, from all bins, after the last round."""
+        ...

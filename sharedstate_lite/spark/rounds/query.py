@@ -22,7 +22,7 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +38,9 @@ from ..session.quiet import silence
 from .bin import Recipe
 from .errors import TRIES, reason, refused
 from .inbox import COLUMNS, Inbox, RoundKind
-from .message import BinMessage
+from .message import BinMessage, Heads
 from .operator import WIRE, run_stages
+from .reader import StateReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,6 +116,18 @@ class Query:
             table = _load(self._file(number))
         rows = zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True)
         return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
+
+    def reader(self) -> StateReader:
+        """Return a reader of the state after the last committed batch."""
+        return StateReader(self.session, self.checkpoint, self.stages)
+
+    def heads(self) -> Heads:
+        """See `StateReader.heads`."""
+        return self.reader().heads()
+
+    def blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
+        """See `StateReader.blobs`."""
+        return self.reader().blobs(stage, parts)
 
     def raise_interrupt(self) -> None:
         """Raise the exception that interrupted this thread, if `run` returned normally because the batch was committed.

@@ -221,7 +221,7 @@ def test_the_token_without_spark() -> None:
     for checked in wrong:
         for lose in (1, 2, 3, 5):
             with ss.engine("full", views()) as here, Rehearsal("full", views(), bins=3, lose=lose) as there:
-                there.work.checked = checked
+                there._query.recipe.checked = checked
                 for epoch in EPOCHS:
                     expected = {v: bag(c) for v, c in here.step(epoch).items()}
                     try:

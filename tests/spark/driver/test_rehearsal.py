@@ -3,6 +3,7 @@ engine's, however often the worker processes change places."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,13 @@ def test_rows_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     there, here = Rehearsal("full", views), ss.engine("full", views)
     asked: list[tuple[int, list[str]]] = []
-    blobs = there._blobs
-    monkeypatch.setattr(there, "_blobs", lambda stage, parts: asked.append((stage, list(parts))) or blobs(stage, parts))
+    blobs = there._query.blobs
+
+    def noted(stage: int, parts: Collection[str]) -> Any:
+        asked.append((stage, list(parts)))
+        return blobs(stage, parts)
+
+    monkeypatch.setattr(there._query, "blobs", noted)
 
     def same() -> list[tuple[int, list[str]]]:
         """Compare the bills in rows, and return the blobs that were read for that."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from bags import merging_slowly
-from rehearsal import Dict, Rehearsal
+from rehearsal import Rehearsal
 from support import bag
 
 import sharedstate_lite as ss
@@ -25,6 +25,7 @@ from sharedstate_lite.managed.spark.log import BatchLog
 from sharedstate_lite.managed.spark.rows import sorted_rows
 from sharedstate_lite.spark.rounds import worker
 from sharedstate_lite.spark.rounds.inbox import InboxEntry, RoundKind
+from sharedstate_lite.spark.rounds.local import LocalRounds, LocalStore
 from sharedstate_lite.spark.rounds.message import BinMessage, WriteBuffer
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import NULL, Dictionary
@@ -33,7 +34,7 @@ from sharedstate_lite.storage.encoding import NULL, Dictionary
 class Recorded(WriteBuffer):
     """The store of one attempt: it reads from a copy of the store, and keeps what the attempt writes."""
 
-    def __init__(self, store: Dict) -> None:
+    def __init__(self, store: LocalStore) -> None:
         super().__init__()
         self.store = store.copy()
 
@@ -53,14 +54,14 @@ class Executors:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.memory: dict[Any, Dict] = {}
-        self.files: dict[Any, Dict] = {}
+        self.memory: dict[Any, LocalStore] = {}
+        self.files: dict[Any, LocalStore] = {}
         self.caches: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
         self.repeated = self.lost = 0
 
     def run(self, work: Any, stage: int, number: int, messages: list[BinMessage]) -> list[BinMessage]:
         """Run a bin for a micro-batch."""
-        memory, files = (each.setdefault((stage, number), Dict()) for each in (self.memory, self.files))
+        memory, files = (each.setdefault((stage, number), LocalStore()) for each in (self.memory, self.files))
         first = self.draw.randrange(2)
         twice = self.draw.random() < 0.5
         self.repeated += twice
@@ -84,9 +85,9 @@ class Executors:
         return out
 
 
-def written(store: Dict) -> Any:
+def written(store: LocalStore) -> Any:
     """The head, without the process that wrote it and the number of bytes of each run, in which strings vary."""
-    head = json.loads(store.told or '{"runs": {}}')
+    head = json.loads(store.text or '{"runs": {}}')
     runs = {part: [(name, rows, lower) for name, _, rows, lower in each] for part, each in head["runs"].items()}
     return {name: value for name, value in head.items() if name not in ("by", "port")} | {"runs": runs}
 
@@ -107,13 +108,20 @@ def slow_merges() -> Iterator[None]:
         yield
 
 
-class Twice(Rehearsal):
-    """The engine over bins, on these executors."""
+class OnExecutors(LocalRounds):
+    """Rounds whose tasks run on these executors."""
 
     executors: Executors
 
-    def _bin(self, stage: int, number: int, mine: list[BinMessage], store: Dict) -> list[BinMessage]:
-        return self.executors.run(self.work, stage, number, mine)
+    def run_bin(self, stage: int, number: int, messages: list[BinMessage], store: LocalStore) -> list[BinMessage]:
+        return self.executors.run(self.recipe, stage, number, messages)
+
+
+class Twice(Rehearsal):
+    """The engine over bins, in these rounds."""
+
+    rounds_class = OnExecutors
+    _query: OnExecutors
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
@@ -125,7 +133,7 @@ def test_views_over_tasks_that_run_twice(kind: str, seed: int, slow_merges: None
                            FROM info JOIN visit USING (product) GROUP BY category""")
     draw, there = random.Random(seed), Executors(seed)
     with ss.engine(kind, [view]) as one, Twice(kind, [view], bins=2) as many:
-        many.executors = there
+        many._query.executors = there
         stored: list[Any] = []
         for _ in range(30):
             gone = [stored.pop(draw.randrange(len(stored))) for _ in range(min(len(stored), draw.randrange(3)))]

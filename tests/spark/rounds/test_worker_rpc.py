@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import CASES
-from rehearsal import Dict
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.bins.bin import ViewRecipe
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.local import LocalStore
 from sharedstate_lite.spark.rounds.message import BinId, BinMessage, BinResult
 from sharedstate_lite.spark.rounds.rpc import SocketRpc
 from sharedstate_lite.storage import wire
@@ -65,7 +65,7 @@ def test_a_call_gives_what_the_store_would_give(kind: str, monkeypatch: pytest.M
     """A call's messages and writes equal those of a bin read from the store; with another token it does nothing."""
     monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
     engine_spec, owner = EngineSpec(kind, [VIEW]), Owner()
-    recipe, store = ViewRecipe("near", 1, engine_spec.route), Dict()
+    recipe, store = ViewRecipe("near", 1, engine_spec.route), LocalStore()
     first = sent(engine_spec, STEPS[0])
     worker.run_bin(recipe, 1, 0, first, store, owner.rpc)
     owner.memory, worker._cached = worker._cached, OrderedDict()
@@ -74,21 +74,21 @@ def test_a_call_gives_what_the_store_would_give(kind: str, monkeypatch: pytest.M
     for n, step in enumerate(STEPS[1:], 1):
         messages = sent(engine_spec, step)
         assert worker.run_bin(recipe, 1, 0, messages, store, owner) == worker.run_bin(plain, 1, 0, messages, alone)
-        assert owner.asked == n and store.told != alone.told and not worker._has(("near", 1, 0), token(store))
+        assert owner.asked == n and store.text != alone.text and not worker._has(("near", 1, 0), token(store))
         assert sorted(store.runs.values()) == sorted(alone.runs.values())
     assert owner.call(owner.rpc.port, ("near", 1, 0), "another token", first) is None
 
 
-def token(store: Dict) -> str:
+def token(store: LocalStore) -> str:
     """The token in a store's head."""
-    assert store.told is not None
-    return str(json.loads(store.told)["token"])
+    assert store.text is not None
+    return str(json.loads(store.text)["token"])
 
 
 def test_a_start_does_not_trust_what_an_earlier_one_left_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart the batch in progress has other rows: the bin in memory, one batch ahead, has another token."""
     monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
-    engine_spec, store = EngineSpec("full", [VIEW]), Dict()
+    engine_spec, store = EngineSpec("full", [VIEW]), LocalStore()
     recipe, again = (ViewRecipe("restarted", 1, engine_spec.route) for _ in range(2))
     worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[0]), store)
     lost = store.copy()
@@ -104,7 +104,7 @@ def test_refusals_come_back_and_a_closed_port_is_no_answer(monkeypatch: pytest.M
     """The other worker's refusal is raised here, and it drops the bin; with a closed port the store is read."""
     monkeypatch.setattr(worker, "_cached", OrderedDict[Any, Any]())
     engine_spec, owner = EngineSpec("full", [VIEW]), Owner()
-    recipe, store = ViewRecipe("refused", 1, engine_spec.route), Dict()
+    recipe, store = ViewRecipe("refused", 1, engine_spec.route), LocalStore()
     worker.run_bin(recipe, 1, 0, sent(engine_spec, STEPS[0]), store, owner.rpc)
     owner.memory, worker._cached = worker._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):
