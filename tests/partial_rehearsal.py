@@ -109,14 +109,14 @@ class PartialRehearsal(PartialDriver):
     def base_tables(self) -> ListBase:
         return self.tables
 
-    def _open_stores(self, plan: EngineSpec, route: Any) -> None:
+    def _open_stores(self, spec: EngineSpec, route: Any) -> None:
         PartialRehearsal.made += 1
         name = f"partial rehearsal {PartialRehearsal.made}"
-        recipe = PartialRecipe(name, self.bins, plan.route, budget=self._empty_engine.budget.set)
+        recipe = PartialRecipe(name, self.bins, spec.route, budget=self._empty_engine.budget.set)
         self._query = LocalRounds(recipe, route.stages, self.lose, self.seed)
 
-    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
-        self._open_stores(plan, route)
+    def _rebuild(self, spec: EngineSpec, route: Any) -> list[BinMessage]:
+        self._open_stores(spec, route)
         return []
 
     def checkpoint(self, path: Path) -> None:
@@ -131,8 +131,8 @@ class PartialRehearsal(PartialDriver):
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in new processes."""
         told = home.read(path, "views")
-        plan, options = engine_spec.parse(told, path, place), told["options"]
-        out = cls(plan.views, options["bins"], options["lose"], **plan.options)
+        spec, options = engine_spec.parse(told, path, place), told["options"]
+        out = cls(spec.views, options["bins"], options["lose"], **spec.options)
         out.epoch, out._query.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall_counters()
         return out

@@ -48,21 +48,21 @@ class Rehearsal(EngineDriver):
     def restore(cls, path: Path) -> Rehearsal:
         """The engine that was written to ``path``, in new processes."""
         told = home.read(path, "views")
-        plan = engine_spec.parse(told, path)
-        out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"], **plan.options)
+        spec = engine_spec.parse(told, path)
+        out = cls(spec.kind, spec.views, spec.join, told["options"]["bins"], told["options"]["lose"], **spec.options)
         out.epoch, out._initialized, out._late_views, out._query.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
-    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
+    def _rebuild(self, spec: EngineSpec, route: Route) -> list[BinMessage]:
         messages = init_globals(route.global_stages())
         for name, (stage, place) in tables.bases(self._route).items():
             messages += tables.reload(place, self._query.blobs(stage, [name])[name], route, self.bins)
-        self._begin(plan, route)
+        self._begin(spec, route)
         return self._run(messages, RoundKind.LOAD, self.epoch)
 
-    def _begin(self, plan: EngineSpec, route: Route) -> None:
+    def _begin(self, spec: EngineSpec, route: Route) -> None:
         Rehearsal.made += 1
-        recipe = ViewRecipe(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
+        recipe = ViewRecipe(f"rehearsal {Rehearsal.made}", self.bins, spec.route)
         self._query = self.rounds_class(recipe, route.stages, self.lose)
 
 

@@ -142,14 +142,14 @@ def engine(
     Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
     to another engine.
     """
-    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if plan.kind == "partial":
+    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
+    if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(plan, _on(session), checkpoint, bins, base=base), checkpoint)
+        return _announced(PartialSparkEngine(spec, _on(session), checkpoint, bins, base=base), checkpoint)
     from .driver.engine import SparkEngine
 
-    return _announced(SparkEngine(plan, _on(session), checkpoint, bins), checkpoint)
+    return _announced(SparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
 
 
 def restore(
@@ -177,18 +177,18 @@ def restore(
 
     source = absolute(path)
     described = home.read(source, "views")
-    plan, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
-    if plan.kind != "partial" and base:
-        raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave out base=")
+    spec, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
+    if spec.kind != "partial" and base:
+        raise ViewError(f"base: {spec.kind} state stores its base tables itself; leave out base=")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
     location, copy = (checkpoint, source) if copied else (source, None)
-    if plan.kind == "partial":
+    if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(plan, _on(session), location, bins, copy, base=base), path)
-    return _announced(SparkEngine(plan, _on(session), location, bins, copy), path)
+        return _announced(PartialSparkEngine(spec, _on(session), location, bins, copy, base=base), path)
+    return _announced(SparkEngine(spec, _on(session), location, bins, copy), path)
 
 
 def stream(
@@ -225,14 +225,14 @@ def stream(
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
-    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if plan.kind == "partial":
+    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
+    if spec.kind == "partial":
         from .partial.job import PartialJob
 
-        return PartialJob(base, plan, sources, sink, _on(session), checkpoint, bins)
+        return PartialJob(base, spec, sources, sink, _on(session), checkpoint, bins)
     from .jobs.job import Job
 
-    return Job(plan, sources, sink, _on(session), checkpoint, bins)
+    return Job(spec, sources, sink, _on(session), checkpoint, bins)
 
 
 def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:

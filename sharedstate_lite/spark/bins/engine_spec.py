@@ -105,7 +105,7 @@ def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) ->
     home.write(folder, "views", {"kind": kind, **catalog_text(engine), "options": options})
 
 
-def read_matching(where: Path, engine: Dataflow, plan: EngineSpec, wanted: dict[str, Any]) -> dict[str, Any] | None:
+def read_matching(where: Path, engine: Dataflow, spec: EngineSpec, wanted: dict[str, Any]) -> dict[str, Any] | None:
     """Return the description of an existing checkpoint, or None if the folder is empty.
 
     ``wanted`` contains other options that must match. Raises CheckpointError if the description does not match the
@@ -113,14 +113,14 @@ def read_matching(where: Path, engine: Dataflow, plan: EngineSpec, wanted: dict[
     """
     description = home.known(where, "views")
     if description is not None:
-        _check_same(description, engine, plan, wanted, where)
+        _check_same(description, engine, spec, wanted, where)
     return description
 
 
-def new_options(plan: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
+def new_options(spec: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
     """Return the options of a new generation, which gets a random name."""
     generation = f"g-{secrets.token_hex(6)}"
-    options = {"join": plan.join, "strategy": dict(plan.options), "bins": bins}
+    options = {"join": spec.join, "strategy": dict(spec.options), "bins": bins}
     return options | {"generation": generation} | more
 
 
@@ -137,13 +137,13 @@ def parse(description: dict[str, Any], where: Path, place: Placing | None = None
 
 
 def _check_same(
-    description: dict[str, Any], engine: Dataflow, plan: EngineSpec, options: dict[str, Any], where: Path
+    description: dict[str, Any], engine: Dataflow, spec: EngineSpec, options: dict[str, Any], where: Path
 ) -> None:
     """Raise CheckpointError, with the difference, if a checkpoint's views or options differ from the arguments.
 
     An option of the strategy that is None, 0 or empty was omitted, so it is not compared.
     """
-    kind, mine = plan.kind, catalog_text(engine)
+    kind, mine = spec.kind, catalog_text(engine)
     theirs = {v["name"]: v for v in description["views"]}
     ours = {v["name"]: v for v in mine["views"]}
     odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
@@ -161,7 +161,7 @@ def _check_same(
         difference = "it was created by {}, not by {}".format(*owners)
     else:
         theirs = description["options"] | description["options"]["strategy"]
-        options = {"join": plan.join, **{k: v for k, v in plan.options.items() if v}, **options}
+        options = {"join": spec.join, **{k: v for k, v in spec.options.items() if v}, **options}
         difference = ", ".join(f"it has {k}={theirs.get(k)!r}" for k in options if theirs.get(k) != options[k])
     if difference:
         raise CheckpointError(

@@ -67,7 +67,7 @@ class EngineDriver(ABC):
     continued = ""
     """Where the engine continued: a checkpoint and its epoch, as text. Empty for a new engine."""
 
-    def __init__(self, plan: EngineSpec, bins: int) -> None:
+    def __init__(self, spec: EngineSpec, bins: int) -> None:
         self.trace = EventLog()
         self.epoch = 0
         self.bins = bins
@@ -81,10 +81,10 @@ class EngineDriver(ABC):
 
         `install` has already returned their rows, so step 1 must not return them again.
         """
-        self._use(plan, plan.checked_route())
+        self._use(spec, spec.checked_route())
 
-    def _use(self, plan: EngineSpec, route: Route) -> None:
-        self._spec, self._route, self._empty_engine = plan, route, route.engine
+    def _use(self, spec: EngineSpec, route: Route) -> None:
+        self._spec, self._route, self._empty_engine = spec, route, route.engine
 
     # --- how messages travel ----------------------------------------------------
 
@@ -98,8 +98,8 @@ class EngineDriver(ABC):
             raise
 
     @abstractmethod
-    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        """Compute the views of ``plan`` from the base tables, and return the messages to the driver."""
+    def _rebuild(self, spec: EngineSpec, route: Route) -> list[BinMessage]:
+        """Compute the views of ``spec`` from the base tables, and return the messages to the driver."""
 
     # --- the engine interface ---------------------------------------------------
 
@@ -202,16 +202,16 @@ class EngineDriver(ABC):
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = replace(self._spec, views=views)
-        route = plan.checked_route()
+        spec = replace(self._spec, views=views)
+        route = spec.checked_route()
         before, names = self._late_views, {v.name for v in views}
         self._late_views = {name for name in names if name in before or name not in self.views}
         try:
-            out = self._rebuild(plan, route)
+            out = self._rebuild(spec, route)
         except BaseException:
             self._late_views = before
             raise
-        self._use(plan, route)
+        self._use(spec, route)
         self._initialized = True
         return out
 

@@ -56,7 +56,7 @@ class SparkEngine(EngineDriver):
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         session: SparkSession,
         checkpoint: str | os.PathLike[str] | None,
         bins: int | None,
@@ -64,7 +64,7 @@ class SparkEngine(EngineDriver):
     ) -> None:
         usable(session, "an engine")
         bins = checked_bins(bins)
-        super().__init__(plan, bins or BINS)
+        super().__init__(spec, bins or BINS)
         self.session = session
         self._lock, self._scratch = -1, None
         self._new = False
@@ -97,13 +97,13 @@ class SparkEngine(EngineDriver):
         checkpoint_copy.remove_generations(self.location, options["generation"])
         self._query.start()
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Route) -> Query:
-        recipe = ViewRecipe(options["generation"], self.bins, plan.route)
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Route) -> Query:
+        recipe = ViewRecipe(options["generation"], self.bins, spec.route)
         return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
-        where, plan = self.location, self._spec
+        where, spec = self.location, self._spec
         self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
@@ -111,10 +111,10 @@ class SparkEngine(EngineDriver):
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := engine_spec.read_matching(where, self._empty_engine, plan, wanted):
+        if found := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
             return dict(found["options"])
         options, self._new = self._generation(), True
-        engine_spec.write(where, self._empty_engine, plan.kind, options)
+        engine_spec.write(where, self._empty_engine, spec.kind, options)
         return options
 
     def _generation(self) -> dict[str, Any]:
@@ -135,16 +135,16 @@ class SparkEngine(EngineDriver):
         finally:
             self._query.start()
 
-    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
+    def _rebuild(self, spec: EngineSpec, route: Route) -> list[BinMessage]:
         options = self._generation()
-        before, after = self._query, self._made(options, plan, route)
+        before, after = self._query, self._made(options, spec, route)
         try:
             reader = EngineReader(self.session, before.checkpoint, self._spec.route)
             file = change_views(reader, after, init_globals(route.global_stages()))
             after.start()
             out = after.run(file, RoundKind.LOAD, self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
-            engine_spec.write(self.location, route.engine, plan.kind, options)
+            engine_spec.write(self.location, route.engine, spec.kind, options)
         except BaseException:
             after.stop()
             shutil.rmtree(after.folder, ignore_errors=True)

@@ -113,11 +113,11 @@ def opened(
 
         session = running()
     usable(session, "reading a checkpoint's state")
-    plan = engine_spec.parse(described, where, place)
+    spec = engine_spec.parse(described, where, place)
     options = described["options"]
     folder = where / options["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is missing, so the checkpoint is incomplete; use another one")
     # The path is different in a copy, and in a location that was moved by hand.
     moved_from = None if described["home"] == str(where) else Path(described["home"]) / options["generation"]
-    return EngineReader(session, folder, plan.route, batch, moved_from)
+    return EngineReader(session, folder, spec.route, batch, moved_from)

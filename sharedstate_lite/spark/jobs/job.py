@@ -55,7 +55,7 @@ class Job:
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         inputs: Mapping[str, Any],
         target: Sink,
         session: SparkSession,
@@ -64,7 +64,7 @@ class Job:
     ) -> None:
         usable(session, "a stream")
         silence()
-        self._spec, self._route = plan, plan.checked_route()
+        self._spec, self._route = spec, spec.checked_route()
         self.location, self._sink = absolute(checkpoint), sink.check(target)
         self.session, bins = session, checked_bins(bins)
         self._queries: list[StreamingQuery] = []
@@ -260,10 +260,10 @@ class Job:
 
     def _settle(self, bins: int | None, folders: dict[str, str | None]) -> None:
         """Lock the checkpoint's folder, and read its options, or write them if the folder is new."""
-        where, plan = self.location, self._spec
+        where, spec = self.location, self._spec
         self._lock = lock_folder(made(where))
         wanted = {"stream": True} | ({} if bins is None else {"bins": bins})
-        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted):
+        if described := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
             checkpoint_copy.remove_generations(where, options["generation"])
@@ -271,8 +271,8 @@ class Job:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = engine_spec.new_options(plan, bins or BINS, **more)
-            engine_spec.write(where, self._empty_engine, plan.kind, options)
+            options = engine_spec.new_options(spec, bins or BINS, **more)
+            engine_spec.write(where, self._empty_engine, spec.kind, options)
         self.bins, self._name = options["bins"], options["generation"]
         self._claim_sink(options)
 

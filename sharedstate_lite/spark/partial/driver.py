@@ -60,12 +60,12 @@ class PartialDriver(EngineDriver, RoundScheduler):
     _route: Placement  # type: ignore[assignment]
     _make_lock = staticmethod(nullcontext)  # not needed, because the scheduler orders the calls
 
-    def __init__(self, plan: EngineSpec, bins: int) -> None:
+    def __init__(self, spec: EngineSpec, bins: int) -> None:
         RoundScheduler.__init__(self)
-        EngineDriver.__init__(self, plan, bins)
+        EngineDriver.__init__(self, spec, bins)
 
-    def _use(self, plan: EngineSpec, route: Any) -> None:
-        super()._use(plan, route)
+    def _use(self, spec: EngineSpec, route: Any) -> None:
+        super()._use(spec, route)
         self._stored: dict[tuple[int, int], dict[str, Any]] = {}
         """(stage, bin) -> the bin's last report of how much it stores."""
 
@@ -247,14 +247,14 @@ class PartialDriver(EngineDriver, RoundScheduler):
         return self._view_changes(more[-1], [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = replace(self._spec, views=views)
-        route = plan.checked_route()
+        spec = replace(self._spec, views=views)
+        route = spec.checked_route()
 
         def change() -> dict[str, tuple[Words, Dictionary]]:
             strings = Dictionary()
             filled = {v.name: (self._filled_words(v.name, strings), strings) for v in views if v.name in self.views}
-            self._rebuild(plan, route)
-            self._use(plan, route)
+            self._rebuild(spec, route)
+            self._use(spec, route)
             # These messages refer to edges by number, and the numbers have changed.
             self._touches = []
             return filled

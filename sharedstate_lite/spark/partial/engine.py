@@ -41,7 +41,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         session: SparkSession,
         checkpoint: Any,
         bins: int | None,
@@ -53,7 +53,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._undone: Error | None = None
         """The error that made the constructor undo the last epoch. The process that called ``step`` was killed."""
         RoundScheduler.__init__(self)
-        SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
+        SparkEngine.__init__(self, spec, session, checkpoint, bins, copy)
         try:
             self.base_tables.take_back(self.epoch)
             self._resume()
@@ -67,10 +67,10 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         assert self._base_tables is not None
         return self._base_tables
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        recipe = PartialRecipe(options["generation"], self.bins, plan.route, budget=budget)
+        recipe = PartialRecipe(options["generation"], self.bins, spec.route, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -92,7 +92,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.bins, self._base_tables.make = self.bins, plan.route
+        self._base_tables.bins, self._base_tables.make = self.bins, spec.route
         return Query(self.session, folder, recipe, route.stages, options["began"])
 
     def _generation(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._check_open()
         self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
-    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
+    def _rebuild(self, spec: EngineSpec, route: Any) -> list[BinMessage]:
         from ..bins import engine_spec
 
         options = self._generation()
@@ -162,11 +162,11 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         here, there = before.folder, self.location / options["generation"]
         # The files of base tables never change, so both generations can link to the same files.
         shutil.copytree(here / "base", there / "base", copy_function=_link)
-        after = self._made(options, plan, route)
+        after = self._made(options, spec, route)
         try:
             after.start()
             after.run([], RoundKind.LOAD, self.epoch)
-            engine_spec.write(self.location, route.engine, plan.kind, options)
+            engine_spec.write(self.location, route.engine, spec.kind, options)
         except BaseException:
             after.stop()
             self._base_tables = tables

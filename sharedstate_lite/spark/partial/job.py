@@ -69,8 +69,8 @@ class PartialStreamEngine(PartialSparkEngine):
         owner = secrets.token_hex(6)
         return super()._generation() | {"stream": True, "sources": self._sources, "owner": owner}
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
-        query = super()._made(options, plan, route)
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
+        query = super()._made(options, spec, route)
 
         def wanted() -> int | None:
             last = next((e for e in reversed(query.inbox.entries) if e.kind is RoundKind.EPOCH and not e.void), None)
