@@ -16,7 +16,8 @@ from in_process import Here
 
 from grader.lab.checks import load
 from grader.lab.judge import judging
-from sharedstate_lite.managed import bins, snapshots
+from sharedstate_lite import protocols
+from sharedstate_lite.managed import bins
 
 LAB = Path(__file__).resolve().parents[2] / "labs" / "5-snapshots-and-rescaling"
 
@@ -28,10 +29,10 @@ def job(text: str) -> Any:
     solution: dict[str, Any] = {}
     exec(text, solution)
     names: dict[str, Any] = {
-        "snapshots": snapshots,
+        "protocols": protocols,
         "solution": SimpleNamespace(**solution),
-        "BARRIER": snapshots.BARRIER,
-        "Action": snapshots.Action,
+        "BARRIER": protocols.BARRIER,
+        "Action": protocols.Action,
         "CHANNELS": ["s1", "s2"],
         "__name__": "lab",
     }
@@ -51,7 +52,7 @@ def test_the_kit_finds_the_same_snapshots_wrong(wrong: str, right: bool) -> None
         assert mutant["check"] in ("aligned.waits", "aligned.cut")
         for old, new in mutant["replace"]:
             text = text.replace(old, new)
-    assert snapshots.explore(job(text)).right == right
+    assert protocols.explore(job(text)).right == right
 
 
 def test_the_fewest_moves_are_those_of_the_kit() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharedstate_lite import protocols as s
 from sharedstate_lite.errors import Error
-from sharedstate_lite.managed import snapshots as s
 
 ROWS = ((1, 2), (10,))
 SMALL = ((1,), (10,))

@@ -1,6 +1,6 @@
 """Commits by epoch: the input is cut into epochs, and each commits its offset, its state and its output.
 
->>> from sharedstate_lite.managed.snapshots.explore import explore
+>>> from sharedstate_lite.protocols.explore import explore
 >>> explore(EpochCommit(), crashes=2)
 right: 1 of 1 outcome
 >>> explore(EpochCommit(("work", "emit", "offset", "state")), crashes=2).end      # loses 10

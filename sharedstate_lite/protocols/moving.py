@@ -52,11 +52,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import StateError
+from ..managed import bins
+from ..managed.bins import BinMove
 from ..plan.nodes import Type
 from ..storage.batch import hash_rows
 from ..storage.encoding import Dictionary, Words
-from . import bins
-from .bins import BinMove
 
 NEVER = int(np.iinfo(np.int64).max)
 """The time of a timer that is not set."""

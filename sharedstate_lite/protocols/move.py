@@ -4,7 +4,7 @@ The sources send a Move on each channel to a. Rows before it go to a, and rows a
 brought the Move, a sends the bin: its total and its pending timer. Here, ``crash`` is not a crash but the move: the
 outcomes with it must be among the outcomes without.
 
->>> from sharedstate_lite.managed.snapshots.explore import explore
+>>> from sharedstate_lite.protocols.explore import explore
 >>> explore(MoveBin()), explore(MoveBin(hold=False)).end.output
 (right: 3 of 3 outcomes, (1, 3, 10, 'timer: 3'))
 

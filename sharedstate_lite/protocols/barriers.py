@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...errors import StateError
+from ..errors import StateError
 from .world import BARRIER, Action, Cut, SumJob, SumWorld, pop, push, put
 
 

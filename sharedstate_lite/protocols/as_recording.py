@@ -1,6 +1,6 @@
 """A trace as messages over time: the arguments of ``show.space_time``, as plain data.
 
->>> from sharedstate_lite.managed.snapshots.barriers import Aligned
+>>> from sharedstate_lite.protocols.barriers import Aligned
 >>> trace = ["s1 sends 1", "the coordinator asks for snapshot 1", "s1 sends the barrier", "c takes s1's 1"]
 >>> recorded = as_recording(Aligned(), trace)
 >>> recorded["run"]
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from ...errors import Error
+from ..errors import Error
 from .explore import replay
 from .world import BARRIER, Channel, Protocol, W
 

@@ -14,8 +14,8 @@ wrong variants, in which one thing is switched off. Without a crash, every one o
     costs            rows held back and logged, durable writes, outputs delayed: counts, not seconds
     as_recording     a trace as messages over time, for ``show.space_time``
 
->>> from sharedstate_lite.managed import snapshots
->>> wrong = snapshots.explore(snapshots.ChandyLamport(log_rows=False))
+>>> from sharedstate_lite import protocols
+>>> wrong = protocols.explore(protocols.ChandyLamport(log_rows=False))
 >>> wrong
 wrong: 6 of 9 outcomes; the shortest trace has 15 actions
 >>> wrong.end.state[0], wrong.trace[-2:]                             # 13 is right: 1 and 2 were in a channel

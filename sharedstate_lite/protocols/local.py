@@ -4,7 +4,7 @@ What k has received cannot be taken back, so c must not send k anything that its
 write the output before it is sent (MillWheel), replay in an order that never varies (SEEP), or replay in the order that
 k knows (Clonos). The sink is plain, since k does not crash.
 
->>> from sharedstate_lite.managed.snapshots.explore import explore
+>>> from sharedstate_lite.protocols.explore import explore
 >>> explore(CausalLogs()), explore(CausalLogs(replay_order=False)).end.output
 (right: 3 of 3 outcomes, (10, 3, 13))
 

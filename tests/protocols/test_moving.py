@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sharedstate_lite.errors import StateError
 from sharedstate_lite.managed import bins
 from sharedstate_lite.managed.bins import BinMove
-from sharedstate_lite.managed.moving import BinWorker, Pauses, WorkerProcesses, key_bins, timeline
+from sharedstate_lite.protocols.moving import BinWorker, Pauses, WorkerProcesses, key_bins, timeline
 from sharedstate_lite.storage.encoding import Words
 
 BINS, QUIET = 8, 2

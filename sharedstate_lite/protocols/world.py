@@ -4,7 +4,7 @@ The job is as small as a job can be and still have a race. Sources ``s1`` and ``
 adds them up and sends each new total to ``k``. ``k`` stores the totals and hands them to the outside. Each
 edge is a channel: first in, first out. Between two channels there is no order.
 
->>> from sharedstate_lite.managed.snapshots.barriers import Aligned
+>>> from sharedstate_lite.protocols.barriers import Aligned
 >>> protocol = Aligned()
 >>> [step.label for step in protocol.actions(protocol.start())]
 ['the coordinator asks for snapshot 1', 's1 sends 1', 's2 sends 10']

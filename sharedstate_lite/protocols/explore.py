@@ -3,7 +3,7 @@
 Rule 23': the outcomes with crashes are among the outcomes without. An outcome is the state *and* the output. To compare
 with one failure-free run would be wrong: where two inputs race, several outcomes are right.
 
->>> from sharedstate_lite.managed.snapshots.barriers import Aligned
+>>> from sharedstate_lite.protocols.barriers import Aligned
 >>> explore(Aligned())
 right: 3 of 3 outcomes
 >>> wrong = explore(Aligned(block=False))
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Generic
 
-from ...errors import Error
+from ..errors import Error
 from .world import Action, Outcome, Protocol, W
 
 LIMIT = 200_000

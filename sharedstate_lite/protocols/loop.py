@@ -2,7 +2,7 @@
 
 c adds up its rows. It sends a row below ``bound`` plus one back to itself, on the channel ``c to c``.
 
->>> from sharedstate_lite.managed.snapshots.explore import explore
+>>> from sharedstate_lite.protocols.explore import explore
 >>> explore(Loop()), explore(Loop(aligned=True))
 (right: 1 of 1 outcome, stuck: after 4 actions, nothing can happen)
 
