@@ -1,127 +1,18 @@
-"""Blocks become Python functions: ``(self, frame) -> (next block, frame) | Ask | Return``.
-
-A frame is a dict of the names that the rest of the method still needs. It is data: it can be logged, sent, and shown.
-
-A `Machine` is a compiled method. A carrier runs it so: give ``machine.blocks[0].run`` the entity and
-``machine.frame(args)``. A tuple names the next block and its frame. `Ask` is a question: when the answer is there, put
-it into ``frame[ask.name]`` and run ``blocks[ask.then]``; if the answer is an exception, `Machine.caught` says which
-block goes on. `Return` is the end. A block may change the lists in its frame: a carrier that keeps a frame copies it.
-"""
+"""Writes the blocks of a method as Python functions, and refuses a method whose frames could not be data."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from .declare import Reference, copied, key_of
 from .kinds import Names, binds, immutable
+from .liveness import liveness, loads, reached
+from .machine import Asked, CompiledBlock, Edge, Handler, Machine
 from .rules import changes, holding, shared, together
-from .split import ASK, CREATE, MEMORY, Block, Suspend, is_me, takes_all
+from .split import ASK, CREATE, MEMORY, Block, Suspend, is_me
 
 S = TypeVar("S", bound=ast.stmt)
-Frame = dict[str, Any]
-
-
-class Ask:
-    """A question: ``who`` is a reference, ``args`` is None if ``what`` is an attribute, else a copy of them.
-
-    ``what`` is ``__init__`` for a creation; its answer is the reference, or Refused if the key exists.
-    """
-
-    __slots__ = ("who", "what", "args", "then", "name", "frame")
-
-    def __init__(
-        self, who: Reference, what: str, args: tuple[Any, ...] | None, then: int, name: str, frame: Frame
-    ) -> None:
-        if not isinstance(who, Reference):
-            raise AttributeError(f"{type(who).__name__!r} object has no attribute {what!r}")
-        self.who, self.what, self.then, self.name, self.frame = who, what, then, name, frame
-        self.args: tuple[Any, ...] | None = copied(args, "an argument")
-
-
-class Return:
-    """The end of a method: its result."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-Step = tuple[int, Frame] | Ask | Return
-
-
-def copied_frame(frame: Frame) -> Frame:
-    """Return a copy of a frame. Raises NotPlain, with the name, for what is neither data nor an exception."""
-    return {name: value if isinstance(value, Exception) else copied(value, name) for name, value in frame.items()}
-
-
-class Handler(NamedTuple):
-    """An except clause: a block with it hands an exception of ``types``, as ``name``, to block ``to``."""
-
-    types: tuple[type[BaseException], ...]
-    name: str
-    to: int
-    live: tuple[str, ...]
-
-
-class Edge(NamedTuple):
-    """Where a block can go: ``label`` is empty, the name of an answer, or ``except`` with its classes."""
-
-    to: int
-    label: str
-
-
-class Asked(NamedTuple):
-    """A question in a block: who is asked, of which class, for what, and which names travel until the answer."""
-
-    who: str
-    cls: str
-    what: str
-    args: tuple[str, ...] | None
-    name: str
-    then: int
-    travels: tuple[str, ...]
-
-
-class CompiledBlock(NamedTuple):
-    """A block of a machine: its function, and what a picture of it needs."""
-
-    number: int
-    run: Callable[[Any, Frame], Step]
-    live: tuple[str, ...]
-    handlers: tuple[Handler, ...]
-    lines: tuple[tuple[int, str], ...]
-    edges: tuple[Edge, ...]
-    asks: tuple[Asked, ...]
-
-
-class Machine(NamedTuple):
-    """A compiled method. ``blocks`` by number; the first is 0. ``annotations``: for each parameter a text, or empty."""
-
-    cls: str
-    method: str
-    parameters: tuple[str, ...]
-    annotations: tuple[str, ...]
-    defaults: tuple[Any, ...]
-    transactional: bool
-    blocks: dict[int, CompiledBlock]
-
-    def frame(self, args: Iterable[Any]) -> Frame:
-        """Return the first frame. Raises TypeError if there are too many or too few arguments."""
-        values = tuple(args)
-        missing = len(self.parameters) - len(values)
-        if missing < 0 or missing > len(self.defaults):
-            raise TypeError(f"{self.cls}.{self.method} takes {len(self.parameters)} arguments, not {len(values)}")
-        return dict(zip(self.parameters, values + self.defaults[len(self.defaults) - missing :], strict=True))
-
-    def caught(self, block: int, error: BaseException, frame: Frame) -> tuple[int, Frame] | None:
-        """Return where an exception goes that answers a question of a block, or None if the method ends with it."""
-        for types, name, to, live in self.blocks[block].handlers:
-            if isinstance(error, types):
-                return to, {n: error if n == name else frame[n] for n in live}
-        return None
 
 
 def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping[str, Any]) -> Machine:
@@ -131,8 +22,8 @@ def assemble(names: Names, blocks: list[Block], lines: list[str], known: Mapping
     """
     declared, method = names.shape.declared, names.method
     parameters = tuple(a.arg for a in method.args.args[1:])
-    blocks = _reached(blocks)
-    _liveness(blocks, {name for node in ast.walk(method) for name in binds(node)} - {"self"})
+    blocks = reached(blocks)
+    liveness(blocks, {name for node in ast.walk(method) for name in binds(node)} - {"self"})
     if unset := [name for name in blocks[0].live if name not in parameters]:
         name = unset[0]
         text = f"{name} has no value on one way through {declared.name}.{method.name}; give it one before"
@@ -213,154 +104,12 @@ def _check_copies(names: Names, block: Block, groups: Mapping[str, set[str]], an
     for i, statement in enumerate(block.body if copies else ()):
         changed = changes(names, [statement])
         before = {*block.live}.union(name for s in block.body[:i] for node in ast.walk(s) for name in binds(node))
-        after = set().union(*map(_loads, [*block.body[i + 1 :], *block.reads]), *(to.live for to in block.next))
+        after = set().union(*map(loads, [*block.body[i + 1 :], *block.reads]), *(to.live for to in block.next))
         if wrong := sorted(changed & copies or ("self" in changed and copies & before & after) or ()):
             text = f"{wrong[0]} is a copy of what {names.shape.name} holds, as an own method that asks has returned it"
             raise names.shape.declared.refuse(
                 "Alias", statement, f"{text}, and one of the two changes here; write list(...)"
             )
-
-
-def create(cls: type, name: str, args: tuple[Any, ...], then: int, to: str, frame: Frame) -> Ask:
-    """Return the question that creates an entity: its key is what ``__key__`` says after ``__init__``."""
-    draft: Any = object.__new__(cls)
-    draft.__init__(*copied(args, "an argument"))
-    return Ask(Reference(name, key_of(draft)), "__init__", args, then, to, frame)
-
-
-def _reached(blocks: list[Block]) -> list[Block]:
-    """The blocks that control can reach; an empty block that only goes on is left out."""
-
-    def target(block: Block) -> Block:
-        while block.after and not block.test and not block.body and block.after != [block]:
-            (block,) = block.after
-        return block
-
-    found: dict[int, Block] = {}
-    pending = [blocks[0]]
-    while pending:
-        block = pending.pop()
-        if block.number not in found:
-            found[block.number] = block
-            block.after = [target(to) for to in block.after]
-            pending += block.next
-    return [found[number] for number in sorted(found)]
-
-
-# Which names are needed
-
-
-def _loads(node: ast.AST) -> set[str]:
-    """Names that code reads; those of a comprehension or a lambda in it are its own."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Load()):
-            return {name}
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
-            own = {name for inner in ast.walk(node) for name in binds(inner)}
-            first = set() if isinstance(node, ast.Lambda) else _loads(node.generators[0].iter)
-            return first | set().union(*map(_loads, ast.iter_child_nodes(node))) - own
-        case _:
-            found = set().union(*map(_loads, ast.iter_child_nodes(node)))
-            return found - _walrus(node) if isinstance(node, ast.expr) else found
-
-
-def _walrus(node: ast.AST) -> set[str]:
-    """The names that := sets in an expression."""
-    return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
-
-
-Flow = tuple[set[str], set[str] | None]
-"""The names that code reads before it sets them, and those that it sets on every way; None: it does not go on."""
-
-
-def _body(body: Iterable[ast.stmt]) -> Flow:
-    uses: set[str] = set()
-    sets: set[str] = set()
-    for s in body:
-        more, given = _flow(s)
-        uses |= more - sets
-        if given is None:
-            return uses, None
-        sets |= given
-    return uses, sets
-
-
-def _either(*ways: Flow) -> Flow:
-    given = [sets for _, sets in ways if sets is not None]
-    return set().union(*(uses for uses, _ in ways)), set.intersection(*given) if given else None
-
-
-def _flow(s: ast.stmt) -> Flow:
-    """What a statement reads and sets."""
-    match s:
-        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-            return _loads(s), None
-        case ast.If(test=test, body=body, orelse=orelse):
-            uses, sets = _either(_body(body), _body(orelse))
-            given = _walrus(test)
-            return _loads(test) | uses - given, None if sets is None else sets | given
-        case ast.For(target=target, iter=over, body=body, orelse=orelse):
-            given = {name for n in ast.walk(target) for name in binds(n)}
-            uses = _loads(target) | _body(body)[0] - given | _body(orelse)[0]
-            return _loads(over) | uses - _walrus(over), _walrus(over)
-        case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
-            ways = [_body([*body, *orelse])]
-            for handler in handlers:
-                uses, sets = _body(handler.body)
-                ways.append((uses - {handler.name or ""} | (_loads(handler.type) if handler.type else set()), sets))
-            uses, sets = _either(*ways)
-            more, last = _body(final)
-            return uses | more, None if sets is None or last is None else sets | last
-        case ast.With(items=items, body=body):
-            uses, sets = _body(body)
-            given = {name for item in items for n in ast.walk(item) for name in binds(n)}
-            return set().union(*map(_loads, items)) | uses - given, None if sets is None else sets | given
-        case ast.Match(subject=subject, cases=cases):
-            ways = [] if takes_all(cases[-1]) else [(set(), set())]
-            for case in cases:
-                given = {name for n in ast.walk(case.pattern) for name in binds(n)}
-                uses, sets = _body([ast.Expr(case.guard), *case.body] if case.guard else case.body)
-                ways.append((_loads(case.pattern) | uses - given, None if sets is None else sets | given))
-            uses, sets = _either(*ways)
-            given = _walrus(subject)
-            return _loads(subject) | uses - given, None if sets is None else sets | given
-        case ast.FunctionDef(name=name):
-            inner = {given for n in ast.walk(s) for given in binds(n)}
-            return _loads(s) - inner, {name}
-        case ast.AugAssign(target=ast.Name(id=name)):
-            return _loads(s) | {name}, {name}
-    given = set() if isinstance(s, ast.Expr | ast.Assert) else {name for n in _own(s) for name in binds(n)}
-    return _loads(s), given | _walrus(s)
-
-
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, those of comprehensions and lambdas left out."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
-            yield from _own(child)
-
-
-def _liveness(blocks: list[Block], bound: set[str]) -> None:
-    """The names that each block needs, by the usual backward pass: what it reads, and what is needed after it."""
-    flows = {}
-    for block in blocks:
-        uses, sets = _body(block.body)
-        uses = uses.union(*(_loads(part) - (sets or set()) for part in block.reads))
-        flows[block.number] = uses, (sets or set()).union(*map(_walrus, block.reads))
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            uses, sets = flows[block.number]
-            needed = uses.union(*(set(to.live) - sets for to in block.after))
-            if block.asks:
-                needed |= set(block.asks.then.live) - sets - {block.asks.name}
-            for handler in block.handlers:
-                needed |= set(handler.to.live) - {handler.name}
-            live = tuple(sorted(n for n in needed if n in bound or not (n.isidentifier() or n.startswith("@"))))
-            changed |= live != block.live
-            block.live = live
 
 
 def _first_use(method: ast.FunctionDef, name: str) -> ast.AST:
@@ -376,9 +125,6 @@ def _lines_of(block: Block) -> set[int]:
 def _classes(types: ast.expr, scope: dict[str, Any]) -> tuple[type[BaseException], ...]:
     found = eval(compile(ast.fix_missing_locations(ast.Expression(types)), "<except>", "eval"), scope)
     return found if isinstance(found, tuple) else (found,)
-
-
-# Code
 
 
 class _Writer:
