@@ -263,7 +263,7 @@ class WorkerProcesses:
 
     def __init__(self, workers: int, state: Pauses, owners: Sequence[int] | None = None) -> None:
         self.workers, self._empty = workers, state
-        self.owners = list(bins.plan([0] * state.bins, workers) if owners is None else owners)
+        self.owners = list(bins.assign([0] * state.bins, workers) if owners is None else owners)
         self.finished: dict[int, float] = {}
         self.moved: Counter[int] = Counter()
         self._log: list[tuple[Words, list[BinMove]]] = []

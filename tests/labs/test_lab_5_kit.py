@@ -56,13 +56,13 @@ def test_the_kit_finds_the_same_snapshots_wrong(wrong: str, right: bool) -> None
 
 
 def test_the_fewest_moves_are_those_of_the_kit() -> None:
-    """The search through all assignments and `bins.plan` move as many bins, for all owners of up to five bins."""
+    """The search through all assignments and `bins.assign` move as many bins, for all owners of up to five bins."""
     fewest = runpy.run_path(str(LAB / "checks.py"))["fewest"]
     count = 0
     for many in range(1, 6):
         for owners in itertools.product(range(3), repeat=many):
             for workers in range(1, min(4, many) + 1):
-                kit = bins.moves(owners, bins.plan(owners, workers))
+                kit = bins.moves(owners, bins.assign(owners, workers))
                 assert len(fewest(owners, workers)) == len(kit), (owners, workers)
                 count += 1
     assert count > 1000

@@ -107,7 +107,7 @@ class Network:
 def drawn_moves(data: st.DataObject, owners: list[int], workers: int) -> Iterator[list[BinMove]]:
     """The steps of a plan to some number of workers, or of an arbitrary assignment, which moves in both directions."""
     if data.draw(st.booleans(), label="least moves"):
-        new = bins.plan(owners, data.draw(st.integers(1, workers)))
+        new = bins.assign(owners, data.draw(st.integers(1, workers)))
     else:
         new = data.draw(st.lists(st.integers(0, workers - 1), min_size=BINS, max_size=BINS))
     yield from bins.steps(
@@ -118,7 +118,7 @@ def drawn_moves(data: st.DataObject, owners: list[int], workers: int) -> Iterato
 @given(EPOCHS, st.integers(2, 3), st.data())
 def test_rule_26_any_moves_in_any_order_of_messages(epochs: list[Rows], workers: int, data: st.DataObject) -> None:
     """The state, timers included, is that of one worker that never moved a bin; a bin has one owner at every time."""
-    network = Network(workers, bins.plan([0] * BINS, workers))
+    network = Network(workers, bins.assign([0] * BINS, workers))
     pending: list[list[BinMove]] = []
     for rows in epochs:
         if not pending and data.draw(st.booleans(), label="rescale"):
@@ -192,12 +192,12 @@ def test_bytes_of_each_step_between_processes() -> None:
     """64 bins move back and forth by each plan: the bytes of every step are those of its bins; the totals are equal."""
     keys, number = 40_000, 128
     sent: list[Words] = []
-    two = bins.plan([0] * number, 2)
+    two = bins.assign([0] * number, 2)
     sizes = 16 + 40 * np.bincount(key_bins(np.arange(keys), number), minlength=number)
     with WorkerProcesses(3, Pauses(range(keys), bins=number), two) as workers:
         largest = {}
         for name, plan in {"all": "all", "chunks": bins.chunks(8), "fluid": "fluid"}.items():
-            new = bins.plan(workers.owners, 3)
+            new = bins.assign(workers.owners, 3)
             steps = bins.steps(bins.moves(workers.owners, new), plan)
             epochs = some_epochs(len(sent), len(steps) + 4, keys, 50)
             found = timeline(workers, epochs, steps, first=2, every=0.0)

@@ -123,7 +123,7 @@ class ManagedJob:
         placement.word_range(0, bins)  # raises unless the number is a power of 2
         if not 1 <= slots <= bins:
             raise StateError(f"slots={slots}: pass a number from 1 to that of the bins, {bins}")
-        owners = placement.plan([0] * bins, wanted["workers"] or slots)
+        owners = placement.assign([0] * bins, wanted["workers"] or slots)
         if max(owners) >= slots:
             raise StateError(f"workers={wanted['workers']}: there are {slots} slots; pass at most this number")
         options = {**mine, "operators": [each.describe() for each in self.chain], "bins": bins, "slots": slots,
@@ -303,13 +303,13 @@ class ManagedJob:
         """Whether bins are moving, or will move in the next micro-batches."""
         return self._log.moving
 
-    def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> int:
+    def rescale(self, workers: int, migration: str | placement.Migration = "batched") -> int:
         """Let the bins move to ``workers`` slots while the job runs, and return the number of steps.
 
         Each of the next micro-batches makes one step; `run_available` makes those that are left. The number of slots
         is the largest number of workers. Raises StateError if a move is under way.
         """
-        return self._log.rescale(workers, plan)
+        return self._log.rescale(workers, migration)
 
     # --- the end ----------------------------------------------------------------
 

@@ -9,7 +9,7 @@ A micro-batch is an epoch, with the rows of a file or without rows, or it only m
     late             how many late rows were dropped since the start
     owners           the slot of each bin
     copied           the bins that move: [bin, new slot, file], of which each old owner writes its state to the file
-    steps            the moves that are still to be made, as [bin, new slot], in the steps of the plan
+    steps            the moves that are still to be made, as [bin, new slot], in steps
 
 A restart continues from the last entry and has no other state. This module needs no Spark.
 """
@@ -74,16 +74,16 @@ class BatchLog:
         """Whether bins are moving, or will move in the next micro-batches."""
         return bool(self.steps or self.last["copied"])
 
-    def rescale(self, workers: int, plan: str | placement.Plan) -> int:
-        """Plan the moves to ``workers`` slots, and return the number of steps. See `ManagedJob.rescale`."""
+    def rescale(self, workers: int, migration: str | placement.Migration) -> int:
+        """Decide on the moves to ``workers`` slots, and return the number of steps. See `ManagedJob.rescale`."""
         if self.moving:
             raise StateError("bins are moving already; run_available() completes the move")
         if not isinstance(workers, int) or not 1 <= workers <= self.slots:
             raise StateError(f"cannot rescale to {shorten(workers)} workers: there are {self.slots} slots; pass a "
                              "number from 1 to theirs")  # fmt: skip
         owners = self.last["owners"]
-        moving = placement.moves(owners, placement.plan(owners, workers))
-        self.steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, plan)]
+        moving = placement.moves(owners, placement.assign(owners, workers))
+        self.steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, migration)]
         return len(self.steps)
 
     def begin(self, blobs: Iterable[Sequence[bytes]], about: dict[str, Any]) -> tuple[list[BinMessage], dict[str, Any]]:
