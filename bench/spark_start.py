@@ -27,7 +27,7 @@ from pyspark import cloudpickle  # noqa: E402
 import sharedstate_lite as ss  # noqa: E402
 from bench.spark_partial import RELATIONS, RESULT  # noqa: E402
 from sharedstate_lite.lessons.measure import timed  # noqa: E402
-from sharedstate_lite.spark.query import lazy_processor
+from sharedstate_lite.spark.rounds import operator
 from sharedstate_lite.spark.session import classes, home  # noqa: E402
 from sharedstate_lite.spark.session.java import find_java  # noqa: E402
 
@@ -45,7 +45,7 @@ def side(last: str) -> list[float]:
     options = classes.options(find_java()) if "archive" in used else ""
     where = home.shared() if "package" in used else home.package()
     if "lazy" not in used:
-        cloudpickle.unregister_pickle_by_value(lazy_processor)  # type: ignore[no-untyped-call]
+        cloudpickle.unregister_pickle_by_value(operator)  # type: ignore[no-untyped-call]
     began = time.perf_counter()
     with (
         mock.patch.object(home, "shared", lambda: where),

@@ -7,25 +7,26 @@ The messages of a bin arrive in a random order, as on Spark, and two worker "pro
 from __future__ import annotations
 
 import pickle
-import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rehearsal import Dict, Workers
 
 from sharedstate_lite.changelog import validate
 from sharedstate_lite.engine import state_tables
 from sharedstate_lite.spark.bins import engine_spec
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.bins.messages import BinMessage
 from sharedstate_lite.spark.partial.base import BaseTables
-from sharedstate_lite.spark.partial.bin import PartialBinFactory
+from sharedstate_lite.spark.partial.bin import PartialRecipe
 from sharedstate_lite.spark.partial.driver import PartialDriver
 from sharedstate_lite.spark.partial.messages import BaseUpquery, response_heads, response_rows
 from sharedstate_lite.spark.partial.placement import Placement, place
 from sharedstate_lite.spark.partial.scheduler import EpochRequest
+from sharedstate_lite.spark.rounds import home
+from sharedstate_lite.spark.rounds.inbox import RoundKind
+from sharedstate_lite.spark.rounds.local import LocalRounds
+from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout, concat
@@ -91,34 +92,31 @@ class ListBase(BaseTables):
         return state_tables.state_rows(part.operator, [of], strings)
 
 
-class PartialRehearsal(Workers, PartialDriver):
+class PartialRehearsal(PartialDriver):
     """See the module."""
 
     made = 0
+    _query: LocalRounds
 
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
         super().__init__(EngineSpec("partial", views, "auto", options, place), bins)
         self.tables = ListBase(self)
-        self._hire(lose)
-        self.micro_batches = 0
-        self.draw = random.Random(seed)
+        self.lose, self.seed, self.micro_batches = lose, seed, 0
         self.between: Callable[[], None] | None = None
-        self._open_stores(self._spec)
+        self._open_stores(self._spec, self._route)
 
     @property
     def base_tables(self) -> ListBase:
         return self.tables
 
-    def _open_stores(self, plan: EngineSpec) -> None:
+    def _open_stores(self, spec: EngineSpec, route: Any) -> None:
         PartialRehearsal.made += 1
-        self.work = PartialBinFactory(
-            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.route, budget=self._empty_engine.budget.set
-        )
-        self.stores = {}
+        name = f"partial rehearsal {PartialRehearsal.made}"
+        recipe = PartialRecipe(name, self.bins, spec.route, budget=self._empty_engine.budget.set)
+        self._query = LocalRounds(recipe, route.stages, self.lose, self.seed)
 
-    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
-        self._route = route
-        self._open_stores(plan)
+    def _rebuild(self, spec: EngineSpec, route: Any) -> list[BinMessage]:
+        self._open_stores(spec, route)
         return []
 
     def checkpoint(self, path: Path) -> None:
@@ -127,15 +125,15 @@ class PartialRehearsal(Workers, PartialDriver):
         path.mkdir()
         options = {"join": self.join, "bins": self.bins, "lose": self.lose, "strategy": self._spec.options}
         engine_spec.write(path, self._empty_engine, self.kind, options)
-        (path / "stores").write_bytes(pickle.dumps((self.epoch, self.stores, self.tables.blobs)))
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._query.stores, self.tables.blobs)))
 
     @classmethod
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in new processes."""
-        told = engine_spec.read(path)
-        plan, options = engine_spec.parse(told, path, place), told["options"]
-        out = cls(plan.views, options["bins"], options["lose"], **plan.options)
-        out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
+        told = home.read(path, "views")
+        spec, options = engine_spec.parse(told, path, place), told["options"]
+        out = cls(spec.views, options["bins"], options["lose"], **spec.options)
+        out.epoch, out._query.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall_counters()
         return out
 
@@ -145,7 +143,7 @@ class PartialRehearsal(Workers, PartialDriver):
 
     def forget_processes(self) -> None:
         """Continue in new processes."""
-        for each in self.processes:
+        for each in self._query.workers:
             each.clear()
 
     def later(self, inputs: Any) -> EpochRequest:
@@ -156,24 +154,13 @@ class PartialRehearsal(Workers, PartialDriver):
         self._queue.append(job)
         return job
 
-    def _run(self, messages: Any, kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: Any, kind: RoundKind, epoch: int) -> list[BinMessage]:
         self.micro_batches += 1
-        stores = {place: store.copy() for place, store in self.stores.items()}
-        out: list[BinMessage] = []
-        for stage in range(1, self._route.stages + 1):
-            mine = [m for m in messages if m.stage == stage]
-            messages = [m for m in messages if m.stage != stage]
-            for number in sorted({m.bin for m in mine}):
-                store = stores.setdefault((stage, number), Dict())
-                here = [m for m in mine if m.bin == number]
-                self.draw.shuffle(here)
-                for m in self._bin(stage, number, here, store):
-                    (messages if m.stage > stage else out).append(m)
-        assert not [m for m in messages if m.stage]
-        self.stores = stores
+        out = super()._run(messages, kind, epoch)
+        assert all(m.stage <= self._route.stages for m in out)
         if self.between is not None:
             self.between()
-        return [*out, *messages]
+        return out
 
 
 __all__ = ["ListBase", "PartialRehearsal"]

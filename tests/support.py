@@ -140,7 +140,7 @@ def entries(engine: Any) -> Counter[str]:
     if isinstance(engine, ss.Engine):
         return Counter({part.operator: part.arrangement.rows for part in engine.state_parts()})
     out: Counter[str] = Counter()
-    for head in engine._heads().values():
+    for head in engine._query.heads().values():
         out.update({part: sum(rows for _, _, rows, _ in runs) for part, runs in head["runs"].items()})
     return out
 

@@ -29,11 +29,12 @@
 (True, 94)
 
 Modules, from the bottom: ``errors``; ``declare`` (classes, references, what is data); ``kinds`` (which names are
-references); ``split`` (statements to blocks); ``rules`` (what is refused); ``blocks`` (blocks to functions);
-``program``; ``plain`` (a store in one process); ``bins`` (entities by key, and messages between them); ``epochs``
-(transactions over bins) and ``locks`` (their peer); ``routes``, ``log``, ``http1`` and ``serve`` (a program behind
-HTTP) and ``export`` (that as a folder of its own). They need only the standard library. ``on_spark`` (bins in Spark's
-state store), ``epochs_on_spark`` and ``serve_on_spark`` need the library and PySpark, and are imported only by name.
+references); ``split`` (statements to blocks); ``rules`` (what is refused); ``machine`` (a compiled method),
+``liveness`` (the names in a frame) and ``write`` (blocks to functions); ``program``; ``plain`` (a store in one
+process); ``bins`` (entities by key, and messages between them); ``epochs`` (transactions over bins) and ``locks``
+(their peer); ``routes``, ``log``, ``http1`` and ``serve`` (a program behind HTTP) and ``export`` (that as a folder of
+its own). They need only the standard library. ``on_spark`` (bins in Spark's state store) and ``serve_on_spark`` need
+the library and PySpark, and are imported only by name.
 
     python -m sharedstate_lite.entities serve shop.py --port 8000 --data data
     python -m sharedstate_lite.entities export shop.py FOLDER
@@ -43,11 +44,11 @@ operator's state, a call an event, and its result the event's payload.
 """
 
 from .bins import AskMessage, EntityBin, rounds
-from .blocks import Ask, Machine, Return
 from .declare import Reference, entity, many, new, transactional
 from .epochs import Epochs
 from .errors import EntityError, EntityWarning, NotPlain, Refused
 from .locks import Locks
+from .machine import Ask, Machine, Return
 from .plain import PlainStore, Reply
 from .program import Program
 from .trace import TracedBin, steps

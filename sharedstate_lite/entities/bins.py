@@ -33,9 +33,9 @@ import zlib
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
-from .blocks import Ask, Frame, Return, copied_frame
 from .declare import Reference, check_state, copied, text_of
 from .errors import MOST_BLOCKS, MOST_DEPTH, Refused
+from .machine import Ask, Frame, Return, copied_frame
 from .program import Program
 
 READ = 2

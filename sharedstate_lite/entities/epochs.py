@@ -37,11 +37,19 @@ Styx, SIGMOD 2025, for epochs over entities, and a fallback that orders what is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, deliver, outcome
 from .declare import Reference, copied
 from .program import Program
+
+VOTE, DECIDE, PUT = "@vote", "@decide", "@put"
+"""What the front asks bins: which transactions are in conflict; to install some, and for what others have touched; to
+take entities back. It asks for the first two in rounds without other messages."""
+_RUN = "run"
+Sent = list[tuple[int, EntityMessage]]
+"""Messages, each with the bin that it is for."""
 
 
 class _NotHere(BaseException):
@@ -116,6 +124,15 @@ class EpochBin(EntityBin):
             self.installed |= copies.written()
         return [sent._replace(inside=message.inside)]
 
+    def command(self, asked: AskMessage) -> list[EntityMessage]:
+        """Do what the front asks (`EpochFront.commands`), and return the answer, if it has one."""
+        assert asked.args is not None
+        if asked.what == PUT:
+            self.installed |= dict(asked.args)
+            return []
+        value: Any = self.conflicts if asked.what == VOTE else self.decide
+        return [AnswerMessage(0, value(*asked.args), None, None, True)]
+
     def conflicts(self, order: Sequence[int], failed: Collection[int]) -> set[int]:
         """Return the transactions of ``order`` that have read what an earlier one writes, or what has changed since.
 
@@ -133,14 +150,14 @@ class EpochBin(EntityBin):
                     written |= copies.written().keys()
         return bad
 
-    def decide(self, installs: Collection[int], gathers: Collection[int]) -> dict[Name, State | None]:
+    def decide(self, installs: Collection[int], gathers: Collection[int]) -> list[tuple[Name, State | None]]:
         """Install transactions, and return the entities that others have touched. All copies are gone then."""
         for number in installs:
             if copies := self.copies.get(number):
                 self.installed |= copies.written()
         touched = {name for number in gathers for name in (self.copies[number].found if number in self.copies else ())}
         self.copies = {}
-        return {name: self.installed.get(name) for name in touched}
+        return [(name, self.installed.get(name)) for name in touched]
 
 
 def is_transaction(program: Program, message: AskMessage) -> bool:
@@ -169,8 +186,108 @@ def gathered(
         yield begin, end
 
 
+@dataclass
+class EpochFront:
+    """The front of ``bins`` bins: what it sends to them, and when. Its caller delivers the messages, in rounds.
+
+    ``phase`` is what the bins do in the round in progress, "" without an epoch. A round of `Epochs` is in memory. With
+    `on_spark.SparkEntities`, it is a micro-batch, and the driver logs the `state` of the front with it, so a start
+    continues in the middle of an epoch.
+    """
+
+    program: Program
+    bins: int
+    gather: bool = True
+    phase: str = ""
+    begins: dict[int, AskMessage] = field(default_factory=dict)
+    """The transactions that have not ended: those of the epoch, and of the next one."""
+    order: list[int] = field(default_factory=list)
+    """The transactions of the epoch."""
+    deferred: list[int] = field(default_factory=list)
+    ends: dict[int, AnswerMessage] = field(default_factory=dict)
+    bad: set[int] = field(default_factory=set)
+    """The transactions that are in conflict."""
+    finished: list[int] = field(default_factory=list)
+    """The transactions that the last `take` has answered, in the order in which they are serialized."""
+
+    @property
+    def commands(self) -> Sent:
+        """What all bins are asked in a round without other messages, if it is time for that."""
+        failed = {number for number, end in self.ends.items() if end.error}
+        ended = self.bad | failed
+        good = [number for number in self.order if number not in ended]
+        asked = {VOTE: (self.order, failed), DECIDE: (good, self.bad)}.get(self.phase)
+        return [(to, AskMessage(0, Reference("", ""), self.phase, asked, None)) for to in range(self.bins) if asked]
+
+    def start(self) -> Sent:
+        """Begin an epoch if none is in progress, and return the first questions of its transactions."""
+        if self.phase or not self.begins:
+            return []
+        self.phase, self.ends, self.bad = _RUN, {}, set()
+        self.order = self.deferred + sorted(self.begins.keys() - set(self.deferred))
+        self.deferred = []
+        roots = [self.begins[number]._replace(back=None, inside=True) for number in self.order]
+        return [(bin_of(root.who, self.bins), root) for root in roots]
+
+    def take(self, messages: Iterable[EntityMessage]) -> Sent:
+        """Take what a round has sent to the front. Return answers, and messages to bins."""
+        out: Sent = []
+        replies = []
+        self.finished = []
+        for message in messages:
+            if isinstance(message, AskMessage):
+                self.begins[message.request] = message
+            elif message.inside is not True:
+                out.append((FRONT, message))
+            elif self.phase == _RUN:
+                self.ends[message.request] = message
+            else:
+                replies.append(message.value)
+        if self.phase == _RUN and len(self.ends) == len(self.order):
+            self.phase = VOTE
+        elif self.phase == VOTE:
+            self.phase, self.bad = DECIDE, set().union(*replies)
+        elif self.phase == DECIDE:
+            self.phase = ""
+            out += self._settle({name: state for reply in replies for name, state in reply})
+        return out
+
+    def _settle(self, lent: dict[Name, State | None]) -> Sent:
+        """Answer the transactions that were installed. Run the others and send the entities back, or defer them."""
+        out = [self._finish(number, self.ends[number]) for number in self.order if number not in self.bad]
+        bad = [self.begins[number] for number in self.order if number in self.bad]
+        if not self.gather:
+            self.deferred = [begin.request for begin in bad]
+            return out
+        for begin, end in gathered(self.program, bad, lent):
+            if end is None:
+                self.deferred.append(begin.request)
+            else:
+                out.append(self._finish(begin.request, end))
+        back: dict[int, list[tuple[Name, State]]] = {}
+        for name, state in lent.items():
+            if state is not None:
+                back.setdefault(bin_of(Reference(*name), self.bins), []).append((name, state))
+        return out + [(to, AskMessage(0, Reference("", ""), PUT, tuple(back[to]), None)) for to in sorted(back)]
+
+    def _finish(self, number: int, end: AnswerMessage) -> tuple[int, EntityMessage]:
+        self.finished.append(number)
+        back = self.begins.pop(number).back
+        return bin_of(back.who, self.bins) if back else FRONT, end._replace(back=back, inside=False)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state of the front for `restore`."""
+        return self.phase, self.order, self.deferred, self.bad, [*self.begins.values()], [*self.ends.values()]
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Set the state of the front."""
+        self.phase, self.order, self.deferred, self.bad, begins, ends = state
+        self.begins = {each.request: each for each in begins}
+        self.ends = {each.request: each for each in ends}
+
+
 class Epochs:
-    """The front: it numbers epochs, and decides them. ``bins`` bins are in this process.
+    """Epochs in memory: a front, and ``bins`` bins in this process.
 
     ``order`` has the numbers of the transactions as they are serialized, ``rounds`` counts the rounds of messages:
     every bin handles what was sent to it before. ``gathered`` counts transactions that ran at the front, and
@@ -178,14 +295,10 @@ class Epochs:
     """
 
     def __init__(self, program: Program, bins: int, gather: bool = True) -> None:
-        self.program, self._gather = program, gather
+        self.program, self._front = program, EpochFront(program, bins, gather)
         self.bins = [EpochBin(program, number, bins) for number in range(bins)]
         self.order: list[int] = []
         self.rounds = self.epochs = self.gathered = self.deferrals = self.told = 0
-        self._answers: dict[int, Any] = {}
-        self._begins: dict[int, AskMessage] = {}
-        self._deferred: list[int] = []
-        self._sent: list[tuple[int, EntityMessage]] = []
 
     def state(self) -> dict[Name, State]:
         """Return the states of all entities."""
@@ -193,91 +306,35 @@ class Epochs:
 
     def run(self, requests: Iterable[AskMessage]) -> dict[int, Any]:
         """Run requests, whose numbers differ, to their ends. Return the values, or the exceptions that ended them."""
+        front, sent, answers = self._front, Sent(), dict[int, Any]()
         for request in requests:
-            self._take((FRONT if is_transaction(self.program, request) else self._bin(request), request))
-        while self._sent or self._begins:
-            if self._begins:
-                self._epoch()
+            if is_transaction(self.program, request):
+                front.begins[request.request] = request
             else:
-                self._round()
-        answers, self._answers = self._answers, {}
+                sent.append((bin_of(request.who, front.bins), request))
+        while sent or front.begins:
+            if roots := front.start():
+                self.epochs += 1
+                sent += roots
+            if commands := front.commands:
+                out = front.take(self._tell(commands))
+            else:
+                self.rounds += 1
+                delivered = deliver(self.bins, sent)
+                sent = [each for each in delivered if each[0] != FRONT]
+                out = front.take(message for to, message in delivered if to == FRONT)
+            self.order += front.finished
+            if commands and not front.phase:
+                self.gathered += len(front.bad) - len(front.deferred)
+                self.deferrals += len(front.deferred)
+            self._tell([(to, message) for to, message in out if isinstance(message, AskMessage)])
+            ends = [(to, message) for to, message in out if isinstance(message, AnswerMessage)]
+            answers |= {end.request: outcome(self.program, end) for to, end in ends if to == FRONT}
+            sent += [each for each in ends if each[0] != FRONT]
         return answers
 
-    def _bin(self, message: AskMessage) -> int:
-        return bin_of(message.who, len(self.bins))
-
-    def _home(self, name: Name) -> int:
-        return bin_of(Reference(*name), len(self.bins))
-
-    def _take(self, sent: tuple[int, EntityMessage]) -> AnswerMessage | None:
-        """Take what was sent to a bin or to the front. Return the answer to a transaction, if it is one."""
-        to, message = sent
-        if to != FRONT:
-            self._sent.append(sent)
-        elif isinstance(message, AskMessage):
-            self._begins[message.request] = message
-        elif message.inside:
-            return message
-        else:
-            self._answers[message.request] = outcome(self.program, message)
-        return None
-
-    def _round(self) -> list[AnswerMessage]:
-        """Deliver all that was sent. Return the answers to transactions."""
-        self.rounds += 1
-        delivered, self._sent = self._sent, []
-        return [answer for sent in deliver(self.bins, delivered) if (answer := self._take(sent))]
-
-    def _epoch(self) -> None:
-        """Run one epoch: a first pass, which transactions are in conflict, and what becomes of them."""
-        self.epochs += 1
-        begins, self._begins = self._begins, {}
-        order = self._deferred + sorted(begins.keys() - set(self._deferred))
-        self._deferred = []
-        for number in order:
-            root = begins[number]._replace(back=None, inside=True)
-            self._sent.append((self._bin(root), root))
-        ends: dict[int, AnswerMessage] = {}
-        while len(ends) < len(order):
-            ends |= {answer.request: answer for answer in self._round()}
-        failed = {number for number, end in ends.items() if end.error}
-        self.rounds += 2  # each bin is asked for conflicts, then told which transactions to install
-        self.told += 2 * len(self.bins)
-        bad = set().union(*(bin.conflicts(order, failed) for bin in self.bins))
-        lent: dict[Name, State | None] = {}
-        for bin in self.bins:
-            lent |= bin.decide([n for n in order if n not in bad | failed], bad)
-        for number in order:
-            if number not in bad:
-                self._finish(begins[number], ends[number])
-        if bad:
-            self._settle([begins[number] for number in order if number in bad], lent)
-
-    def _settle(self, conflicting: list[AskMessage], lent: dict[Name, State | None]) -> None:
-        """Run transactions one after the other on the entities that they touched, or defer them."""
-        if self._gather:
-            self.rounds += 1  # the entities are sent back
-            self.told += len({self._home(name) for name in lent})
-            for begin, end in gathered(self.program, conflicting, lent):
-                if end is None:
-                    self._defer(begin)
-                else:
-                    self.gathered += 1
-                    self._finish(begin, end)
-            for name, state in lent.items():
-                if state is not None:
-                    self.bins[self._home(name)].installed[name] = state
-        else:
-            for begin in conflicting:
-                self._defer(begin)
-
-    def _defer(self, begin: AskMessage) -> None:
-        self.deferrals += 1
-        self._deferred.append(begin.request)
-        self._begins[begin.request] = begin
-
-    def _finish(self, begin: AskMessage, end: AnswerMessage) -> None:
-        """Report a transaction, and answer who asked for it."""
-        self.order.append(begin.request)
-        answer = end._replace(back=begin.back, inside=False)
-        self._take((self.bins[0].bin_of(answer), answer))
+    def _tell(self, commands: Sent) -> list[EntityMessage]:
+        """Give commands of the front to bins, in a round of their own, and return the answers."""
+        self.rounds += bool(commands)
+        self.told += len(commands)
+        return [answer for to, ask in commands if isinstance(ask, AskMessage) for answer in self.bins[to].command(ask)]

@@ -2,7 +2,7 @@
 
 Each micro-batch is a round. A bin handles the messages that were sent to it in the micro-batch before. Its state is in
 Spark's state store. The driver receives all messages to other bins, and writes them, with new requests, into the input
-file of the next micro-batch. The files are those of `spark.query`: an input file is synced and logged before Spark
+file of the next micro-batch. The files are those of `spark.rounds`: an input file is synced and logged before Spark
 can read it, and an output file is written once. If Spark gives up a micro-batch, an empty file replaces its input, and
 `SparkEntities.run` raises. The messages are then sent again with the next call.
 
@@ -16,8 +16,9 @@ Spark gives the messages to a bin in any order, and a micro-batch that runs agai
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch: see
-`epochs_on_spark`. Other methods have no isolation, as with `rounds`.
+With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch (`epochs`): it
+takes its hops and two micro-batches, whatever the contention. The other messages wait for these two. Other methods have
+no isolation, as with `rounds`.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
@@ -32,32 +33,41 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import pickle
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Error, is_integer, shorten
-from ..spark.bins.bin import BinFactory
-from ..spark.bins.bin_placement import grouping_keys
-from ..spark.bins.messages import OUT, BinMessage, Store
-from ..spark.bins.stored_bin import StoredBin
-from ..spark.driver.store import StateReader
-from ..spark.query.query import Query
+from ..spark.rounds import home
+from ..spark.rounds.bin import Bin, Recipe
+from ..spark.rounds.inbox import RoundKind
+from ..spark.rounds.message import BinMessage, Store
+from ..spark.rounds.query import Query
+from ..spark.rounds.reader import StateReader
 from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
 from ..spark.session.session import session as running
 from ..system.notes import folder_name, note
 from ..system.scratch import lock_folder
-from .bins import FRONT, READ, AnswerMessage, AskMessage, EntityBin, EntityMessage, Name, State, bin_of, outcome
+from .bins import (
+    FRONT,
+    READ,
+    AnswerMessage,
+    AskMessage,
+    EntityBin,
+    EntityMessage,
+    Name,
+    State,
+    Waiting,
+    bin_of,
+    outcome,
+)
 from .declare import Reference, copied, text_of
-from .epochs import Copies, EpochBin, is_transaction
-from .epochs_on_spark import DECIDE, PUT, VOTE, EpochFront, Sent, pack, unpack
+from .epochs import DECIDE, PUT, VOTE, Copies, EpochBin, EpochFront, Sent, is_transaction
 from .log import RequestLog, ServeError, from_json, to_json
 from .plain import PlainStore
 from .program import Program
@@ -68,8 +78,6 @@ from .serve import head as version_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILE = "entities.json"
-FORMAT = 2
 Question = tuple[Reference, str, tuple[Any, ...] | None]
 """What a request asks: the entity, the method or the attribute, and arguments."""
 _IN, _PART, _COPIES = 1, "entities", "copies"
@@ -83,6 +91,36 @@ def text_of_question(question: Question) -> str:
     """
     who, what, args = question
     return f"{who!r}.{what}" + ("" if args is None else f"({', '.join(map(repr, args))})")
+
+
+def pack(messages: Iterable[EntityMessage]) -> bytes:
+    """Encode messages. The methods that wait become a list, because pickle cannot nest as deeply as methods can."""
+    flat = []
+    for message in messages:
+        waits, back = [], message.back
+        while back is not None:
+            waits.append(back._replace(back=None))
+            back = back.back
+        flat.append((message._replace(back=None), waits))
+    return pickle.dumps(flat)
+
+
+def unpack(blob: bytes) -> list[EntityMessage]:
+    """Decode messages.
+
+    >>> from sharedstate_lite.entities import AskMessage, Reference
+    >>> first = Waiting(Reference("User", "u"), "buy", 0, 1, "price", {"n": 2}, None, 1)
+    >>> ask = AskMessage(7, Reference("Item", "apple"), "price", None, first._replace(back=first, depth=2))
+    >>> unpack(pack([ask])) == [ask]
+    True
+    """
+    out = []
+    for message, waits in pickle.loads(blob):
+        back: Waiting | None = None
+        for each in reversed(waits):
+            back = each._replace(back=back)
+        out.append(message._replace(back=back))
+    return out
 
 
 def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
@@ -115,7 +153,7 @@ class OrderedBin(EpochBin):
             if message.what == MANY:
                 return self._many(message)
             if message.what in (VOTE, DECIDE, PUT):
-                return self._command(message)
+                return self.command(message)
             if self.bins == 1 and not message.inside and is_transaction(self.program, message):
                 ((_, end),) = EntityBin.handle(self, [message._replace(back=None, inside=True)])
                 copies = self.copies.pop(message.request)
@@ -137,21 +175,15 @@ class OrderedBin(EpochBin):
         self.installed |= (written := copies.written())
         self.touched |= written.keys()
 
-    def _command(self, message: AskMessage) -> list[EntityMessage]:
-        """Answer the front in an epoch, as `EpochBin` does."""
-        assert message.args is not None
-        if message.what == PUT:
-            self.installed |= dict(message.args)
-            self.touched |= dict(message.args).keys()
-            return []
-        value: Any
-        if message.what == VOTE:
-            value = self.conflicts(*message.args)
-        else:
-            for number in message.args[0]:
+    def command(self, asked: AskMessage) -> list[EntityMessage]:
+        """Do what the front asks, and note the entities that this changes."""
+        assert asked.args is not None
+        if asked.what == PUT:
+            self.touched |= dict(asked.args).keys()
+        elif asked.what == DECIDE:
+            for number in asked.args[0]:
                 self.touched |= self.copies[number].written().keys() if number in self.copies else set()
-            value = list(self.decide(*message.args).items())
-        return [AnswerMessage(0, value, None, None, True)]
+        return super().command(asked)
 
     def _many(self, message: AskMessage) -> list[EntityMessage]:
         """Create the entities of this bin among those that a request creates. Every bin is asked; bin 0 answers."""
@@ -172,16 +204,18 @@ def _order(message: EntityMessage) -> tuple[bool, int]:
 
 
 @dataclass
-class EntityBinFactory(BinFactory):
-    """The data from which a worker builds bins. ``make`` returns the program."""
+class EntityRecipe(Recipe):
+    """The recipe of entities."""
 
-    def bin(self, stage: int, number: int) -> StoredBin:
-        """Return a new bin without state."""
+    program: Program
+
+    def build(self, stage: int, number: int) -> Bin:
+        """See `Recipe.build`."""
         return StoredEntities(self, stage, number)
 
 
 @dataclass
-class StoredEntities(StoredBin):
+class StoredEntities(Bin):
     """A bin of entities, which is also in a state store.
 
     A run is a blob with the entities that got a message in a micro-batch. A new run is merged with older ones that are
@@ -191,23 +225,21 @@ class StoredEntities(StoredBin):
     """
 
     def __post_init__(self) -> None:
-        self.parts, self.stored = {}, {}
-        self.entities = OrderedBin(self.plan.make(), self.number, self.plan.bins)
+        self.entities = OrderedBin(self.recipe.program, self.number, self.recipe.bins)
         self.runs: dict[str, set[Name]] = {}
         self.copied = False
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
+    def step(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Handle the messages of one micro-batch. Return what the bin sends, as one message to the driver for each bin
         to which it sends; ``what`` is the number of this bin."""
         sent: dict[int, list[EntityMessage]] = {}
         for to, message in self.entities.handle(each for given in messages for each in unpack(given.blob)):
             sent.setdefault(to, []).append(message)
         self.changed = bool(self.entities.touched or self.entities.copies) or self.copied
-        return [BinMessage(0, self.number, OUT, str(to), pack(sent[to])) for to in sorted(sent)]
+        return [BinMessage(0, self.number, _IN, str(to), pack(sent[to])) for to in sorted(sent)]
 
     def save(self, store: Store) -> None:
-        """Write the entities that the last `run` touched, and the head with a new token."""
-        self.renew_token()
+        """Write the entities that the last `step` touched, and the head."""
         added, removed = [], []
         if names := set(self.entities.touched):
             new = f"{int(max(self.runs, default='0')) + 1:08d}"
@@ -222,13 +254,11 @@ class StoredEntities(StoredBin):
             copies = {number: (each.found, each.mine) for number, each in self.entities.copies.items()}
             added.append((_COPIES, "", pickle.dumps(copies)))
         self.copied = bool(self.entities.copies)
-        head = {"token": self.token, "port": self.port, "runs": sorted(self.runs), "copies": self.copied}
-        store.write(json.dumps(head), added, removed)
+        store.write(self.head(runs=sorted(self.runs), copies=self.copied), added, removed)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Replace the state by the one in the store."""
         blobs = {name: store.run(_PART, name) for name in head["runs"]}
-        self.token = head["token"]
         self.runs = {name: set(pickle.loads(blob)) for name, blob in blobs.items()}
         self.entities.installed, self.entities.copies, self.copied = entities_in(blobs), {}, head["copies"]
         for number, (found, mine) in pickle.loads(store.run(_COPIES, "")).items() if self.copied else ():
@@ -268,7 +298,6 @@ class SparkEntities:
         self._waiting: list[BinMessage] = []
         self._last = -1
         """The last micro-batch that was not given up."""
-        self._labels = grouping_keys(self.bins)
         self.continued = ""
         """Where the program continued: a folder and its last round, as text. Empty for a new one."""
         self._lock = lock_folder(made(location, "folder"))
@@ -276,9 +305,8 @@ class SparkEntities:
             known = self._claim(location)
             self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
-            factory = EntityBinFactory(secrets.token_hex(8), self.bins, lambda: program)
-            numbers = {label: number for number, label in enumerate(self._labels)}
-            self._query = Query(self.session, made(location / "query"), factory, 1, numbers, 0)
+            recipe = EntityRecipe(secrets.token_hex(8), self.bins, program)
+            self._query = Query(self.session, made(location / "query"), recipe, 1, 0)
             self._query.keep_from = lambda: max(self._last, 0)
             self._restore()
         except BaseException:
@@ -317,30 +345,20 @@ class SparkEntities:
         self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= self._last]) else ""
         if self._logged:
             front, self._waiting = pickle.loads(base64.b64decode(self._logged))
-            self._front.restore(front)
+            *rest, begins, ends = front
+            self._front.restore((*rest, unpack(begins), unpack(ends)))
         if self._last >= 0:
             self.end(self._query.output(self._last))
         self._save()
 
     def _claim(self, location: Path) -> bool:
         """Write the file that says whose folder this is, or compare with it. Return whether there was one."""
-        file, mine = location / FILE, {"format": FORMAT} | version_of(self.program) | {"bins": self.bins}
-        if file.exists():
-            try:
-                found = dict(json.loads(file.read_text()))
-            except (ValueError, TypeError) as error:
-                raise CheckpointError(f"{file} cannot be read ({error}); use another folder") from error
-            for name, value in mine.items():
-                if found.get(name) != value:
-                    raise CheckpointError(f"{location}: the {name} of this folder is {found.get(name)}, not {value}; "
-                                          "use the same, or another folder")  # fmt: skip
+        mine = version_of(self.program) | {"bins": self.bins}
+        if found := home.known(location, "entities"):
+            home.check_same(location, found, mine)
             return True
-        if any(not each.name.startswith(".") for each in location.iterdir()):
-            raise CheckpointError(f"{location} is not empty and has no {FILE}; use a new folder")
         stateful(self.session, "a program of entities")
-        unfinished = file.with_name(f".{FILE}")
-        unfinished.write_text(json.dumps(mine))
-        unfinished.replace(file)
+        home.write(location, "entities", mine)
         return False
 
     @property
@@ -403,7 +421,8 @@ class SparkEntities:
         self._waiting += self._packed(new + self._front.start())
         commands, before, self._logged = self._packed(self._front.commands), self._logged, ""
         if self._front.begins:
-            state = self._front.state(), self._waiting if commands else []
+            *rest, begins, ends = self._front.state()
+            state = (*rest, pack(begins), pack(ends)), self._waiting if commands else []
             self._logged = base64.b64encode(pickle.dumps(state)).decode()
         if asked or self._new_ends or self._logged or before:
             ends = [[each.request, to_json(each.value), each.error] for each in self._new_ends]
@@ -413,7 +432,7 @@ class SparkEntities:
 
     def send(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
-        return self._query.run(messages, "epoch", len(self._query.inbox.entries) + 1)
+        return self._query.run(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1)
 
     def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
         """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""
@@ -446,7 +465,7 @@ class SparkEntities:
         return [self._message(to, pack(by[to])) for to in sorted(by)]
 
     def _message(self, to: int, blob: bytes) -> BinMessage:
-        return BinMessage(1, self._labels[to], _IN, "", blob)
+        return BinMessage(1, to, _IN, "", blob)
 
     def _row(self, number: int, ended: bool = False) -> list[Any]:
         """Return a request as a row of the log, or of a snapshot, with its answer."""
@@ -466,11 +485,11 @@ class SparkEntities:
         """Return the entities after the last micro-batch, by class and key, as Spark's state reader reads them."""
         if not self._query.committed:
             return {}
-        reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=1))
+        reader = StateReader(self.session, self._query.checkpoint, 1)
         runs: dict[int, dict[str, bytes]] = {}
-        for label, part, name, blob in reader.runs(1).collect():
+        for number, part, name, blob in reader.runs(1).collect():
             if part == _PART:
-                runs.setdefault(label, {})[name] = bytes(blob)
+                runs.setdefault(number, {})[name] = bytes(blob)
         return {name: state for bin in runs.values() for name, state in entities_in(bin).items()}
 
     def close(self) -> None:

@@ -34,12 +34,13 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .blocks import Ask, Machine, Return, assemble, create
 from .declare import Declaration, Many, New, Reference, exception
 from .errors import EntityError, NotPlain, Refused
 from .kinds import ROUNDS, Names, Shape
+from .machine import Ask, Machine, Return, create
 from .rules import Rules, check_class, constant, follow, value_of
 from .split import ASK, CREATE, LIST, MEMORY, REFERENCE, RETURN, Splitter, asks, no_memory_error
+from .write import assemble
 
 Target = Callable[..., Any] | New | Many
 

@@ -63,7 +63,7 @@ LOG_SIZE = 16 << 20
 this size has about 350,000 checkouts, which take 10 to 15 s to replay."""
 DISK = 70
 """The exit status if the log cannot be written (EX_SOFTWARE in sysexits.h)."""
-_RUNTIME = ("declare", "errors", "kinds", "split", "rules", "blocks", "program", "plain", "routes")
+_RUNTIME = "declare errors kinds split rules machine liveness write program plain routes".split()
 """The modules that determine the results of a request."""
 
 

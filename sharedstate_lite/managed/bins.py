@@ -4,7 +4,7 @@ A *bin* is a range of key hashes: bin b of B contains the keys whose hash begins
 of a key, its timers included, is in the bin of the key, and a bin is always moved as a whole. B must be a power of 2
 and never changes. An operator can therefore have at most B workers (Flink calls this limit the maximum parallelism).
 
-`plan` decides who owns the bins after rescaling, and moves as few of them as possible. `steps` decides when each bin
+`assign` decides who owns the bins after rescaling, and moves as few of them as possible. `steps` decides when each bin
 moves: in each step, some bins move, and then the operator processes rows again before the next step. Small steps mean
 short pauses.
 
@@ -13,10 +13,10 @@ short pauses.
     "batched"  in each step, a worker sends at most one bin and receives at most one; as few steps as possible
     chunks(n)  at most n bins in each step
 
->>> owners = plan([0] * 8, 2)                                        # 8 bins on 2 workers
+>>> owners = assign([0] * 8, 2)                                      # 8 bins on 2 workers
 >>> owners
 [0, 0, 0, 0, 1, 1, 1, 1]
->>> moving = moves(owners, plan(owners, 4))
+>>> moving = moves(owners, assign(owners, 4))
 >>> [f"bin {m.bin}: {m.source} to {m.target}" for m in moving]
 ['bin 2: 0 to 2', 'bin 3: 0 to 2', 'bin 6: 1 to 3', 'bin 7: 1 to 3']
 >>> [[m.bin for m in step] for step in steps(moving, "batched")]
@@ -48,7 +48,7 @@ class BinMove(NamedTuple):
     target: int
 
 
-Plan = Callable[[Sequence[BinMove]], list[list[BinMove]]]
+Migration = Callable[[Sequence[BinMove]], list[list[BinMove]]]
 """A function that distributes moves to steps, such as `batched` and what `chunks` returns."""
 
 
@@ -69,7 +69,7 @@ def word_range(bin: int, bins: int) -> tuple[int, int]:
     return low, low + size - 1
 
 
-def plan(old: Sequence[int], workers: int) -> list[int]:
+def assign(old: Sequence[int], workers: int) -> list[int]:
     """Return the worker that owns each bin after rescaling to ``workers`` workers. ``old`` has the present owners.
 
     Workers are numbered from 0. The numbers of bins that two workers own differ by at most 1, and no other such
@@ -101,17 +101,17 @@ def moves(old: Sequence[int], new: Sequence[int]) -> list[BinMove]:
     return [BinMove(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
 
 
-def chunks(most: int) -> Plan:
-    """Return a plan whose steps have at most ``most`` bins each, and whose sizes differ by at most 1."""
+def chunks(most: int) -> Migration:
+    """Return a migration whose steps have at most ``most`` bins each, and whose sizes differ by at most 1."""
     if not is_integer(most) or most < 1:
         raise StateError(f"chunks({shorten(most)}): a step moves at least one bin; choose a whole number from 1")
 
-    def plan(moving: Sequence[BinMove]) -> list[list[BinMove]]:
+    def chunked(moving: Sequence[BinMove]) -> list[list[BinMove]]:
         count = -(-len(moving) // most)
         edges = [len(moving) * step // count for step in range(count + 1)] if count else [0]
         return [list(moving[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
 
-    return plan
+    return chunked
 
 
 def batched(moving: Sequence[BinMove]) -> list[list[BinMove]]:
@@ -163,24 +163,25 @@ def batched(moving: Sequence[BinMove]) -> list[list[BinMove]]:
     return [[move for move, at in zip(moving, step, strict=True) if at == s] for s in range(count)]
 
 
-PLANS: dict[str, Plan] = {
+MIGRATIONS: dict[str, Migration] = {
     "all": lambda moving: [list(moving)] if moving else [],
     "fluid": chunks(1),
     "batched": batched,
 }
-"""The plans that have a name."""
+"""The migrations that have a name."""
 
 
-def steps(moving: Sequence[BinMove], plan: str | Plan = "batched") -> list[list[BinMove]]:
-    """Distribute moves to steps by a plan: a name of `PLANS`, or a function such as ``chunks(8)``.
+def steps(moving: Sequence[BinMove], migration: str | Migration = "batched") -> list[list[BinMove]]:
+    """Distribute moves to steps: ``migration`` is a name of `MIGRATIONS`, or a function such as ``chunks(8)``.
 
-    Raises StateError if there is no plan with that name.
+    Raises StateError if there is no migration with that name.
     """
-    if isinstance(plan, str) and plan in PLANS:
-        plan = PLANS[plan]
-    if not callable(plan):
-        raise StateError(f"there is no plan {shorten(plan)}; the plans are {', '.join(PLANS)}, and bins.chunks(n)")
-    return plan(moving)
+    if isinstance(migration, str) and migration in MIGRATIONS:
+        migration = MIGRATIONS[migration]
+    if not callable(migration):
+        known = ", ".join(MIGRATIONS)
+        raise StateError(f"there is no migration {shorten(migration)}; the migrations are {known}, and bins.chunks(n)")
+    return migration(moving)
 
 
 def _bits(bins: int) -> int:

@@ -65,7 +65,7 @@ class ManagedRun:
         self._snapshots: dict[int, list[list[StoreReader]]] = {}
         # The stores of removed workers, and the last epoch whose snapshot reads them.
         self._retired: list[tuple[int, StateStore]] = []
-        self.owners = placement.plan([0] * bins, workers)
+        self.owners = placement.assign([0] * bins, workers)
         self.instances = [self._instances(worker) for worker in range(workers)]
         self._open = True
 
@@ -315,16 +315,16 @@ class ManagedRun:
 
     # --- rescaling and checkpoints ----------------------------------------------
 
-    def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> pd.DataFrame:
+    def rescale(self, workers: int, migration: str | placement.Migration = "batched") -> pd.DataFrame:
         """Change the number of workers, and return the steps in which bins have moved: their bins, rows and bytes.
 
-        All state of a bin moves: its timers, its waiting rows and its expiries too. ``plan`` is "all", "fluid",
-        "batched" or ``bins.chunks(n)`` (see `bins`). Raises StateError for an unknown plan, and unless the number of
-        workers is between 1 and that of the bins.
+        All state of a bin moves: its timers, its waiting rows and its expiries too. ``migration`` is "all", "fluid",
+        "batched" or ``bins.chunks(n)`` (see `bins`). Raises StateError for an unknown migration, and unless the number
+        of workers is between 1 and that of the bins.
         """
         self._check_open()
-        owners = placement.plan(self.owners, workers)
-        order = placement.steps(placement.moves(self.owners, owners), plan)
+        owners = placement.assign(self.owners, workers)
+        order = placement.steps(placement.moves(self.owners, owners), migration)
         tasks = self._spread(workers)
         self.instances += [self._instances(worker) for worker in range(self.workers, workers)]
         table = []

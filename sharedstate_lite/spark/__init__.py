@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..changelog.changes import Changes
     from .bins.engine_spec import EngineSpec
     from .driver.engine import SparkEngine
-    from .driver.store import StateReader
+    from .driver.store import EngineReader
     from .jobs.job import Job
     from .partial.base_postgres import Postgres
 
@@ -142,14 +142,14 @@ def engine(
     Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
     to another engine.
     """
-    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if plan.kind == "partial":
+    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
+    if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(plan, _on(session), checkpoint, bins, base=base), checkpoint)
+        return _announced(PartialSparkEngine(spec, _on(session), checkpoint, bins, base=base), checkpoint)
     from .driver.engine import SparkEngine
 
-    return _announced(SparkEngine(plan, _on(session), checkpoint, bins), checkpoint)
+    return _announced(SparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
 
 
 def restore(
@@ -172,22 +172,23 @@ def restore(
     from .driver import checkpoint_copy
     from .driver.engine import SparkEngine
     from .partial.placement import place
+    from .rounds import home
     from .session.paths import absolute
 
     source = absolute(path)
-    described = engine_spec.read(source)
-    plan, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
-    if plan.kind != "partial" and base:
-        raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave out base=")
+    described = home.read(source, "views")
+    spec, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
+    if spec.kind != "partial" and base:
+        raise ViewError(f"base: {spec.kind} state stores its base tables itself; leave out base=")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
-    home, copy = (checkpoint, source) if copied else (source, None)
-    if plan.kind == "partial":
+    location, copy = (checkpoint, source) if copied else (source, None)
+    if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(plan, _on(session), home, bins, copy, base=base), path)
-    return _announced(SparkEngine(plan, _on(session), home, bins, copy), path)
+        return _announced(PartialSparkEngine(spec, _on(session), location, bins, copy, base=base), path)
+    return _announced(SparkEngine(spec, _on(session), location, bins, copy), path)
 
 
 def stream(
@@ -224,17 +225,17 @@ def stream(
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
-    plan = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if plan.kind == "partial":
+    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
+    if spec.kind == "partial":
         from .partial.job import PartialJob
 
-        return PartialJob(base, plan, sources, sink, _on(session), checkpoint, bins)
+        return PartialJob(base, spec, sources, sink, _on(session), checkpoint, bins)
     from .jobs.job import Job
 
-    return Job(plan, sources, sink, _on(session), checkpoint, bins)
+    return Job(spec, sources, sink, _on(session), checkpoint, bins)
 
 
-def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
+def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:
     from .driver import store
     from .partial.placement import place
 

@@ -13,9 +13,9 @@ from typing import Any
 import sharedstate_lite.entities as entities
 from sharedstate_lite.entities import Ask, PlainStore, Program, Reference, Refused, Return
 from sharedstate_lite.entities.bins import AskMessage, EntityBin, rounds
-from sharedstate_lite.entities.blocks import copied_frame
 from sharedstate_lite.entities.declare import copied, text_of
 from sharedstate_lite.entities.errors import MOST_DEPTH
+from sharedstate_lite.entities.machine import copied_frame
 
 _cells = count(1)
 State = dict[tuple[str, str], dict[str, Any]]

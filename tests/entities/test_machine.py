@@ -10,7 +10,7 @@ from carriers import Split, cell
 from test_seed import SEED, program
 
 from sharedstate_lite.entities import Program, Reference, many, new
-from sharedstate_lite.entities.blocks import Ask, Edge
+from sharedstate_lite.entities.machine import Ask, Edge
 
 SAGA = """
 from __future__ import annotations

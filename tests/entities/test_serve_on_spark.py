@@ -22,22 +22,23 @@ from carriers import cell
 from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
-from test_spark_bins import Stored, comparable
+from test_spark_bins import comparable
 from test_transactions import SHOP as TRANSACTIONS
 
 from sharedstate_lite.entities import AskMessage, Epochs, Program, Reference, log, on_spark, serve, serve_on_spark
 from sharedstate_lite.entities.__main__ import main
 from sharedstate_lite.entities.bins import FRONT, EntityBin, bin_of
-from sharedstate_lite.entities.epochs_on_spark import EpochFront
+from sharedstate_lite.entities.epochs import EpochFront
 from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entities_in
 from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
 from sharedstate_lite.errors import CheckpointError, Error
-from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.messages import BinMessage
-from sharedstate_lite.spark.query import inbox as inboxes
-from sharedstate_lite.spark.query.inbox import SCHEMA, Inbox
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds import inbox as inboxes
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.inbox import SCHEMA, Inbox
+from sharedstate_lite.spark.rounds.local import LocalStore
+from sharedstate_lite.spark.rounds.message import BinMessage
+from sharedstate_lite.spark.rounds.query import Query
 from sharedstate_lite.spark.session import checks
 
 PROGRAM: Program = cell(SOURCE)["purchases"]
@@ -54,7 +55,7 @@ class Machine:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.left, self.dead = 0, False
-        self.states: dict[int, dict[int, Stored]] = {0: {}}
+        self.states: dict[int, dict[int, LocalStore]] = {0: {}}
 
     def step(self) -> None:
         """A point at which the driver can die."""
@@ -69,7 +70,7 @@ def batches(machine: Machine) -> type[Query]:
 
     class Batches(Query):
         def _launch(self) -> None:
-            worker_cache._cached.clear()
+            worker._cached.clear()
 
         def stop(self) -> None:
             pass
@@ -91,12 +92,11 @@ def batches(machine: Machine) -> type[Query]:
             before = machine.states[number]
             out: list[BinMessage] = []
             after = dict(before)
-            for label in sorted({row["bin"] for row in rows}):
-                bin = self.bin_of_key[label]
-                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+            for bin in sorted({row["bin"] for row in rows}):
+                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 if machine.rng.random() < 0.5:
-                    worker_cache._cached.clear()
-                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == label], before)
+                    worker._cached.clear()
+                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
                 out += sent
             machine.step()
             if not self._file(number).exists():  # else the state of the attempt that wrote it is used
@@ -105,11 +105,11 @@ def batches(machine: Machine) -> type[Query]:
             arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             return SimpleNamespace(toArrow=lambda: pyarrow.table(arrays, schema=SCHEMA))
 
-        def _bin(self, bin: int, rows: list[Any], before: dict[int, Stored]) -> tuple[list[BinMessage], Stored]:
+        def _bin(self, bin: int, rows: list[Any], before: dict[int, LocalStore]) -> tuple[list[BinMessage], LocalStore]:
             machine.rng.shuffle(rows)
-            store = copy.deepcopy(before.get(bin, Stored()))
+            store = copy.deepcopy(before.get(bin, LocalStore()))
             messages = [BinMessage(row["stage"], bin, row["channel"], row["what"], row["blob"]) for row in rows]
-            return worker_cache.run_bin(self.plan, 1, bin, messages, store), store
+            return worker.run_bin(self.recipe, 1, bin, messages, store), store
 
     return Batches
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from sharedstate_lite.entities import AskMessage, EntityBin, Program, Reference, rounds
 from sharedstate_lite.entities.bins import FRONT, AnswerMessage, EntityMessage, Waiting, bin_of, outcome
 from sharedstate_lite.entities.errors import MOST_DEPTH
-from sharedstate_lite.entities.on_spark import EntityBinFactory, entities_in, pack, unpack
-from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.messages import BinMessage
+from sharedstate_lite.entities.on_spark import EntityRecipe, entities_in, pack, unpack
+from sharedstate_lite.spark.rounds import worker
+from sharedstate_lite.spark.rounds.local import LocalStore
+from sharedstate_lite.spark.rounds.message import BinMessage
 
 SHOP = """
 @entity
@@ -56,29 +57,6 @@ class Sorted(EntityBin):
         return super().handle(sorted(messages, key=lambda message: message.request))
 
 
-class Stored:
-    """Spark's state store of one bin."""
-
-    def __init__(self) -> None:
-        self.text: str | None = None
-        self.runs: dict[tuple[str, str], bytes] = {}
-
-    def head(self) -> str | None:
-        """See `Store`."""
-        return self.text
-
-    def run(self, part: str, name: str) -> bytes:
-        """See `Store`."""
-        return self.runs[part, name]
-
-    def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
-        """See `Store`."""
-        self.text = head
-        self.runs |= {(part, name): blob for part, name, blob in added}
-        for each in removed:
-            del self.runs[each]
-
-
 def requests(rng: Random, first: int, count: int) -> list[AskMessage]:
     """Draw requests: some create a basket that may be there, or that is refused; others fill one that may not be."""
     out = []
@@ -106,18 +84,18 @@ def test_what_spark_may_do_changes_nothing(seed: int) -> None:
     scope = cell(SHOP)
     program = Program(scope["Item"], scope["Basket"])
     oracle = [Sorted(program, number, count) for number in range(count)]
-    plan, stores = EntityBinFactory(f"test {seed}", count, lambda: program), [Stored() for _ in range(count)]
-    worker_cache._cached.clear()
+    recipe, stores = EntityRecipe(f"test {seed}", count, program), [LocalStore() for _ in range(count)]
+    worker._cached.clear()
 
-    def attempt(number: int, messages: list[EntityMessage], store: Stored) -> list[BinMessage]:
+    def attempt(number: int, messages: list[EntityMessage], store: LocalStore) -> list[BinMessage]:
         """Run one bin in a worker that may not have it."""
         given = list(messages)
         rng.shuffle(given)
         cut = rng.randrange(len(given) + 1)
         blobs = [BinMessage(1, number, 1, "", pack(part)) for part in (given[:cut], given[cut:])]
         if rng.random() < 0.3:
-            worker_cache._cached.clear()
-        return worker_cache.run_bin(plan, 1, number, blobs, store)
+            worker._cached.clear()
+        return worker.run_bin(recipe, 1, number, blobs, store)
 
     made = [AskMessage(n, who, "__init__", (who.key, 8), None) for n, who in enumerate(ITEMS)]
     for asked in (made, requests(rng, 10, 8), requests(rng, 20, 8)):

@@ -16,7 +16,8 @@ from in_process import Here
 
 from grader.lab.checks import load
 from grader.lab.judge import judging
-from sharedstate_lite.managed import bins, snapshots
+from sharedstate_lite import protocols
+from sharedstate_lite.managed import bins
 
 LAB = Path(__file__).resolve().parents[2] / "labs" / "5-snapshots-and-rescaling"
 
@@ -28,10 +29,10 @@ def job(text: str) -> Any:
     solution: dict[str, Any] = {}
     exec(text, solution)
     names: dict[str, Any] = {
-        "snapshots": snapshots,
+        "protocols": protocols,
         "solution": SimpleNamespace(**solution),
-        "BARRIER": snapshots.BARRIER,
-        "Action": snapshots.Action,
+        "BARRIER": protocols.BARRIER,
+        "Action": protocols.Action,
         "CHANNELS": ["s1", "s2"],
         "__name__": "lab",
     }
@@ -51,17 +52,17 @@ def test_the_kit_finds_the_same_snapshots_wrong(wrong: str, right: bool) -> None
         assert mutant["check"] in ("aligned.waits", "aligned.cut")
         for old, new in mutant["replace"]:
             text = text.replace(old, new)
-    assert snapshots.explore(job(text)).right == right
+    assert protocols.explore(job(text)).right == right
 
 
 def test_the_fewest_moves_are_those_of_the_kit() -> None:
-    """The search through all assignments and `bins.plan` move as many bins, for all owners of up to five bins."""
+    """The search through all assignments and `bins.assign` move as many bins, for all owners of up to five bins."""
     fewest = runpy.run_path(str(LAB / "checks.py"))["fewest"]
     count = 0
     for many in range(1, 6):
         for owners in itertools.product(range(3), repeat=many):
             for workers in range(1, min(4, many) + 1):
-                kit = bins.moves(owners, bins.plan(owners, workers))
+                kit = bins.moves(owners, bins.assign(owners, workers))
                 assert len(fewest(owners, workers)) == len(kit), (owners, workers)
                 count += 1
     assert count > 1000

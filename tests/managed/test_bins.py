@@ -46,8 +46,8 @@ def fewest_steps(pairs: list[tuple[int, int]], steps: int) -> bool:
 
 def test_2_to_3_workers_moves_85_of_256_bins() -> None:
     """The plan moves a third of the bins. Contiguous ranges, as in Flink, move 127, and hash modulo workers 170."""
-    two = bins.plan([0] * 256, 2)
-    assert len(bins.moves(two, bins.plan(two, 3))) == 256 // 3 == 85
+    two = bins.assign([0] * 256, 2)
+    assert len(bins.moves(two, bins.assign(two, 3))) == 256 // 3 == 85
     ranges = [[b * workers // 256 for b in range(256)] for workers in (2, 3)]
     assert len(bins.moves(*ranges)) == 127
     modulo = [[b % workers for b in range(256)] for workers in (2, 3)]
@@ -57,8 +57,8 @@ def test_2_to_3_workers_moves_85_of_256_bins() -> None:
 @pytest.mark.parametrize(("old", "new", "moved", "steps"), [(2, 3, 85, 85), (2, 4, 128, 64), (4, 8, 128, 32)])
 def test_the_steps_of_batched_on_256_bins(old: int, new: int, moved: int, steps: int) -> None:
     """More senders and receivers need fewer steps."""
-    before = bins.plan([0] * 256, old)
-    moves = bins.moves(before, bins.plan(before, new))
+    before = bins.assign([0] * 256, old)
+    moves = bins.moves(before, bins.assign(before, new))
     found = bins.steps(moves, "batched")
     assert (len(moves), len(found)) == (moved, steps)
     assert {len(step) for step in found} == {moved // steps}
@@ -73,7 +73,7 @@ def test_no_balanced_assignment_moves_fewer_bins(old: list[int], workers: int) -
         sizes = [owners.count(w) for w in range(workers)]
         return max(sizes) - min(sizes) <= 1
 
-    new = tuple(bins.plan(old, workers))
+    new = tuple(bins.assign(old, workers))
     assert balanced(new)
     least = min(
         sum(a != b for a, b in zip(old, owners, strict=True))
@@ -121,11 +121,13 @@ def test_rule_26_a_gradual_plan_has_small_steps(pairs: list[tuple[int, int]], mo
 
 
 @given(OWNERS, st.integers(1, 6), st.integers(1, 6), st.sampled_from(["all", "fluid", "batched", bins.chunks(3)]))
-def test_rule_26_a_bin_has_one_owner_at_every_time(old: list[int], p2: int, p3: int, plan: str | bins.Plan) -> None:
+def test_rule_26_a_bin_has_one_owner_at_every_time(
+    old: list[int], p2: int, p3: int, plan: str | bins.Migration
+) -> None:
     """Step by step, each bin leaves the worker that owns it, and at the end the owners are the planned ones."""
     owners = list(old)
     for workers in (min(p2, len(old)), min(p3, len(old))):
-        new = bins.plan(owners, workers)
+        new = bins.assign(owners, workers)
         for step in bins.steps(bins.moves(owners, new), plan):
             for move in step:
                 assert owners[move.bin] == move.source != move.target
@@ -157,11 +159,14 @@ def test_a_bin_is_the_top_bits_of_a_hash() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bins.plan([0, 1], 3), "each worker needs at least one bin; choose 1 to 2 workers"),
-        (lambda: bins.plan([0, 1], 0), "cannot rescale 2 bins to 0 workers"),
-        (lambda: bins.plan([0, 1], True), "to True workers"),
+        (lambda: bins.assign([0, 1], 3), "each worker needs at least one bin; choose 1 to 2 workers"),
+        (lambda: bins.assign([0, 1], 0), "cannot rescale 2 bins to 0 workers"),
+        (lambda: bins.assign([0, 1], True), "to True workers"),
         (lambda: bins.moves([0, 1], [0]), "2 bins cannot become 1: a state keeps its number of bins"),
-        (lambda: bins.steps([], "sudden"), "no plan 'sudden'; the plans are all, fluid, batched, and bins.chunks"),
+        (
+            lambda: bins.steps([], "sudden"),
+            "no migration 'sudden'; the migrations are all, fluid, batched, and bins.chunks",
+        ),
         (lambda: bins.chunks(0), "chunks.0.: a step moves at least one bin"),
         (lambda: bins.bin_of(np.zeros(1, np.int64), 12), "bins=12: the number of bins is a power of 2"),
         (lambda: bins.word_range(0, 0), "bins=0: the number of bins"),

@@ -562,7 +562,7 @@ def test_unknown_names_are_refused() -> None:
         (lambda: run.read("q"), "no states are named 'q'; the states are Mine.n"),
         (lambda: run.state("q"), "there is no relation 'q'; the relations are n"),
         (lambda: run.read("n", key=("a", "b")), "has 2 values, not 1: k"),
-        (lambda: run.rescale(3, plan="quick"), "there is no plan 'quick'"),
+        (lambda: run.rescale(3, migration="quick"), "there is no migration 'quick'"),
         (lambda: run.rescale(0), "cannot rescale 256 bins to 0 workers"),
         (lambda: run.rescale(257), "cannot rescale 256 bins to 257 workers"),
     ):

@@ -119,7 +119,7 @@ def test_rule_26_timers_and_expiries_move_with_their_bin(
     (one, numbered), (moved, _) = started(drawn, store=store, bins=8), started(drawn, store=store, bins=8, workers=2)
     for at, rows in enumerate(numbered):
         if at < len(sizes):
-            moved.rescale(sizes[at][0], plan=sizes[at][1])
+            moved.rescale(sizes[at][0], migration=sizes[at][1])
             assert moved.workers == sizes[at][0] == len(set(moved.owners))
         pd.testing.assert_frame_equal(one.step(rows), moved.step(rows))
     pd.testing.assert_frame_equal(one.advance(second(1_000)), moved.advance(second(1_000)))

@@ -547,10 +547,10 @@ def test_a_rescaled_run_says_what_moved() -> None:
     run = m.run(Sum(), m.source("visit", "x INT", key="x"), workers=2)
     run.step([(n,) for n in range(3_000)])
     before = seconds(run.read("n"))
-    steps = run.rescale(3, plan="fluid")
+    steps = run.rescale(3, migration="fluid")
     assert steps["bins"].tolist() == [1] * 85 and 900 < steps["rows"].sum() < 1_100
     assert Counter(run.owners) == {0: 86, 1: 85, 2: 85} and seconds(run.read("n")) == before
-    assert run.rescale(1, plan="all")["bins"].tolist() == [170]
+    assert run.rescale(1, migration="all")["bins"].tolist() == [170]
     assert seconds(run.read("n")) == before and "workers=1" in repr(run)
 
 

@@ -232,7 +232,7 @@ def test_flights_that_were_late_twice_within_a_day() -> None:
     for by in CONTIGUITIES:
         run = m.run(m.pattern("a b", source, late, within="24 hours", by=by, id="flight"), source, workers=2)
         count = len(run.step(january[:9_000]))
-        run.rescale(4, plan="fluid")
+        run.rescale(4, migration="fluid")
         count += len(run.step(january[9_000:]))
         count += len(run.advance(january["at"].max().to_pydatetime() + timedelta(days=2)))
         found[by] = count

@@ -246,7 +246,7 @@ def test_rule_11_batches_are_contiguous_and_few(n: int) -> None:
 
 def bins_of(engine: Any) -> Iterator[tuple[list[tuple[int, int]], int]]:
     """Every arrangement in every bin, from its store: (lower time, rows) of each run, and the time of the bin."""
-    for head in engine._heads().values():
+    for head in engine._query.heads().values():
         for runs in head["runs"].values():
             yield [(lower, rows) for _, _, rows, lower in runs], head["time"]
 

@@ -204,12 +204,12 @@ def test_rule_23_a_checkpoint_of_another_version_is_refused_with_both(tmp_path: 
         with pytest.raises(ss.CheckpointError, match=rf"manifest.json has format {number}, .* reads format 3;"):
             ss.restore(tmp_path / "one process")
     made("full in bins", {}).checkpoint(tmp_path / "Spark")
-    with_format(tmp_path / "Spark" / "engine.json", 2)
+    with_format(tmp_path / "Spark" / "run.json", 2)
     reading: list[Callable[[Path], Any]] = [
         ss.spark.restore, ss.spark.state, ss.spark.batches, ss.spark.stages, lambda path: ss.spark.rescale(path, 1)
     ]  # fmt: skip
     for read in reading:
-        with pytest.raises(ss.CheckpointError, match=r"engine.json has format 2, .* reads format 3;"):
+        with pytest.raises(ss.CheckpointError, match=r"run.json has format 2, .* reads format 5;"):
             read(tmp_path / "Spark")
 
 

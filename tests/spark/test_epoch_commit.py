@@ -1,4 +1,4 @@
-"""Structured Streaming commits epochs: a kill at each point of a micro-batch, against `snapshots.SparkBatches`.
+"""Structured Streaming commits epochs: a kill at each point of a micro-batch, against `protocols.SparkBatches`.
 
 The driver is killed inside the operator and inside the sink. The kills before the offsets and before the commit are
 checkpoints from which the entry of the log was removed, as such a kill leaves them.
@@ -18,7 +18,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from sharedstate_lite.managed import snapshots
+from sharedstate_lite import protocols
 
 VALUES = (1, 2, 10)
 WAIT = 60
@@ -86,7 +86,7 @@ def test_rule_23_a_kill_at_each_point_of_a_batch(
     assert dict(calls) == {0: 1, 1: 3, 2: 13}
     assert [batch for batch, _ in calls if batch == 2] == last
     by_batch = tuple(dict(calls).values())
-    explored = snapshots.explore(snapshots.SparkBatches(records=VALUES), 1)
+    explored = protocols.explore(protocols.SparkBatches(records=VALUES), 1)
     assert by_batch in {end.output for end in explored.outcomes}
     repeated = tuple(total for _, total in calls)
-    assert repeated in {end.output for end in snapshots.explore(snapshots.SparkBatches(once=False), 1).outcomes}
+    assert repeated in {end.output for end in protocols.explore(protocols.SparkBatches(once=False), 1).outcomes}

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructType
 
 from ...errors import Error
-from ...spark.bins.bin_placement import grouping_keys
-from ...spark.query.lazy_processor import LazyProcessor
+from ...spark.rounds.keys import grouping_keys
+from ...spark.rounds.operator import LazyProcessor
 from .market import Market
 from .run import Run
 
@@ -45,7 +45,7 @@ def unpacked(blob: bytes) -> pa.Table:
 
 
 class MarketOperator:
-    """Keeps the market of each part's symbols. It is the operator's :class:`~...spark.query.lazy_processor.Work`."""
+    """Keeps the market of each part's symbols. It is the operator's :class:`~...spark.rounds.operator.Work`."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process the rows of a part in one micro-batch, and yield their answers as one row."""

@@ -1,7 +1,7 @@
 """One bin of one operator on Spark: what a worker does with it in a micro-batch. It needs no Spark itself.
 
-A bin b that slot j owns is Spark's group ``j + slots * b`` of the operator's stage (see `grouping_keys`), which lies on
-partition j. Its messages have one of these channels:
+A bin b that slot j owns is bin ``j + slots * b`` of the operator's stage, which lies on partition j (see
+`grouping_keys`). Its messages have one of these channels:
 
     TICK     the epoch: its file, its watermarks, the owners of all bins. Each bin gets one, with or without rows
     EVENTS   rows that bins of the previous operator have emitted
@@ -32,10 +32,10 @@ import pyarrow.parquet
 from ...engine.state_tables import StatePart
 from ...errors import StateError
 from ...spark.bins import files
-from ...spark.bins.bin import BinFactory
-from ...spark.bins.messages import BinMessage, Store
-from ...spark.bins.stored_bin import StoredBin
-from ...spark.bins.strings import worker_strings
+from ...spark.rounds.bin import Bin, Recipe
+from ...spark.rounds.message import BinMessage, Store
+from ...spark.rounds.runs import RunsBin
+from ...spark.rounds.strings import worker_strings
 from ...storage.encoding import Dictionary, Words
 from ..declare import Declared, EventSource
 from ..events import Emitted, Events, merge
@@ -49,13 +49,20 @@ TICK, EVENTS, COPY, GIVE, DROP = 1, 2, 3, 4, 5
 
 
 @dataclass
-class ManagedBinFactory(BinFactory):
-    """The data from which a worker builds bins. ``make`` returns the chain of operators and the source."""
+class ManagedRecipe(Recipe):
+    """The recipe of managed state: the chain of operators and the source. ``slots`` can own a bin."""
 
+    chain: Sequence[Declared]
+    source: EventSource
     slots: int = 1
 
-    def bin(self, stage: int, number: int) -> StoredBin:
-        """Return a new bin without state."""
+    @property
+    def numbers(self) -> int:
+        """See `Recipe.numbers`. Every bin has one for each slot."""
+        return self.bins * self.slots
+
+    def build(self, stage: int, number: int) -> Bin:
+        """See `Recipe.build`."""
         return ManagedBin(self, stage, number)
 
     def close(self) -> None:
@@ -76,19 +83,17 @@ _last: list[_InputFile] = []
 
 
 @dataclass
-class ManagedBin(StoredBin):
+class ManagedBin(RunsBin):
     """Runs one operator for the keys of one bin; see the module's docstring."""
 
-    plan: ManagedBinFactory
+    recipe: ManagedRecipe
 
     def __post_init__(self) -> None:
-        self.chain: Sequence[Declared]
-        self.source: EventSource
-        self.chain, self.source = self.plan.make()
+        self.chain, self.source = self.recipe.chain, self.recipe.source
         self.declared = self.chain[self.stage - 1]
-        self.key_bin, slot = divmod(self.number, self.plan.slots)
+        self.key_bin, slot = divmod(self.number, self.recipe.slots)
         self.table = ColumnStore()
-        self.instance = Instance(self.declared, self.table, worker_strings.strings, self.plan.bins, slot)
+        self.instance = Instance(self.declared, self.table, worker_strings.strings, self.recipe.bins, slot)
         self.parts = {
             r.name: StatePart(r.name, self.declared.name, "managed", self.table.arrangements[r.name],
                               tuple(c.name for c in r.columns))
@@ -101,7 +106,7 @@ class ManagedBin(StoredBin):
         """The dictionary of this process."""
         return self.instance.strings
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
+    def step(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Process one micro-batch, and return what the operator emits. Raises StateError if a callback raises."""
         before, out = self._uppers(), []
         by: dict[int, list[BinMessage]] = {}
@@ -126,7 +131,7 @@ class ManagedBin(StoredBin):
         return out
 
     def load(self, head: dict[str, Any], store: Store) -> None:
-        """See `StoredBin.load`."""
+        """See `Bin.load`."""
         super().load(head, store)
         self.instance.reindex()
 
@@ -153,7 +158,7 @@ class ManagedBin(StoredBin):
         if tick["file"] is None:
             events, *_ = self.source.read((), tick["before"], self.strings)
             return events, np.arange(0)
-        identity = (self.plan.generation, tick["file"], tick["before"])
+        identity = (self.recipe.generation, tick["file"], tick["before"])
         if not _last or _last[0].identity != identity or _last[0].strings is not self.strings:
             table = read_input(Path(tick["file"]))
             events, *_ = self.source.read(table, tick["before"], self.strings)
@@ -164,7 +169,7 @@ class ManagedBin(StoredBin):
 
     def _bins(self, declared: Declared, events: Events) -> npt.NDArray[np.int64]:
         key = Relation("@key", tuple(declared.key_columns), len(declared.key))
-        return bins_of(key, events.keys(declared.key), self.plan.bins, self.strings)
+        return bins_of(key, events.keys(declared.key), self.recipe.bins, self.strings)
 
     def _messages(self, emitted: Emitted, owners: Sequence[int]) -> list[BinMessage]:
         """Return the rows as messages to the bins of the next operator, or to the driver after the last one."""
@@ -175,7 +180,7 @@ class ManagedBin(StoredBin):
             return [BinMessage(0, self.number, EVENTS, "", pack_rows(emitted, np.arange(count), self.strings))]
         where = self._bins(self.chain[self.stage], emitted.events)
         return [
-            BinMessage(self.stage + 1, owners[b] + self.plan.slots * b, EVENTS, "",
+            BinMessage(self.stage + 1, owners[b] + self.recipe.slots * b, EVENTS, "",
                        pack_rows(emitted, np.flatnonzero(where == b), self.strings))
             for b in np.unique(where).tolist()
         ]  # fmt: skip

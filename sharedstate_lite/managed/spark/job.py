@@ -1,7 +1,7 @@
 """The driver of operators on Spark: it starts the query, runs micro-batches, delivers what is emitted, and reads state.
 
-    managed.json   the declarations of the operators and the source, and the numbers of bins and slots
-    query/         the query: Spark's checkpoint, and the inbox with the log (`spark.query.inbox`)
+    run.json       the declarations of the operators and the source, and the numbers of bins and slots
+    query/         the query: Spark's checkpoint, and the inbox with the log (`spark.rounds.inbox`)
     rows/          the input files of the last epochs, as links, so that a batch can be run again
     moved/         the copies of bins that are about to move
 
@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,11 +25,12 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError, RowError, StateError
-from ...spark.bins.bin_placement import grouping_keys
-from ...spark.bins.messages import BinMessage
-from ...spark.driver.store import StateReader, retained
 from ...spark.jobs import sink
-from ...spark.query.query import Query
+from ...spark.rounds import home
+from ...spark.rounds.inbox import RoundKind
+from ...spark.rounds.message import BinMessage
+from ...spark.rounds.query import Query
+from ...spark.rounds.reader import StateReader, retained
 from ...spark.session.checks import stateful, usable
 from ...spark.session.paths import absolute, made
 from ...storage import wire
@@ -47,15 +46,13 @@ from ..run import ManagedRun, chained
 from ..run import restore as restored
 from ..snapshot_files import check_declared, expired
 from ..types import microseconds, moment
-from .bin import ManagedBinFactory
+from .bin import ManagedRecipe
 from .log import REMEDY, BatchLog
 from .rows import sorted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 1
-FILE = "managed.json"
 BINS = 16
 
 
@@ -81,26 +78,22 @@ class ManagedJob:
         self._folder, self._out = folder, out
         self._lock = lock_folder(made(location))
         try:
-            self.resumed = not (new := not (location / FILE).exists())
+            self.resumed = not (new := not (location / home.FILE).exists())
             found = self._options(session, options)
             self.bins, self.slots, self._owner = found["bins"], found["slots"], found["owner"]
             sink.claim(out, self._owner, location, new)
-            self._labels = grouping_keys(self.bins * self.slots)
             # The bins of an earlier start have the operators that were passed then, so no worker may use them.
-            factory = ManagedBinFactory(
-                f"{self._owner} {secrets.token_hex(6)}", self.bins, lambda: (chain, source), slots=self.slots
-            )
+            recipe = ManagedRecipe(f"{self._owner} {secrets.token_hex(6)}", self.bins, chain, source, self.slots)
             # A session of its own has its own settings. The number of partitions is that of the slots.
             self.session = session.newSession()
             for name, value in session.conf.getAll.items():
                 if name.startswith("spark.sql.streaming."):
                     self.session.conf.set(name, value)
             self.session.conf.set("spark.sql.shuffle.partitions", self.slots)
-            self._numbers = {label: number for number, label in enumerate(self._labels)}
-            self._query = Query(self.session, made(location / "query"), factory, len(chain), self._numbers, 0)
+            self._query = Query(self.session, made(location / "query"), recipe, len(chain), 0)
             self._query.start()
             entries = self._query.inbox.entries
-            self._log = BatchLog(chain, source, location, entries, self._labels, found["owners"], self.slots)
+            self._log = BatchLog(chain, source, location, entries, found["owners"], self.slots)
             if found["restore"] and not entries:
                 self._begin(begin)
             if entries and not entries[-1].void:
@@ -113,27 +106,16 @@ class ManagedJob:
 
     def _options(self, session: SparkSession, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return the options of the checkpoint. If it is new, write them first."""
-        file, source = self.location / FILE, self.source
+        source = self.source
         mine: dict[str, Any] = {
             "source": [source.name, str(source.columns), list(source.key), source.time, source.delay, source.late],
             "folder": str(self._folder),
         }
-        if file.exists():
-            try:
-                found: dict[str, Any] = json.loads(file.read_text())
-                if found["format"] != FORMAT:
-                    raise CheckpointError(f"{file} is not in format {FORMAT}; use the version that wrote it")
-            except (ValueError, KeyError, TypeError) as error:
-                raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
+        if found := home.known(self.location, "managed"):
             check_declared(found["operators"], self.chain)
             mine |= {name: wanted[name] for name in ("bins", "slots") if wanted[name] is not None}
-            for name, value in mine.items():
-                if found[name] != value:
-                    raise CheckpointError(f"{self.location}: the {name} of this checkpoint is {found[name]}, not "
-                                          f"{value}; pass the same, or use a new folder")  # fmt: skip
+            home.check_same(self.location, found, mine)
             return found
-        if any(not each.name.startswith(".") for each in self.location.iterdir()):
-            raise CheckpointError(f"{self.location} is not empty and has no {FILE}; use a new folder")
         stateful(session, "an operator with managed state")
         bins, slots = wanted["bins"], wanted["slots"]
         bins = BINS if bins is None else bins
@@ -141,15 +123,12 @@ class ManagedJob:
         placement.word_range(0, bins)  # raises unless the number is a power of 2
         if not 1 <= slots <= bins:
             raise StateError(f"slots={slots}: pass a number from 1 to that of the bins, {bins}")
-        owners = placement.plan([0] * bins, wanted["workers"] or slots)
+        owners = placement.assign([0] * bins, wanted["workers"] or slots)
         if max(owners) >= slots:
             raise StateError(f"workers={wanted['workers']}: there are {slots} slots; pass at most this number")
-        options = {"format": FORMAT, **mine, "operators": [each.describe() for each in self.chain], "bins": bins,
-                   "slots": slots, "owners": owners, "owner": f"m-{secrets.token_hex(6)}",
-                   "restore": wanted["restore"]}  # fmt: skip
-        unfinished = file.with_name(f".{FILE}")
-        unfinished.write_text(json.dumps(options))
-        unfinished.replace(file)
+        options = {**mine, "operators": [each.describe() for each in self.chain], "bins": bins, "slots": slots,
+                   "owners": owners, "owner": f"m-{secrets.token_hex(6)}", "restore": wanted["restore"]}  # fmt: skip
+        home.write(self.location, "managed", options)
         return options
 
     def _begin(self, run: ManagedRun | None) -> None:
@@ -163,7 +142,7 @@ class ManagedJob:
                  for bin in range(self.bins))  # fmt: skip
         about = {"epoch": run.epoch, "after": run.micros, "first": run.counts[0], "late": run.late}
         messages, about = self._log.begin(blobs, about)
-        self._query.run(messages, "move", run.epoch, about)
+        self._query.run(messages, RoundKind.MOVE, run.epoch, about)
 
     # --- the log ----------------------------------------------------------------
 
@@ -229,7 +208,7 @@ class ManagedJob:
     def _batch(self, file: Path | None, tick: int, clock: Any) -> None:
         """Run one micro-batch: the rows of a file, or a tick, or neither, and the moves that are due."""
         messages, about = self._log.next(file, tick, clock)
-        kind = "move" if file is None and tick == NULL else "epoch"
+        kind = RoundKind.MOVE if file is None and tick == NULL else RoundKind.EPOCH
         try:
             sent = self._query.run(messages, kind, about["epoch"], about)
         except (RowError, StateError) as error:
@@ -275,14 +254,13 @@ class ManagedJob:
         about, stages = entries[-1].about, len(self.chain)
         out.epoch, out.micros, out.late, out.owners = about["epoch"], about["after"], about["late"], about["owners"]
         out.counts = [about["first"] + about["rows"], *[(out.epoch + 1) << 32] * (stages - 1)]
-        reader = StateReader(self.session, self._query.checkpoint, lambda: SimpleNamespace(stages=stages),
-                             entries[-1].number)  # fmt: skip
+        reader = StateReader(self.session, self._query.checkpoint, stages, entries[-1].number)
         for stage in range(1, stages + 1):
             runs, parts = reader.runs(stage), defaultdict(list)
             if bin is not None:
-                runs = runs.where(f"bin = {self._labels[out.owners[bin] + self.slots * bin]}")
-            for label, part, _, blob in runs.collect():
-                parts[self._numbers[label] % self.slots, part].append(wire.decode(blob, out.strings))
+                runs = runs.where(f"bin = {out.owners[bin] + self.slots * bin}")
+            for number, part, _, blob in runs.collect():
+                parts[number % self.slots, part].append(wire.decode(blob, out.strings))
             for (slot, part), lines in parts.items():
                 delta = concat([Delta(each[:-1], each[-1]) for each in lines], len(lines[0]) - 1)
                 out.instances[slot][stage - 1].store.write({part: delta}, out.epoch)
@@ -325,13 +303,13 @@ class ManagedJob:
         """Whether bins are moving, or will move in the next micro-batches."""
         return self._log.moving
 
-    def rescale(self, workers: int, plan: str | placement.Plan = "batched") -> int:
+    def rescale(self, workers: int, migration: str | placement.Migration = "batched") -> int:
         """Let the bins move to ``workers`` slots while the job runs, and return the number of steps.
 
         Each of the next micro-batches makes one step; `run_available` makes those that are left. The number of slots
         is the largest number of workers. Raises StateError if a move is under way.
         """
-        return self._log.rescale(workers, plan)
+        return self._log.rescale(workers, migration)
 
     # --- the end ----------------------------------------------------------------
 

@@ -9,7 +9,7 @@ A micro-batch is an epoch, with the rows of a file or without rows, or it only m
     late             how many late rows were dropped since the start
     owners           the slot of each bin
     copied           the bins that move: [bin, new slot, file], of which each old owner writes its state to the file
-    steps            the moves that are still to be made, as [bin, new slot], in the steps of the plan
+    steps            the moves that are still to be made, as [bin, new slot], in steps
 
 A restart continues from the last entry and has no other state. This module needs no Spark.
 """
@@ -23,8 +23,8 @@ from typing import Any
 
 from ...errors import RowError, StateError, shorten
 from ...plan.nodes import Column, Type
-from ...spark.bins.messages import BinMessage
-from ...spark.query.inbox import InboxEntry
+from ...spark.rounds.inbox import InboxEntry
+from ...spark.rounds.message import BinMessage
 from ...storage.encoding import NULL, Dictionary
 from .. import bins as placement
 from ..declare import Declared, EventSource
@@ -38,9 +38,8 @@ REMEDY = "correct the file or the operator, or remove the file, and call run_ava
 class BatchLog:
     """The entries of a job's micro-batches, and the messages that the next one sends to the bins.
 
-    ``entries`` is the log of the query's inbox, which grows. ``labels`` are the keys of Spark's groups, and ``owners``
-    the slots of the bins at the start. Input files are linked in ``location/rows``, so that a batch can be run again,
-    and bins are copied to ``location/moved``.
+    ``entries`` is the log of the query's inbox, which grows. ``owners`` are the slots of the bins at the start. Input
+    files are linked in ``location/rows``, so that a batch can be run again, and bins are copied to ``location/moved``.
     """
 
     def __init__(
@@ -49,12 +48,11 @@ class BatchLog:
         source: EventSource,
         location: Path,
         entries: list[InboxEntry],
-        labels: Sequence[int],
         owners: list[int],
         slots: int,
     ) -> None:
         self.stages, self.source, self.location, self.slots = len(chain), source, location, slots
-        self._entries, self._labels, self._start = entries, labels, owners
+        self._entries, self._start = entries, owners
         for name in ("rows", "moved"):
             (location / name).mkdir(exist_ok=True)
         self.steps: list[list[list[int]]] = self.last["steps"]
@@ -76,16 +74,16 @@ class BatchLog:
         """Whether bins are moving, or will move in the next micro-batches."""
         return bool(self.steps or self.last["copied"])
 
-    def rescale(self, workers: int, plan: str | placement.Plan) -> int:
-        """Plan the moves to ``workers`` slots, and return the number of steps. See `ManagedJob.rescale`."""
+    def rescale(self, workers: int, migration: str | placement.Migration) -> int:
+        """Decide on the moves to ``workers`` slots, and return the number of steps. See `ManagedJob.rescale`."""
         if self.moving:
             raise StateError("bins are moving already; run_available() completes the move")
         if not isinstance(workers, int) or not 1 <= workers <= self.slots:
             raise StateError(f"cannot rescale to {shorten(workers)} workers: there are {self.slots} slots; pass a "
                              "number from 1 to theirs")  # fmt: skip
         owners = self.last["owners"]
-        moving = placement.moves(owners, placement.plan(owners, workers))
-        self.steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, plan)]
+        moving = placement.moves(owners, placement.assign(owners, workers))
+        self.steps = [[[each.bin, each.target] for each in step] for step in placement.steps(moving, migration)]
         return len(self.steps)
 
     def begin(self, blobs: Iterable[Sequence[bytes]], about: dict[str, Any]) -> tuple[list[BinMessage], dict[str, Any]]:
@@ -139,9 +137,9 @@ class BatchLog:
 
     def _to(self, bin: int, slot: int, channel: int, what: str = "") -> list[BinMessage]:
         """Return a message to the bin of each operator at a slot. A file has the number of the operator at its end."""
-        label = self._labels[slot + self.slots * bin]
+        number = slot + self.slots * bin
         ends = [f"-{stage}" if channel in (COPY, GIVE) else "" for stage in range(1, self.stages + 1)]
-        return [BinMessage(stage, label, channel, what + end, b"") for stage, end in enumerate(ends, 1)]
+        return [BinMessage(stage, number, channel, what + end, b"") for stage, end in enumerate(ends, 1)]
 
     def _times(self, file: Path, here: Path, about: dict[str, Any]) -> dict[str, int]:
         """Return the watermark after a file, and how many of its rows are late and not. Reads only the time column."""

@@ -1,4 +1,4 @@
-"""Bins, which are the units of an engine on Spark, and the messages between them. This room does not need Spark.
+"""Bins of full and shared state: what the bins of an engine do in each round. This room does not need Spark.
 
 A *bin* is an in-process engine that receives only the rows of the keys in one hash bucket. Megaphone migrates state in
 bins. Here, Spark also groups rows by bin, and stores and places state by bin. A *stage* is one stateful operator of
@@ -20,18 +20,13 @@ changes. For example, MAX by category over a join by product needs two stages:
 
 Modules, from the bottom:
 
-    messages        BinMessage, and the interfaces that a bin's worker implements
-    strings         the string dictionary of a worker
-    bin_placement   grouping keys that spread bins evenly over partitions
+    channels        what the number of a message's channel means
     staged          the shared dataflow, with copies of arrangements that two stages need
     route           Route: the stage of each operator, and the messages between stages
     engine_spec     EngineSpec: the description of an engine, which is stored with its checkpoint
     files           reads a relation's file in the tasks whose bins need its rows
-    stored_bin      StoredBin: the state of a bin, as runs in a store
-    bin             Bin: processes epochs
+    bin             ViewBin: processes epochs
     tables          shows a checkpoint's state as tables
-    worker_cache    the bins that a worker keeps in memory
-    worker_rpc      calls to other workers on the same host
 
 Source: Hoffmann et al., Megaphone, VLDB 2019; Murray et al., Naiad, SOSP 2013; Spark's ``transformWithState``.
 """
@@ -42,7 +37,7 @@ from typing import Any
 
 from ...system.lazy import lazy_name
 
-_HOME = {"Bin": "bin", "BinMessage": "messages", "EngineSpec": "engine_spec", "BinFactory": "bin", "Route": "route"}
+_HOME = {"EngineSpec": "engine_spec", "Route": "route", "ViewBin": "bin", "ViewRecipe": "bin"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,12 @@
 """One bin of one stage: an in-process engine that receives only the rows of its keys.
 
 A bin uses the same operators, kernels and arrangements as full and shared state in process. It differs in two ways: its
-messages are blobs, and the runs of its arrangements are also in a state store (:mod:`.stored_bin`).
+messages are blobs, and the runs of its arrangements are also in a state store (:mod:`..rounds.runs`).
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,51 +15,40 @@ from ...dataflow.dataflow import Dataflow
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary
+from ..rounds.bin import Bin, Recipe
+from ..rounds.message import BinMessage
+from ..rounds.runs import RunsBin
+from ..rounds.strings import worker_strings
 from . import files
-from .messages import ASK, COMPACT, INIT_GLOBAL, OUT, BinMessage
+from .channels import ASK, COMPACT, INIT_GLOBAL, OUT
 from .route import Channel, Port, Route
-from .stored_bin import StoredBin
-from .strings import worker_strings
 
 
 @dataclass
-class BinFactory:
-    """The data from which a worker builds the bins of an engine. It is the same in all workers.
+class ViewRecipe(Recipe):
+    """The recipe of full and shared state: ``make`` builds the route, with an engine that has no rows."""
 
-    If ``checked`` is false, a worker trusts its memory without comparing tokens. Tests and lessons use this to show the
-    wrong answers that the token prevents.
-    """
-
-    generation: str
-    bins: int
     make: Callable[[], Any]
-    """Builds the route, with an engine that has no rows."""
-    checked: bool = True
-    use_rpc: bool = True
-    """Whether a worker calls the worker that has a bin in memory. Otherwise, it reads the bin from the store."""
-    salt: str = field(default_factory=lambda: secrets.token_hex(16))
-    """A random text of which tokens are made (:mod:`.stored_bin`). Each start of the query has another one, because the
-    batch in progress can have other rows then."""
 
-    def bin(self, stage: int, number: int) -> StoredBin:
-        """Return a new bin without state."""
-        return Bin(self, stage, number)
+    def build(self, stage: int, number: int) -> Bin:
+        """See `Recipe.build`."""
+        return ViewBin(self, stage, number)
 
     def close(self) -> None:
-        """Drop the input files that are in memory. Called when a task ends."""
+        """Drop the input files that are in memory."""
         files.clear()
 
 
 @dataclass
-class Bin(StoredBin):
+class ViewBin(RunsBin):
     """Runs the operators of one stage for the keys of one bin; see the module's docstring."""
 
-    plan: BinFactory
+    recipe: ViewRecipe
     engine: Dataflow = field(init=False)
     route: Route = field(init=False)
 
     def __post_init__(self) -> None:
-        self.route = self.plan.make()
+        self.route = self.recipe.make()
         self.engine = self.route.engine
         self.engine.dictionary.strings = worker_strings.strings
         self.parts = self.route.parts(self.stage)
@@ -77,8 +65,8 @@ class Bin(StoredBin):
 
     # --- an epoch ---------------------------------------------------------------
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Process the messages of one micro-batch and return the messages that result. Raises the kernels' errors."""
+    def step(self, messages: list[BinMessage]) -> list[BinMessage]:
+        """See `Bin.step`. Raises the kernels' errors."""
         out: list[BinMessage] = []
         waiting: dict[Port, list[Delta]] = {}
         # A sender that does not know whether an epoch is the first one sends INIT_GLOBAL every time. Only the first
@@ -87,7 +75,7 @@ class Bin(StoredBin):
         by: dict[int, list[Delta]] = {}
         for message in messages:
             if message.channel > 0:
-                delta, counts = files.rows_for_bin(message, self.route, self.plan.bins, self.strings)
+                delta, counts = files.rows_for_bin(message, self.route, self.recipe.bins, self.strings)
                 if len(delta.diffs):
                     by.setdefault(message.channel, []).append(delta)
                 out += counts
@@ -100,7 +88,7 @@ class Bin(StoredBin):
                 self._receive(self.route.channels[number - 1], by[number], waiting)
             forced = set(self.route.globals()) if global_stages else set()
             for n in self.order:
-                self._step(n, before, n in forced, waiting, out)
+                self._run(n, before, n in forced, waiting, out)
             self._update_readers(waiting, out)
             self.time = now
             for held in self.parts.values():
@@ -124,7 +112,7 @@ class Bin(StoredBin):
         for chain, port in channel.takers:
             waiting.setdefault(port, []).append(self.route.apply(chain, delta, self.strings))
 
-    def _step(self, n: int, before: int, forced: bool, waiting: dict[Port, list[Delta]], out: list[BinMessage]) -> None:
+    def _run(self, n: int, before: int, forced: bool, waiting: dict[Port, list[Delta]], out: list[BinMessage]) -> None:
         operator = self.route.operators[n]
         given = [concat(waiting.pop((n, at), []), below.width) for at, below in enumerate(operator.inputs)]
         if not forced and not any(len(delta.diffs) for delta in given):
@@ -136,7 +124,7 @@ class Bin(StoredBin):
             waiting.setdefault(port, []).append(self.route.apply(chain, change, self.strings))
         for chain, view in self.route.exits.get(n, []):
             self._emit(view, self.route.apply(chain, change, self.strings), out)
-        out += self.route.operator_messages(n, change, self.plan.bins, self.strings)
+        out += self.route.operator_messages(n, change, self.recipe.bins, self.strings)
 
     def _update_readers(self, waiting: dict[Port, list[Delta]], out: list[BinMessage]) -> None:
         for number, name in enumerate(self.route.views):

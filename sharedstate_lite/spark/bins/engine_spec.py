@@ -1,13 +1,11 @@
 """The description of an engine on Spark: its strategy, views and options, without rows.
 
 An `EngineSpec` is sent to the workers, which build the engine of each bin from it. `write` stores the description in
-the checkpoint's folder, and `read` reads it, so that a restart and the state reader build the same engine.
+the checkpoint's folder (`..rounds.home`), so that a restart and the state reader build the same engine.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +19,10 @@ from ...engine.catalog_text import catalog_text, read_catalog
 from ...errors import CheckpointError, Error, ViewError
 from ...plan.nodes import digest
 from ...plan.view import View
-from .bin_placement import grouping_keys
+from ..rounds import home
 from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
-FORMAT = 3
-FILE = "engine.json"
 STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),
     "shared": (Staged, {"auto": "linear", "linear": "linear"}),
@@ -106,64 +102,30 @@ class EngineSpec:
 
 def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) -> None:
     """Write the description of an engine into ``folder``, atomically."""
-    replace(folder, {"format": FORMAT, "kind": kind, **catalog_text(engine), "options": options})
+    home.write(folder, "views", {"kind": kind, **catalog_text(engine), "options": options})
 
 
-def replace(folder: Path, description: dict[str, Any]) -> None:
-    """Replace the description in ``folder`` atomically. ``description`` has the form that `read` returns."""
-    unfinished = folder / f".{FILE}"
-    with unfinished.open("w") as file:
-        json.dump(description, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / FILE)
-
-
-def read(folder: Path) -> dict[str, Any]:
-    """Return the description in ``folder``. Raises CheckpointError if it is missing or has a different format."""
-    file = folder / FILE
-    try:
-        found = json.loads(file.read_text())
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{folder} is not a checkpoint of an engine on Spark: it has no {FILE}") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        version = found.get("format") if isinstance(found, dict) else None
-        raise CheckpointError(
-            f"{file} has format {version}, but this version of the kit reads format {FORMAT}; use the version that "
-            "wrote it"
-        )
-    return found
-
-
-def read_matching(
-    where: Path, engine: Dataflow, plan: EngineSpec, wanted: dict[str, Any], what: str
-) -> dict[str, Any] | None:
+def read_matching(where: Path, engine: Dataflow, spec: EngineSpec, wanted: dict[str, Any]) -> dict[str, Any] | None:
     """Return the description of an existing checkpoint, or None if the folder is empty.
 
-    ``wanted`` contains other options that must match. ``what`` names the kind of checkpoint for an error message.
-    Raises CheckpointError if the description does not match the arguments, or if the folder contains other files but no
-    description.
+    ``wanted`` contains other options that must match. Raises CheckpointError if the description does not match the
+    arguments, and as `home.known` does.
     """
-    if (where / FILE).exists():
-        description = read(where)
-        _check_same(description, engine, plan, wanted, where)
-        return description
-    if any(not f.name.startswith(".") for f in where.iterdir()):
-        raise CheckpointError(f"{where} is not empty, and it is not the checkpoint of {what}; use a new folder")
-    return None
+    description = home.known(where, "views")
+    if description is not None:
+        _check_same(description, engine, spec, wanted, where)
+    return description
 
 
-def new_options(where: Path, plan: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
+def new_options(spec: EngineSpec, bins: int, **more: Any) -> dict[str, Any]:
     """Return the options of a new generation, which gets a random name."""
     generation = f"g-{secrets.token_hex(6)}"
-    options = {"join": plan.join, "strategy": dict(plan.options), "bins": bins, "labels": grouping_keys(bins)}
-    return options | {"generation": generation, "home": str(where)} | more
+    options = {"join": spec.join, "strategy": dict(spec.options), "bins": bins}
+    return options | {"generation": generation} | more
 
 
 def parse(description: dict[str, Any], where: Path, place: Placing | None = None) -> EngineSpec:
-    """Return the EngineSpec for a description. Raises CheckpointError if this version cannot interpret it."""
+    """Return the EngineSpec for what `write` stored. Raises CheckpointError if this version cannot interpret it."""
     try:
         options = description["options"]
         views = read_catalog(description)[1]
@@ -175,13 +137,13 @@ def parse(description: dict[str, Any], where: Path, place: Placing | None = None
 
 
 def _check_same(
-    description: dict[str, Any], engine: Dataflow, plan: EngineSpec, options: dict[str, Any], where: Path
+    description: dict[str, Any], engine: Dataflow, spec: EngineSpec, options: dict[str, Any], where: Path
 ) -> None:
     """Raise CheckpointError, with the difference, if a checkpoint's views or options differ from the arguments.
 
     An option of the strategy that is None, 0 or empty was omitted, so it is not compared.
     """
-    kind, mine = plan.kind, catalog_text(engine)
+    kind, mine = spec.kind, catalog_text(engine)
     theirs = {v["name"]: v for v in description["views"]}
     ours = {v["name"]: v for v in mine["views"]}
     odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
@@ -199,7 +161,7 @@ def _check_same(
         difference = "it was created by {}, not by {}".format(*owners)
     else:
         theirs = description["options"] | description["options"]["strategy"]
-        options = {"join": plan.join, **{k: v for k, v in plan.options.items() if v}, **options}
+        options = {"join": spec.join, **{k: v for k, v in spec.options.items() if v}, **options}
         difference = ", ".join(f"it has {k}={theirs.get(k)!r}" for k in options if theirs.get(k) != options[k])
     if difference:
         raise CheckpointError(

@@ -23,7 +23,8 @@ from ...plan.nodes import Schema
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary
 from ...storage.wire import bin_of, unpack
-from .messages import ROWS, BinMessage
+from ..rounds.message import BinMessage
+from .channels import ROWS
 from .route import Route
 
 DIRECT_BINS = 8

@@ -30,7 +30,7 @@ from ...plan.nodes import Join, Reduce, Type
 from ...storage.batch import Delta, Layout
 from ...storage.encoding import Dictionary
 from ...storage.wire import pack, split
-from .messages import BinMessage
+from ..rounds.message import BinMessage
 
 Chain = tuple[int, ...]
 """The numbers of stateless operators, in the order in which they run."""

@@ -7,7 +7,6 @@ blobs before Spark compresses them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +19,8 @@ from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch, merged
 from ...storage.encoding import Dictionary, Words
-from .messages import BinMessage
+from ..rounds.message import BinMessage, Heads
 from .route import Route, StatefulStages
-
-Heads = Mapping[tuple[int, int], Mapping[str, Any]]
-"""(stage, bin) -> the decoded head of the bin."""
 
 Blobs = Callable[[int, Collection[str]], Mapping[str, list[bytes]]]
 """(stage, pieces of state) -> the encoded runs of each piece, from all bins."""

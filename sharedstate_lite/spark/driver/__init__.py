@@ -19,7 +19,7 @@ Modules, from the bottom:
 
     driver            EngineDriver: implements the engine interface with messages to the bins; does not need Spark
     checkpoint_copy   writes copies of a checkpoint, and verifies a copy before each use
-    store             StateReader: reads state and changes from Spark's state store as tables
+    store             EngineReader: reads state and changes from Spark's state store as tables
     rescaling         changes the number of partitions of a stopped query
     explain           shows Spark's plan as a table with one row per stateful operator
     change_views      computes a new set of views from the existing base tables
@@ -35,7 +35,7 @@ from typing import Any
 
 from ...system.lazy import lazy_name
 
-_HOME = {"EngineDriver": "driver", "SparkEngine": "engine", "StateReader": "store"}
+_HOME = {"EngineDriver": "driver", "EngineReader": "store", "SparkEngine": "engine"}
 
 
 def __getattr__(name: str) -> Any:

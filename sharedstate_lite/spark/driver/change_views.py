@@ -8,29 +8,30 @@ base tables, not on the length of their history, and the rows do not pass throug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ..bins import tables
-from ..bins.messages import BinMessage
-from ..query.errors import retry
-from ..query.inbox import to_table, write
-from ..query.processor import COLUMNS, WIRE
+from ..bins.bin import ViewRecipe
+from ..rounds.errors import retry
+from ..rounds.inbox import COLUMNS, to_table, write
+from ..rounds.message import BinMessage
+from ..rounds.operator import WIRE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ..query.query import Query
-    from .store import StateReader
+    from ..rounds.query import Query
+    from .store import EngineReader
 
 
-def change_views(old: StateReader, new: Query, key_of_bin: dict[int, int], init_globals: Iterable[BinMessage]) -> Path:
+def change_views(old: EngineReader, new: Query, init_globals: list[BinMessage]) -> Path:
     """Write the first input file of the query ``new`` from the base tables in ``old``, and return its path.
 
-    ``key_of_bin`` maps the number of a bin to its grouping key. The file also contains the messages ``init_globals``.
+    The file also contains the messages ``init_globals``.
     """
     from pyspark.sql import functions as f
 
@@ -41,27 +42,28 @@ def change_views(old: StateReader, new: Query, key_of_bin: dict[int, int], init_
         # Use a literal, because the names of relations and columns can contain quotes.
         mine = old.runs(stage).where(f.col("part") == f.lit(name))
         parts = mine if parts is None else parts.union(mine)
-    ticking = [m._replace(bin=key_of_bin[m.bin]) for m in init_globals]
     if parts is None:
         file = first / "all.parquet"
-        write(to_table(ticking), file)
+        write(to_table(init_globals), file)
         return file
-    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, key_of_bin), WIRE)
-    if ticking:
-        rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
+    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new), WIRE)
+    if init_globals:
+        rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in init_globals]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
     frame = moved.coalesce(1)
     retry(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
     return next((first / "parts").glob("part-*.parquet"))
 
 
-def _mover(old: StateReader, new: Query, key_of_bin: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _mover(old: EngineReader, new: Query) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return the function that workers run to turn the rows of one bin of one base table into messages."""
-    here, there, bins = old.make, new.plan.make, new.plan.bins
+    recipe = new.recipe
+    assert isinstance(recipe, ViewRecipe)
+    here, there, bins = old.make, recipe.make, recipe.bins
 
     def moved(frame: pd.DataFrame) -> pd.DataFrame:
         _, place = tables.find(here(), str(frame["part"].iloc[0]))
         out = tables.reload(place, (bytes(b) for b in frame["blob"]), there(), bins)
-        return pd.DataFrame([(key_of_bin[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+        return pd.DataFrame([(m.bin, m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     return moved

@@ -1,14 +1,11 @@
 """Copies of a checkpoint, which ``engine.checkpoint(path)`` writes and ``restore`` reads.
 
     snapshot.json    the path and SHA-256 of every other file
-    engine.json      the engine's description
+    run.json         the engine's description
     g-.../           the generation that was current
 
 A copy is written to a folder next to the target, which is renamed when it is complete. It is verified before each use
 and never changed: a restored engine works on its own copy of the files.
-
-Spark writes absolute paths into its logs and state metadata. After a generation is copied to another folder,
-`rewrite_paths` must correct these paths. Otherwise, Spark would keep reading and writing in the old folder.
 """
 
 from __future__ import annotations
@@ -17,11 +14,12 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import CheckpointError
 from ...system.folders import atomic_folder
-from ..bins import engine_spec
+from ..rounds import home
+from ..rounds.written_paths import rewrite_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,9 +31,9 @@ def write(location: Path, generation: str, target: Path) -> None:
     """Copy the files of a stopped engine atomically to ``target``, a new or empty folder. Raises CheckpointError."""
     with atomic_folder(target) as work:
         shutil.copytree(location / generation, work / generation)
-        shutil.copy2(location / engine_spec.FILE, work / engine_spec.FILE)
+        shutil.copy2(location / home.FILE, work / home.FILE)
         files = {str(f.relative_to(work)): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()}
-        (work / FILE).write_text(json.dumps({"format": engine_spec.FORMAT, "files": files}, indent=1))
+        (work / FILE).write_text(json.dumps({"files": files}, indent=1))
 
 
 def is_copy(folder: Path) -> bool:
@@ -64,37 +62,11 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
     if location.exists() and any(not f.name.startswith(".") for f in location.iterdir()):
         raise CheckpointError(f"{location} is not empty; restore the checkpoint to a new folder")
     location.mkdir(parents=True, exist_ok=True)
-    described = engine_spec.read(source)
-    options = described["options"]
-    before, after = Path(options["home"]) / options["generation"], location / options["generation"]
-    shutil.copytree(source / options["generation"], after)
-    rewrite_paths(after, before, session)
-    options["home"] = str(location)
-    engine_spec.replace(location, described)
-
-
-def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
-    """Replace the path ``before`` with that of its copy, ``folder``, in all files where Spark stores absolute paths."""
-    spark = folder / "spark"
-    # Source logs contain URIs, and state metadata contains plain paths.
-    for as_uri, files in ((True, spark.glob("sources/**/*")), (False, spark.glob("state/*/_metadata/**/*"))):
-        old, new = (_written(path, as_uri, session) + b"/" for path in (before, folder))
-        for file in files:
-            if file.is_file() and not file.name.startswith("."):
-                data = file.read_bytes()
-                if old in data:
-                    file.write_bytes(data.replace(old, new))
-                    # The checksum file next to it belongs to the old content.
-                    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-
-def check_home(where: Path, options: dict[str, Any]) -> None:
-    """Raise CheckpointError if ``where`` was moved by hand, because Spark's files in it contain the old path."""
-    if options["home"] != str(where):
-        raise CheckpointError(
-            f"{where}: this checkpoint was moved here from {options['home']}, but Spark's files in it still contain "
-            "the old path; move it back. To use it elsewhere, copy it with engine.checkpoint(path) and restore the copy"
-        )
+    described = home.read(source, "views")
+    generation = described["options"]["generation"]
+    shutil.copytree(source / generation, location / generation)
+    rewrite_paths(location / generation, Path(described["home"]) / generation, session)
+    home.write(location, "views", described)
 
 
 def remove_generations(where: Path, keep: str) -> None:
@@ -106,15 +78,8 @@ def remove_generations(where: Path, keep: str) -> None:
 
 def discard(where: Path) -> None:
     """Remove the files of an engine that failed when it was first started in ``where``."""
-    (where / engine_spec.FILE).unlink(missing_ok=True)
+    (where / home.FILE).unlink(missing_ok=True)
     remove_generations(where, "")
-
-
-def _written(path: Path, as_uri: bool, session: SparkSession) -> bytes:
-    """Return ``path``, or its URI if ``as_uri`` is true, encoded as Spark writes it to JSON files."""
-    jvm: Any = session._jvm
-    text = jvm.org.apache.hadoop.fs.Path(str(path)).toUri().toString() if as_uri else str(path)
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
 def _digest(file: Path) -> str:

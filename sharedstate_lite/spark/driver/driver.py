@@ -1,9 +1,8 @@
 """The driver's half of an engine that runs in bins: it turns calls into messages to the bins, and replies into results.
 
-The driver checks an epoch and sends each row to the bins that need it. It does not store rows. A subclass implements
-`EngineDriver._run`, which passes messages through the stages: `engine` does so with a streaming query on Spark, and
-tests run the stages in one process. A read is a message that passes through the same stages, so it returns the state
-after the last epoch.
+The driver checks an epoch and sends each row to the bins that need it. It does not store rows. It has `Rounds`, which
+pass messages through the stages: a streaming query on Spark (`engine`), or rounds in this process, in tests. A read is
+a message that passes through the same stages, so it returns the state after the last epoch.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import pandas as pd
@@ -31,10 +31,13 @@ from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary
 from ..bins import tables
+from ..bins.channels import ASK, COMPACT, OUT, init_globals
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import ASK, COMPACT, OUT, BinMessage, init_globals
 from ..bins.route import Route
-from ..bins.strings import ProcessStrings
+from ..rounds.bin import Rounds
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
+from ..rounds.strings import ProcessStrings
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -46,7 +49,7 @@ def one_at_a_time(method: C) -> C:
     def call(self: EngineDriver, *given: Any, **named: Any) -> Any:
         with self._call_lock:
             result = method(self, *given, **named)
-            self._raise_interrupt()
+            self._query.raise_interrupt()
             return result
 
     return cast(C, call)
@@ -60,10 +63,11 @@ class EngineDriver(ABC):
 
     _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
+    _query: Rounds
     continued = ""
     """Where the engine continued: a checkpoint and its epoch, as text. Empty for a new engine."""
 
-    def __init__(self, plan: EngineSpec, bins: int) -> None:
+    def __init__(self, spec: EngineSpec, bins: int) -> None:
         self.trace = EventLog()
         self.epoch = 0
         self.bins = bins
@@ -77,34 +81,25 @@ class EngineDriver(ABC):
 
         `install` has already returned their rows, so step 1 must not return them again.
         """
-        self._use(plan, plan.checked_route())
+        self._use(spec, spec.checked_route())
 
-    def _use(self, plan: EngineSpec, route: Route) -> None:
-        self._spec, self._route, self._empty_engine = plan, route, route.engine
+    def _use(self, spec: EngineSpec, route: Route) -> None:
+        self._spec, self._route, self._empty_engine = spec, route, route.engine
 
     # --- how messages travel ----------------------------------------------------
 
-    @abstractmethod
-    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch and return its messages to the driver. If a kernel rejects a row, raise its error."""
-
-    def _raise_interrupt(self) -> None:  # noqa: B027
-        """Raise the exception, if any, that interrupted a call after its micro-batch was committed.
-
-        Called after the messages of the micro-batch have been processed.
-        """
-
-    @abstractmethod
-    def _heads(self) -> tables.Heads:
-        """Return the heads of all bins as of the last micro-batch."""
+    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+        """Run one round and return its messages to the driver. If a kernel rejects a row, raise its error."""
+        try:
+            return self._query.run(messages, kind, epoch)
+        except Error:
+            # If another thread has closed the engine or stopped the session, report that instead.
+            self._check_open()
+            raise
 
     @abstractmethod
-    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
-        """Return the encoded runs of pieces of state, from all bins, as of the last micro-batch."""
-
-    @abstractmethod
-    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        """Compute the views of ``plan`` from the base tables, and return the messages to the driver."""
+    def _rebuild(self, spec: EngineSpec, route: Route) -> list[BinMessage]:
+        """Compute the views of ``spec`` from the base tables, and return the messages to the driver."""
 
     # --- the engine interface ---------------------------------------------------
 
@@ -134,7 +129,7 @@ class EngineDriver(ABC):
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._first_rows() + self._run(messages, "epoch", self.epoch + 1)
+            out = self._first_rows() + self._run(messages, RoundKind.EPOCH, self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
@@ -168,16 +163,16 @@ class EngineDriver(ABC):
         asked = json.dumps({"view": shown.name})
         stage = self._route.reader_stage[number]
         messages = [BinMessage(stage, where, ASK, asked, blob) for where in range(self.bins)]
-        out = self._run(messages, "read", self.epoch)
+        out = self._run(messages, RoundKind.READ, self.epoch)
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
         if operator is None:
-            return tables.state_table(self._route, self._heads(), self._blobs)
+            return tables.state_table(self._route, self._query.heads(), self._query.blobs)
         stage, place = tables.find(self._route, operator)
-        return tables.state_rows(place, self._blobs(stage, [operator])[operator])
+        return tables.state_rows(place, self._query.blobs(stage, [operator])[operator])
 
     def bill(self) -> pd.DataFrame:
         """Return the bill of the state on disk; see `sharedstate_lite.engine.engine.Engine.bill`."""
@@ -207,16 +202,16 @@ class EngineDriver(ABC):
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = replace(self._spec, views=views)
-        route = plan.checked_route()
+        spec = replace(self._spec, views=views)
+        route = spec.checked_route()
         before, names = self._late_views, {v.name for v in views}
         self._late_views = {name for name in names if name in before or name not in self.views}
         try:
-            out = self._rebuild(plan, route)
+            out = self._rebuild(spec, route)
         except BaseException:
             self._late_views = before
             raise
-        self._use(plan, route)
+        self._use(spec, route)
         self._initialized = True
         return out
 
@@ -229,7 +224,7 @@ class EngineDriver(ABC):
             for stage in range(1, self._route.stages + 1)
             for where in range(self.bins)
         ]
-        self._run(every, "compaction", self.epoch)
+        self._run(every, RoundKind.COMPACTION, self.epoch)
 
     def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raise ViewError, because only the partial engine can evict keys."""

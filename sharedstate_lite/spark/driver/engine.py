@@ -1,6 +1,6 @@
 """The engine on Spark: an `EngineDriver` that runs one streaming query and keeps its files in one folder, its location.
 
-    engine.json     views, strategy and options
+    run.json        views, strategy and options
     .lock           a file that is locked while an engine uses the folder
     g-.../          one generation: inbox, Spark's checkpoint, outbox
 
@@ -13,25 +13,26 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError, Error, ViewError, is_integer
 from ...system.cache import cache_dir
 from ...system.scratch import Scratch, lock_folder
-from ..bins import engine_spec, tables
-from ..bins.bin import BinFactory
+from ..bins import engine_spec
+from ..bins.bin import ViewRecipe
+from ..bins.channels import init_globals
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage, init_globals
 from ..bins.route import Route
-from ..query.query import Query
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
+from ..rounds.query import Query
 from ..session.checks import ended, stateful, usable
 from ..session.paths import absolute, made
 from . import checkpoint_copy
 from .change_views import change_views
 from .driver import EngineDriver, one_at_a_time
-from .store import StateReader
+from .store import EngineReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,7 @@ class SparkEngine(EngineDriver):
     A context manager, which closes the engine.
     """
 
+    _query: Query
     _streams: bool | None = None
     """True if the engine belongs to a stream. Only a stream can use such an engine's checkpoint."""
 
@@ -54,7 +56,7 @@ class SparkEngine(EngineDriver):
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         session: SparkSession,
         checkpoint: str | os.PathLike[str] | None,
         bins: int | None,
@@ -62,7 +64,7 @@ class SparkEngine(EngineDriver):
     ) -> None:
         usable(session, "an engine")
         bins = checked_bins(bins)
-        super().__init__(plan, bins or BINS)
+        super().__init__(spec, bins or BINS)
         self.session = session
         self._lock, self._scratch = -1, None
         self._new = False
@@ -85,26 +87,23 @@ class SparkEngine(EngineDriver):
         self.resumed, self._new = not self._new, False
         entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
-        self._initialized = any(e.kind in ("epoch", "load") and not e.void for e in entries)
+        self._initialized = any(e.kind in (RoundKind.EPOCH, RoundKind.LOAD) and not e.void for e in entries)
 
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
         self.bins = options["bins"]
-        self._key_of_bin = dict(enumerate(options["labels"]))
         self._late_views = set(options["late_views"])
         self._query = self._made(options, self._spec, self._route)
         checkpoint_copy.remove_generations(self.location, options["generation"])
         self._query.start()
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Route) -> Query:
-        work = BinFactory(options["generation"], self.bins, plan.route)
-        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
-        folder = self.location / options["generation"]
-        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Route) -> Query:
+        recipe = ViewRecipe(options["generation"], self.bins, spec.route)
+        return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
-        where, plan = self.location, self._spec
+        where, spec = self.location, self._spec
         self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
@@ -112,41 +111,16 @@ class SparkEngine(EngineDriver):
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "an engine on Spark"):
-            options: dict[str, Any] = found["options"]
-            checkpoint_copy.check_home(where, options)
-            return options
+        if found := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
+            return dict(found["options"])
         options, self._new = self._generation(), True
-        engine_spec.write(where, self._empty_engine, plan.kind, options)
+        engine_spec.write(where, self._empty_engine, spec.kind, options)
         return options
 
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return engine_spec.new_options(self.location, self._spec, self.bins, **more)
-
-    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        return self._put([m._replace(bin=self._key_of_bin[m.bin]) for m in messages], kind, epoch)
-
-    def _put(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        try:
-            return self._query.run(messages, kind, epoch)
-        except Error:
-            # If another thread has closed the engine or stopped the session, report that instead.
-            self._check_open()
-            raise
-
-    def _raise_interrupt(self) -> None:
-        self._query.raise_interrupt()
-
-    def _reader(self) -> StateReader:
-        return StateReader(self.session, self._query.checkpoint, self._spec.route)
-
-    def _heads(self) -> tables.Heads:
-        return self._reader().heads()
-
-    def _blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
-        return self._reader().blobs(stage, parts)
+        return engine_spec.new_options(self._spec, self.bins, **more)
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
@@ -161,16 +135,16 @@ class SparkEngine(EngineDriver):
         finally:
             self._query.start()
 
-    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        # The labels stay the same, so workers do not need a map from the old bins to the new ones.
-        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
-        before, after = self._query, self._made(options, plan, route)
+    def _rebuild(self, spec: EngineSpec, route: Route) -> list[BinMessage]:
+        options = self._generation()
+        before, after = self._query, self._made(options, spec, route)
         try:
-            file = change_views(self._reader(), after, self._key_of_bin, init_globals(route.global_stages()))
+            reader = EngineReader(self.session, before.checkpoint, self._spec.route)
+            file = change_views(reader, after, init_globals(route.global_stages()))
             after.start()
-            out = after.run(file, "load", self.epoch)
+            out = after.run(file, RoundKind.LOAD, self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
-            engine_spec.write(self.location, route.engine, plan.kind, options)
+            engine_spec.write(self.location, route.engine, spec.kind, options)
         except BaseException:
             after.stop()
             shutil.rmtree(after.folder, ignore_errors=True)

@@ -12,14 +12,14 @@ import pandas as pd
 
 from ...partial.nodes import BaseNode
 from ...plan.graph import describe
-from ..bins import engine_spec
 from ..bins.route import Route
-from .store import StateReader
+from ..rounds import home
+from .store import EngineReader
 
 COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator", "Spark's name for it", "partitions"]
 
 
-def stages(reader: StateReader) -> pd.DataFrame:
+def stages(reader: EngineReader) -> pd.DataFrame:
     """Return the stages of a checkpoint's query, in the order in which rows pass through them.
 
     The columns are ``stage``, ``receives`` (each sender, and the columns by which its rows are partitioned),
@@ -28,7 +28,7 @@ def stages(reader: StateReader) -> pd.DataFrame:
     its name, and its number of partitions.
     """
     route: Any = reader.route
-    bins = engine_spec.read(reader.checkpoint.parents[1])["options"]["bins"]
+    bins = home.read(reader.checkpoint.parents[1], "views")["options"]["bins"]
     metadata: dict[int, Any] = {row["operatorId"]: row for row in reader.metadata()}
     nodes, _ = route.engine.graph()
     titles = {n["name"]: _titled(n) for n in nodes.to_dict("records")}

@@ -26,15 +26,17 @@ from pyspark.errors import PySparkException
 
 from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
-from ..bins import engine_spec
-from ..query.errors import reason
-from ..query.inbox import Inbox
-from ..query.query import committed
+from ..rounds import home
+from ..rounds.errors import reason
+from ..rounds.inbox import Inbox, RoundKind
+from ..rounds.query import committed
+from ..rounds.reader import BIN
+from ..rounds.written_paths import rewrite_paths
 from ..session.checks import usable
 from ..session.paths import absolute
 from ..session.session import session as running
 from . import checkpoint_copy
-from .store import StateReader
+from .store import EngineReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +47,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
-    engine_spec.read(where)
+    home.read(where, "views")
     if checkpoint_copy.is_copy(where):
         raise CheckpointError(
             f"{where} is a copy of a checkpoint, and copies are not changed; restore it to another folder, and "
@@ -56,7 +58,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     manager: Any = on._streamingCheckpointManager
     lock = lock_folder(where)
     try:
-        described = engine_spec.read(where)
+        described = home.read(where, "views")
         options = described["options"]
         before = where / options["generation"]
         checkpoint_copy.remove_generations(where, before.name)
@@ -70,13 +72,13 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 # Spark does not find the committed batches if the path contains a space.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
-                checkpoint_copy.rewrite_paths(link, Path(options["home"]) / before.name, on)
+                rewrite_paths(link, Path(described["home"]) / before.name, on)
                 _repartition(manager, link / "spark", partitions)
-            checkpoint_copy.rewrite_paths(after, link, on)
+            rewrite_paths(after, link, on)
             if (after / "log.jsonl").exists():
                 _log_rescaling(after, options["began"])
-            options |= {"generation": after.name, "home": str(where)}
-            engine_spec.replace(where, described)
+            options["generation"] = after.name
+            home.write(where, "views", described)
         except BaseException:
             shutil.rmtree(after, ignore_errors=True)
             raise
@@ -92,21 +94,19 @@ def partition_count(spark: Path, batch: int | None = None) -> int:
     return int(metadata["conf"]["spark.sql.shuffle.partitions"])
 
 
-def partitions(reader: StateReader) -> pd.DataFrame:
+def partitions(reader: EngineReader) -> pd.DataFrame:
     """Implement `sharedstate_lite.spark.partitions`."""
     where = reader.checkpoint.parents[1]
     if reader.batch < 0:
         raise TimeError(f"{where}: the query has not committed a micro-batch yet, so its state has no partitions")
-    options = engine_spec.read(where)["options"]
-    numbers = {label: n for n, label in enumerate(options["labels"])}
     of, rows = partition_count(reader.checkpoint, reader.batch), []
     for stage in range(1, reader.route.stages + 1):
-        found = reader.variable(stage, "head").selectExpr("partition_id", "key.bin", "value.head").collect()
-        for partition, label, text in found:
+        found = reader.variable(stage, "head").selectExpr("partition_id", BIN, "value.head").collect()
+        for partition, number, text in found:
             head = json.loads(text)
             runs = [run for part in head["runs"].values() for run in part]
             size = (sum(run[2] for run in runs), sum(run[1] for run in runs))
-            rows.append((stage, numbers[label], partition, of, *size, *head["by"]))
+            rows.append((stage, number, partition, of, *size, *head["by"]))
     columns = ["stage", "bin", "partition", "of", "rows", "bytes", "process", "found"]
     return pd.DataFrame(sorted(rows), columns=columns)
 
@@ -139,7 +139,7 @@ def _log_rescaling(generation: Path, began: int) -> None:
     """
     inbox = Inbox(generation, began)
     last = len(inbox.entries)
-    inbox.skip("rescale")
+    inbox.skip(RoundKind.RESCALE)
     before = generation / "out" / f"{last - 1:08d}.arrow"
     if before.exists():
         shutil.copy2(before, before.with_name(f"{last:08d}.arrow"))

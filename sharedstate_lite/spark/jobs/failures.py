@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import CheckpointError, Error
-from ..query.errors import TRIES, reason
+from ..rounds.errors import TRIES, reason
 from . import sources
 
 

@@ -30,13 +30,13 @@ from ...errors import CheckpointError, Error, RelationError
 from ...system.notes import folder_name, note
 from ...system.scratch import lock_folder
 from ..bins import engine_spec
-from ..bins.bin import BinFactory
+from ..bins.bin import ViewRecipe
 from ..bins.engine_spec import EngineSpec
 from ..driver import checkpoint_copy
 from ..driver.engine import BINS, checked_bins
-from ..query.errors import TRIES, refused
-from ..query.processor import run_stages
-from ..query.query import committed, discard_state, progressed
+from ..rounds.errors import TRIES, refused
+from ..rounds.operator import run_stages
+from ..rounds.query import committed, discard_state, progressed
 from ..session.checks import stateful, usable
 from ..session.paths import absolute, made
 from ..session.quiet import silence
@@ -55,7 +55,7 @@ class Job:
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         inputs: Mapping[str, Any],
         target: Sink,
         session: SparkSession,
@@ -64,7 +64,7 @@ class Job:
     ) -> None:
         usable(session, "a stream")
         silence()
-        self._spec, self._route = plan, plan.checked_route()
+        self._spec, self._route = spec, spec.checked_route()
         self.location, self._sink = absolute(checkpoint), sink.check(target)
         self.session, bins = session, checked_bins(bins)
         self._queries: list[StreamingQuery] = []
@@ -260,21 +260,20 @@ class Job:
 
     def _settle(self, bins: int | None, folders: dict[str, str | None]) -> None:
         """Lock the checkpoint's folder, and read its options, or write them if the folder is new."""
-        where, plan = self.location, self._spec
+        where, spec = self.location, self._spec
         self._lock = lock_folder(made(where))
         wanted = {"stream": True} | ({} if bins is None else {"bins": bins})
-        if described := engine_spec.read_matching(where, self._empty_engine, plan, wanted, "a stream"):
+        if described := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
-            checkpoint_copy.check_home(where, options)
             checkpoint_copy.remove_generations(where, options["generation"])
         else:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = engine_spec.new_options(where, plan, bins or BINS, **more)
-            engine_spec.write(where, self._empty_engine, plan.kind, options)
-        self.bins, self._key_of_bin, self._name = options["bins"], options["labels"], options["generation"]
+            options = engine_spec.new_options(spec, bins or BINS, **more)
+            engine_spec.write(where, self._empty_engine, spec.kind, options)
+        self.bins, self._name = options["bins"], options["generation"]
         self._claim_sink(options)
 
     def _claim_sink(self, options: Mapping[str, Any]) -> None:
@@ -298,16 +297,15 @@ class Job:
         return {relation: out[relation] for relation in self._empty_engine.catalog.relations if relation in out}
 
     def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        work = BinFactory(self._name, self.bins, self._spec.route)
+        recipe = ViewRecipe(self._name, self.bins, self._spec.route)
         wires = [
-            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], work, self._key_of_bin)
+            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], recipe)
             for relation, frame in frames.items()
         ]
         stream = wires[0]
         for other in wires[1:]:
             stream = stream.union(other)
-        numbers = {label: number for number, label in enumerate(self._key_of_bin)}
-        return run_stages(stream, work, self._route.stages, numbers).where("stage = 0")
+        return run_stages(stream, recipe, self._route.stages).where("stage = 0")
 
     # --- output ---------------------------------------------------------------------
 

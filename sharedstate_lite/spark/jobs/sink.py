@@ -22,7 +22,7 @@ from ...plan.view import View
 from ...storage import wire
 from ...storage.batch import concat
 from ...storage.encoding import Dictionary
-from ..bins.messages import OUT
+from ..bins.channels import OUT
 from ..session.paths import absolute, makeable
 
 OWNER = ".stream"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -29,16 +29,17 @@ from ...changelog import read_tables
 from ...errors import CheckpointError, Error, RelationError, RowError
 from ...plan.nodes import Schema, Type
 from ...storage.batch import concat
-from ..bins.bin import BinFactory
+from ..bins.bin import ViewRecipe
+from ..bins.channels import INIT_GLOBAL, ROWS, init_globals
 from ..bins.files import DIRECT_BINS, FILE, local_path, read_file, receivers
-from ..bins.messages import INIT_GLOBAL, ROWS, BinMessage, init_globals
 from ..bins.route import Route
-from ..bins.strings import worker_strings
-from ..bins.worker_cache import collect_strings, lock
-from ..query.errors import RowRefused
-from ..query.inbox import to_table
-from ..query.processor import WIRE
-from ..query.query import committed
+from ..rounds.errors import RowRefused
+from ..rounds.inbox import to_table
+from ..rounds.message import BinMessage
+from ..rounds.operator import WIRE
+from ..rounds.query import committed
+from ..rounds.strings import worker_strings
+from ..rounds.worker import collect_strings, lock
 from ..session.paths import absolute, readable
 
 if TYPE_CHECKING:
@@ -124,24 +125,21 @@ def check_same(before: Mapping[str, str | None], now: Mapping[str, str | None], 
         )
 
 
-def messages(
-    source: DataFrame, relation: str, schema: Schema, plan: BinFactory, key_of_bin: Sequence[int]
-) -> DataFrame:
+def messages(source: DataFrame, relation: str, schema: Schema, recipe: ViewRecipe) -> DataFrame:
     """Turn a DataFrame from `frame` into a DataFrame of messages to the bins."""
-    make_route, bins = plan.make, plan.bins
+    make_route, bins = recipe.make, recipe.bins
     files = len(source.columns) == 1
     if files and bins <= DIRECT_BINS:
-        return _paths(source, relation, make_route(), bins, key_of_bin)
+        return _paths(source, relation, make_route(), bins)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Spark pickles this function by value, with the globals that it uses. Those that _encode uses are left out.
-        out = _encode(list(batches), files, relation, schema, make_route(), bins)
-        yield from to_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
+        yield from to_table(_encode(list(batches), files, relation, schema, make_route(), bins)).to_batches()
 
     return source.mapInArrow(made, WIRE)
 
 
-def _paths(source: DataFrame, relation: str, route: Route, bins: int, key_of_bin: Sequence[int]) -> DataFrame:
+def _paths(source: DataFrame, relation: str, route: Route, bins: int) -> DataFrame:
     """Turn each file's path into messages to the bins that need the file.
 
     This is an expression in Spark's SQL, so no Python process runs before the bins.
@@ -153,11 +151,8 @@ def _paths(source: DataFrame, relation: str, route: Route, bins: int, key_of_bin
         whole = [f.lit(number).cast("int").alias(name) for name, number in numbers.items()]
         return f.struct(*whole, f.lit(what).alias("what"), blob.cast("binary").alias("blob"))
 
-    first = [message(key_of_bin[0], stage, INIT_GLOBAL, "", f.lit("")) for stage in route.global_stages()]
-    files = [
-        message(key_of_bin[number], stage, channel, FILE, f.col("path"))
-        for number, stage, channel in receivers(route, relation, bins)
-    ]
+    first = [message(0, stage, INIT_GLOBAL, "", f.lit("")) for stage in route.global_stages()]
+    files = [message(*to, FILE, f.col("path")) for to in receivers(route, relation, bins)]
     return source.select(f.inline(f.array(*first, *files)))
 
 

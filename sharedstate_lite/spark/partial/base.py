@@ -19,7 +19,7 @@ import pandas as pd
 from ...engine.state_tables import StatePart
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary
-from ..bins.messages import BinMessage
+from ..rounds.message import BinMessage
 
 if TYPE_CHECKING:
     from .messages import BaseUpquery

@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 from ...errors import CheckpointError
 from ...plan.nodes import Schema
-from ..query.errors import retry
+from ..rounds.errors import retry
 from ..session.paths import readable
 from .base_spark import BaseTable, columns_of, netted
 

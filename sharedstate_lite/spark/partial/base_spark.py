@@ -28,8 +28,8 @@ from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from ..bins.messages import BinMessage
-from ..query.inbox import to_table as message_table
+from ..rounds.inbox import to_table as message_table
+from ..rounds.message import BinMessage
 from .base import BaseTables
 from .messages import BaseUpquery, response_heads, response_rows
 
@@ -70,7 +70,7 @@ class BaseTable(ABC):
 class SparkBaseTables(BaseTables):
     """The base tables of one engine, read by Spark's tasks; see the module's docstring.
 
-    ``open_table`` opens the table of a relation. ``key_of_bin`` maps a bin's number to its grouping key in Spark.
+    ``open_table`` opens the table of a relation.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SparkBaseTables(BaseTables):
     ) -> None:
         self.session, self._open_table, self.schemas, self.folder = session, open_table, schemas, folder
         self.tables = {relation: open_table(relation) for relation in schemas}
-        self.key_of_bin: Mapping[int, int] = {}
+        self.bins = 0
         self.make: Callable[[], Any] = lambda: None
 
     def table(self, relation: str) -> BaseTable:
@@ -137,11 +137,11 @@ class SparkBaseTables(BaseTables):
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        from ..query.processor import WIRE  # imported late, because tasks import this module but do not need WIRE
+        from ..rounds.operator import WIRE  # imported late, because tasks import this module but do not need WIRE
 
         strings = upqueries[0].strings
         known = [*messages, *response_heads(upqueries, placement, strings)]
-        frames = self.session.createDataFrame(message_table(m._replace(bin=self.key_of_bin[m.bin]) for m in known))
+        frames = self.session.createDataFrame(message_table(known))
         groups: dict[tuple[str, tuple[int, ...]], list[BaseUpquery]] = {}
         for upquery in upqueries:
             edge = placement.edges[upquery.edge]
@@ -159,7 +159,7 @@ class SparkBaseTables(BaseTables):
         self, relation: str, upqueries: list[BaseUpquery], placement: Placement
     ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """Return the function that tasks run to turn rows of a base table into messages to the bins that need them."""
-        make, key_of_bin, schema = self.make, dict(self.key_of_bin), self.schemas[relation]
+        make, bins, schema = self.make, self.bins, self.schemas[relation]
         encoded = [_encode(upquery, placement) for upquery in upqueries]
 
         def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -168,8 +168,7 @@ class SparkBaseTables(BaseTables):
                 strings = Dictionary()
                 rows = _to_delta(pa.Table.from_batches(parts), schema, relation, strings)
                 asked = [_decode(each, strings) for each in encoded]
-                out = response_rows(asked, rows, make(), len(key_of_bin), strings)
-                yield from message_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
+                yield from message_table(response_rows(asked, rows, make(), bins, strings)).to_batches()
 
         return answer
 
@@ -205,7 +204,7 @@ def netted(frame: DataFrame, columns: int) -> DataFrame:
 
 def _run(job: Callable[[], Any]) -> Any:
     """Run a job that reads base tables, and retry it if it fails. Raises Error if all attempts fail."""
-    from ..query.errors import retry
+    from ..rounds.errors import retry
 
     return retry(job, "a base table cannot be read")
 

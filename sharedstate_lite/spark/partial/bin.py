@@ -2,7 +2,7 @@
 
 A bin delivers its messages one at a time, in the order in which they were sent. After each message, it delivers all
 messages that result within the bin, and collects those for other bins and for the driver. In addition to its runs (see
-`spark.bins.bin`), it stores:
+`spark.rounds.runs`), it stores:
 
     NAME keys    the filled keys of a piece of state, each with the number of the operation that last used it
     open         open upqueries (`upquery_codec`), lookups that wait for them, and the number of the last tag
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +29,11 @@ from ...partial.messages import Message
 from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
-from ...storage.encoding import NULL, Words
-from ..bins.bin import Bin, BinFactory
-from ..bins.messages import BinMessage, Store
-from ..bins.strings import worker_strings
+from ...storage.encoding import NULL, Dictionary, Words
+from ..rounds.bin import Bin, Recipe
+from ..rounds.message import BinMessage, Store
+from ..rounds.runs import RunsBin
+from ..rounds.strings import worker_strings
 from .messages import (
     COMMAND,
     COMPACT,
@@ -55,16 +57,14 @@ AGE_CLASSES = 32
 
 
 @dataclass
-class PartialBinFactory(BinFactory):
-    """The data from which a worker builds the bins of a partial engine.
+class PartialRecipe(Recipe):
+    """The recipe of partial state: ``make`` builds the placement. If ``budget``, bins report how much they store."""
 
-    If ``budget`` is true, each bin reports how much it stores.
-    """
-
+    make: Callable[[], Placement]
     budget: bool = False
 
-    def bin(self, stage: int, number: int) -> Any:
-        """Return a new bin without state."""
+    def build(self, stage: int, number: int) -> Bin:
+        """See `Recipe.build`."""
         return PartialBin(self, stage, number)
 
 
@@ -79,10 +79,10 @@ class WaitingLookup:
 
 
 @dataclass
-class PartialBin(Bin):
+class PartialBin(RunsBin):
     """Runs the operators of one stage for the keys of one bin; see the module's docstring."""
 
-    plan: PartialBinFactory
+    recipe: PartialRecipe
     lookups: list[WaitingLookup] = field(default_factory=list)
     draws: int = 0
     """The number of random evictions that the driver has made. It is stored so that a restart continues from it."""
@@ -95,13 +95,12 @@ class PartialBin(Bin):
     """
 
     def __post_init__(self) -> None:
-        self.placement: Placement = self.plan.make()
+        self.placement = self.recipe.make()
         self.graph: BinGraph = self.placement.engine
-        self.engine = self.graph
         self.graph.dictionary.strings = worker_strings.strings
         self.graph.host = self
-        self.graph.host_number = self.stage * self.plan.bins + self.number
-        self.graph.host_count = (self.placement.stages + 1) * self.plan.bins
+        self.graph.host_number = self.stage * self.recipe.bins + self.number
+        self.graph.host_count = (self.placement.stages + 1) * self.recipe.bins
         self.nodes: list[PartialNode] = self.placement.at(self.stage)
         self.parts = self.placement.parts(self.stage)
         self.stored = {part: [] for part in self.parts}
@@ -125,7 +124,7 @@ class PartialBin(Bin):
             gather = GatherNode(self.graph, node.name, edge.source.plan, node.view, edge.ask)
             gather.keyed = self.placement.is_keyed(edge.source)
             gather.inputs = [
-                RemoteEdge(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)
+                RemoteEdge(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.recipe.bins)
             ]
             node.inputs[slot] = PartialEdge(edge.number, gather, node, slot, edge.ask)
             gather.outputs = [node.inputs[slot]]
@@ -145,8 +144,13 @@ class PartialBin(Bin):
 
     # --- a micro-batch ----------------------------------------------------------
 
-    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Process the messages of one micro-batch and return the messages that result. Raises the kernels' errors."""
+    @property
+    def strings(self) -> Dictionary:
+        """See `RunsBin.strings`."""
+        return self.graph.dictionary.strings
+
+    def step(self, messages: list[BinMessage]) -> list[BinMessage]:
+        """See `Bin.step`. Raises the kernels' errors."""
         self.out, self.evicted = [], {}
         # A lookup of filled keys changes only the record of their last use, which does not have to be stored.
         self.changed = not all(m.channel == LOOKUP or is_touch(m) for m in messages)
@@ -234,14 +238,14 @@ class PartialBin(Bin):
             edge_of_graph = placement.edges[edge.number]
             stage = placement.stage_of[edge_of_graph.target]
             columns = placement.route(edge_of_graph)
-            by_bin = [] if delta is None else wire.split(delta, columns, types, self.plan.bins, self.strings)
+            by_bin = [] if delta is None else wire.split(delta, columns, types, self.recipe.bins, self.strings)
             if kind == "change":
                 parts = [(number, None, part) for number, part in by_bin]
             elif kind == "response":
                 asker = edge.bin if isinstance(edge, RemoteEdge) else ALL
                 parts = [(asker, keys, dict(by_bin).get(asker, Delta.empty(len(types))))]
             else:
-                parts = [(number, keys, None) for number in range(self.plan.bins)]
+                parts = [(number, keys, None) for number in range(self.recipe.bins)]
         head = {"e": edge.number, "k": kind, "b": self.number, "t": tag, "a": asked, "c": self.graph.clock}
         for number, some, rows in parts:
             order = {"by": f"{self.stage:06d}.{self.number:06d}", "n": [self.time, len(self.out)]}
@@ -332,7 +336,7 @@ class PartialBin(Bin):
         events = [[e.name, e.source, e.target, e.rows, e.note] for e in self.graph.trace]
         self.graph.trace.clear()
         report: dict[str, Any] = {"trace": events, "stage": self.stage}
-        if self.plan.budget:
+        if self.recipe.budget:
             every = [filled for _, _, filled in self._evictable()]
             used = np.sort(np.concatenate([f.used for f in every] or [np.empty(0, dtype=np.int64)]))
             classes = np.array_split(used, min(AGE_CLASSES, len(used)) or 1)
@@ -353,7 +357,7 @@ class PartialBin(Bin):
         clock = self.graph.clock
         if isinstance(node, GatherNode):
             # When keys in other bins were last used matters only under a budget.
-            for edge in node.inputs if self.plan.budget else ():
+            for edge in node.inputs if self.recipe.budget else ():
                 part = node.keys_of_bin(keys, edge.slot)
                 if part.shape[1]:
                     self.send_remote("touch", edge, keys=part)
@@ -423,7 +427,7 @@ class PartialBin(Bin):
     # --- the store --------------------------------------------------------------
 
     def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
-        """See `Bin.extra_state`. The head gets the clock and draws; filled keys and open upqueries become blobs."""
+        """See `RunsBin.extra_state`. The head gets the clock and draws; filled keys and open upqueries become blobs."""
         extras: dict[tuple[str, str], bytes] = {}
         for part, filled in self._filled_keys().items():
             place, before = (f"{part} keys", "0"), self.encoded.get(part)
@@ -445,10 +449,15 @@ class PartialBin(Bin):
     def save(self, store: Store) -> None:
         """See `Bin.save`."""
         self.time = max([self.time, *(part.arrangement.upper for part in self.parts.values())])
-        # A task that Spark runs again may write something else, because a read changes a bin in memory only. With a
-        # token of its own, no worker takes one state for the other.
-        self.token = secrets.token_hex(8)
         super().save(store)
+
+    def renew_token(self) -> None:
+        """Replace the token by a random one.
+
+        A task that Spark runs again may write something else, because a read changes a bin in memory only. With a
+        token of its own, no worker takes one state for the other.
+        """
+        self.token = secrets.token_hex(8)
 
     def _encoded_keys(self, lookup: WaitingLookup) -> list[Any]:
         reader = self._reader(lookup.view)

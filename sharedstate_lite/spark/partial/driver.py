@@ -33,8 +33,9 @@ from ...storage.encoding import Dictionary, Words
 from ...system.notes import note_once
 from ..bins import tables
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage
 from ..driver.driver import EngineDriver
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
 from .base import BaseTables
 from .keys import decode_keys, sorted_keys
 from .messages import (
@@ -53,18 +54,18 @@ from .placement import Placement
 from .scheduler import EpochRequest, ExclusiveRequest, LookupRequest, R, RoundScheduler
 
 
-class PartialDriver(RoundScheduler, EngineDriver):
+class PartialDriver(EngineDriver, RoundScheduler):
     """An `EngineDriver` for partial state; see the module's docstring. A context manager, which closes the engine."""
 
     _route: Placement  # type: ignore[assignment]
     _make_lock = staticmethod(nullcontext)  # not needed, because the scheduler orders the calls
 
-    def __init__(self, plan: EngineSpec, bins: int) -> None:
+    def __init__(self, spec: EngineSpec, bins: int) -> None:
         RoundScheduler.__init__(self)
-        EngineDriver.__init__(self, plan, bins)
+        EngineDriver.__init__(self, spec, bins)
 
-    def _use(self, plan: EngineSpec, route: Any) -> None:
-        super()._use(plan, route)
+    def _use(self, spec: EngineSpec, route: Any) -> None:
+        super()._use(spec, route)
         self._stored: dict[tuple[int, int], dict[str, Any]] = {}
         """(stage, bin) -> the bin's last report of how much it stores."""
 
@@ -77,7 +78,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _submit(self, request: R) -> R:
         done = super()._submit(request)
-        self._raise_interrupt()
+        self._query.raise_interrupt()
         return done
 
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
@@ -179,7 +180,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
             commands = [encode_message((stage, bin_, COMMAND), head, strings, some, types) for bin_, some in by_bin]
         self._evicted = []
         if commands:
-            self._run_rounds(commands, "command")
+            self._run_rounds(commands, RoundKind.COMMAND)
         return self._take_evicted()
 
     def _take_evicted(self) -> dict[str, list[Any]]:
@@ -203,7 +204,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _filled_words(self, operator: str, strings: Dictionary) -> Words:
         stage, known = self._route.find_filled(operator)
-        return decode_keys(self._blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
+        return decode_keys(self._query.blobs(stage, [part := f"{operator} keys"])[part], known.types, strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the state after the last micro-batch, including base tables; see `EngineDriver.state`."""
@@ -213,8 +214,8 @@ class PartialDriver(RoundScheduler, EngineDriver):
             return self.base_tables.state_rows(bases[operator])
         if operator is not None:
             stage, part = tables.find(self._route, operator)
-            return tables.state_rows(part, self._blobs(stage, [operator])[operator])
-        table = tables.state_table(self._route, self._heads(), self._blobs)
+            return tables.state_rows(part, self._query.blobs(stage, [operator])[operator])
+        table = tables.state_table(self._route, self._query.heads(), self._query.blobs)
         for row, name in enumerate(table.operator):
             if name in bases:
                 table.loc[row, ["rows", "bytes"]] = self.base_tables.size(bases[name].relation)
@@ -226,7 +227,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._submit(ExclusiveRequest(run=self._compact))
 
     def _compact(self) -> None:
-        self._run_rounds(self._to_all_bins(COMPACT, {}), "compaction")
+        self._run_rounds(self._to_all_bins(COMPACT, {}), RoundKind.COMPACTION)
         self.base_tables.compact()
 
     def _to_all_bins(self, channel: int, head: dict[str, Any]) -> list[BinMessage]:
@@ -246,14 +247,14 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._view_changes(more[-1], [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = replace(self._spec, views=views)
-        route = plan.checked_route()
+        spec = replace(self._spec, views=views)
+        route = spec.checked_route()
 
         def change() -> dict[str, tuple[Words, Dictionary]]:
             strings = Dictionary()
             filled = {v.name: (self._filled_words(v.name, strings), strings) for v in views if v.name in self.views}
-            self._rebuild(plan, route)
-            self._use(plan, route)
+            self._rebuild(spec, route)
+            self._use(spec, route)
             # These messages refer to edges by number, and the numbers have changed.
             self._touches = []
             return filled
@@ -321,7 +322,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         if not self._route.engine.budget.set:
             return
         if len(self._stored) < self._route.stages * self.bins:
-            self._run_rounds(self._commands("shed", limit=-1), "command")
+            self._run_rounds(self._commands("shed", limit=-1), RoundKind.COMMAND)
         merged = False
         while (share := self._share_over_budget()) > 0:
             ages = sorted((age, n) for report in self._stored.values() for age, n in report["ages"])
@@ -333,7 +334,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                 if left <= 0:
                     break
             # Rows that cancel each other are counted until they are merged, so the first command only merges.
-            self._run_rounds(self._commands("shed", limit=limit), "command")
+            self._run_rounds(self._commands("shed", limit=limit), RoundKind.COMMAND)
             merged = True
 
     def _share_over_budget(self) -> float:
@@ -342,7 +343,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _recall_counters(self) -> None:
         """Set the clock and the number of draws to the largest values that the bins have stored."""
-        heads = self._heads().values()
+        heads = self._query.heads().values()
         self.clock = max((head["clock"] for head in heads), default=0)
         self._draws = max((head["draws"] for head in heads), default=0)
 

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
 from ..bins.engine_spec import EngineSpec
-from ..bins.messages import BinMessage
 from ..driver.engine import SparkEngine
-from ..query.query import Query
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
+from ..rounds.query import Query
 from .base_parquet import ParquetTable
 from .base_postgres import Postgres, PostgresTable
 from .base_spark import BaseTable, SparkBaseTables
-from .bin import PartialBinFactory
+from .bin import PartialRecipe
 from .driver import PartialDriver
 from .scheduler import ExclusiveRequest, RoundScheduler
 
@@ -40,7 +41,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     def __init__(
         self,
-        plan: EngineSpec,
+        spec: EngineSpec,
         session: SparkSession,
         checkpoint: Any,
         bins: int | None,
@@ -52,7 +53,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._undone: Error | None = None
         """The error that made the constructor undo the last epoch. The process that called ``step`` was killed."""
         RoundScheduler.__init__(self)
-        SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
+        SparkEngine.__init__(self, spec, session, checkpoint, bins, copy)
         try:
             self.base_tables.take_back(self.epoch)
             self._resume()
@@ -66,11 +67,10 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         assert self._base_tables is not None
         return self._base_tables
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
-        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        work = PartialBinFactory(options["generation"], self.bins, plan.route, budget=budget)
+        recipe = PartialRecipe(options["generation"], self.bins, spec.route, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -92,44 +92,36 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.key_of_bin, self._base_tables.make = self._key_of_bin, plan.route
-        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
+        self._base_tables.bins, self._base_tables.make = self.bins, spec.route
+        return Query(self.session, folder, recipe, route.stages, options["began"])
 
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"base": sorted(self._given)}
-
-    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        if not isinstance(messages, Path):
-            messages = [m._replace(bin=self._key_of_bin[m.bin]) for m in messages]
-        return self._numbered(self._put(messages, kind, epoch))
-
-    def _numbered(self, messages: list[BinMessage]) -> list[BinMessage]:
-        number = {label: n for n, label in self._key_of_bin.items()}
-        return [m._replace(bin=number[m.bin]) for m in messages]
 
     def _resume(self) -> None:
         """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
         entries = self._query.inbox.entries
         # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
-        last = max((n for n, e in enumerate(entries) if e.kind != "rescale"), default=-1)
+        last = max((n for n, e in enumerate(entries) if e.kind is not RoundKind.RESCALE), default=-1)
         if last < 0:
             return
-        while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind not in ("epoch", "rescale"):
+        before = (RoundKind.EPOCH, RoundKind.RESCALE)
+        while last > 0 and entries[last].kind is RoundKind.EPOCH and entries[last - 1].kind not in before:
             last -= 1
         self._recall_counters()
-        recovered = max((n for n, e in enumerate(entries) if e.kind == "recovery"), default=-1)
-        refused = {e.kind for e in entries[recovered + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
+        recovered = max((n for n, e in enumerate(entries) if e.kind is RoundKind.RECOVERY), default=-1)
+        voided = [e for e in entries[recovered + 1 :] if e.void]
+        refused = {e.kind for e in voided if e.kind is not RoundKind.EPOCH or not e.sha256}
         if refused:
             # A micro-batch was rejected, and the driver was killed before it called `_recover`.
-            if "round" in refused:
+            if RoundKind.ROUND in refused:
                 self._undo_epoch(self._query.refusal)
-            command = "abandon" if refused == {"read"} else "forget"
-            self._collect(self._run(self._commands(command), "recovery", self.epoch))
+            command = "abandon" if refused == {RoundKind.READ} else "forget"
+            self._collect(self._run(self._commands(command), RoundKind.RECOVERY, self.epoch))
             self._messages, self._touches, self._upqueries = [], [], []
         try:
-            sent = [] if refused else [e.number for e in entries[last:] if e.kind != "rescale"]
-            found = [m for number in sent for m in self._query.output(number)]
-            self._collect(self._numbered(found))
+            sent = [] if refused else [e.number for e in entries[last:] if e.kind is not RoundKind.RESCALE]
+            self._collect([m for number in sent for m in self._query.output(number)])
             while self._messages or self._upqueries:
                 self._run_round([])
         except Error as error:
@@ -137,7 +129,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             self._messages, self._touches, self._upqueries = [], [], []
             if not isinstance(error, CheckpointError):
                 self._undo_epoch(error)
-            self._run_rounds(self._commands("forget"), "recovery")
+            self._run_rounds(self._commands("forget"), RoundKind.RECOVERY)
         self._evicted, self.rounds = [], 0
 
     def _undo_epoch(self, error: Error | None) -> None:
@@ -145,8 +137,9 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
         Do nothing if the last micro-batch, apart from rounds and rescalings, is not an epoch or was undone already.
         """
-        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in ("round", "rescale")), None)
-        if last is not None and last.kind == "epoch" and not last.void:
+        later = (RoundKind.ROUND, RoundKind.RESCALE)
+        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in later), None)
+        if last is not None and last.kind is RoundKind.EPOCH and not last.void:
             self._undone = error
             self._take_back(last.epoch - 1, started=True)
             self.epoch = self.trace.epoch = last.epoch - 1
@@ -161,19 +154,19 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._check_open()
         self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
-    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
+    def _rebuild(self, spec: EngineSpec, route: Any) -> list[BinMessage]:
         from ..bins import engine_spec
 
-        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
+        options = self._generation()
         before, tables = self._query, self._base_tables
         here, there = before.folder, self.location / options["generation"]
         # The files of base tables never change, so both generations can link to the same files.
         shutil.copytree(here / "base", there / "base", copy_function=_link)
-        after = self._made(options, plan, route)
+        after = self._made(options, spec, route)
         try:
             after.start()
-            after.run([], "load", self.epoch)
-            engine_spec.write(self.location, route.engine, plan.kind, options)
+            after.run([], RoundKind.LOAD, self.epoch)
+            engine_spec.write(self.location, route.engine, spec.kind, options)
         except BaseException:
             after.stop()
             self._base_tables = tables

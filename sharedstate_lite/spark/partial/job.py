@@ -1,6 +1,6 @@
 """A stream with partial state: it applies epochs from its sources, answers lookups, and sends changes to its sink.
 
-    engine.json, g-.../    the files of the engine (`engine`)
+    run.json, g-.../       the files of the engine (`engine`)
     intake/spark/          the checkpoint of the query that reads the sources
 
 There are two queries. A query without state reads the sources, and its foreachBatch function calls ``step`` of the
@@ -31,11 +31,12 @@ from ...errors import CheckpointError, Error
 from ...plan.view import View
 from ..bins.engine_spec import EngineSpec
 from ..bins.files import local_path, read_file
-from ..bins.messages import BinMessage
 from ..jobs import sources
 from ..jobs.job import Job
 from ..jobs.sink import BatchOutput
-from ..query.query import Query, committed
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
+from ..rounds.query import Query, committed
 from .engine import PartialSparkEngine
 from .messages import is_change
 
@@ -68,11 +69,11 @@ class PartialStreamEngine(PartialSparkEngine):
         owner = secrets.token_hex(6)
         return super()._generation() | {"stream": True, "sources": self._sources, "owner": owner}
 
-    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
-        query = super()._made(options, plan, route)
+    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
+        query = super()._made(options, spec, route)
 
         def wanted() -> int | None:
-            last = next((e for e in reversed(query.inbox.entries) if e.kind == "epoch" and not e.void), None)
+            last = next((e for e in reversed(query.inbox.entries) if e.kind is RoundKind.EPOCH and not e.void), None)
             return last.number if last is not None and last.epoch > committed(self._job._spark) else None
 
         query.keep_from = wanted
@@ -88,7 +89,7 @@ class PartialStreamEngine(PartialSparkEngine):
         """Return the changes of the last epoch. ``step`` returned the same unless its process was killed first."""
         first = self._query.keep_from()
         assert first is not None, f"the micro-batch of epoch {self.epoch} is committed in {self._job._spark}"
-        entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
+        entries = [e for e in self._query.inbox.entries[first:] if e.kind is not RoundKind.RESCALE and not e.void]
         out: list[BinMessage] = [m for e in entries for m in self._query.output(e.number) if is_change(m)]
         return {name: self._view_changes(view, out, self.epoch) for name, view in self.views.items()}
 

@@ -34,7 +34,7 @@ from ...partial.filled_keys import FilledKeys
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from ..bins.messages import BinMessage
+from ..rounds.message import BinMessage
 from .nodes import types_of
 from .placement import Placement
 

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 from ...errors import Error
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary
-from ..bins.messages import BinMessage
+from ..rounds.inbox import RoundKind
+from ..rounds.message import BinMessage
 from .messages import EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message, is_change, is_touch
 
 MAX_RESTARTS = 2
@@ -102,7 +103,7 @@ class RoundScheduler(ABC):
     epoch = 0
 
     @abstractmethod
-    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
+    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
         """Run one micro-batch. Returns its messages to the driver, and its messages to bins for the next round."""
 
     @abstractmethod
@@ -232,7 +233,7 @@ class RoundScheduler(ABC):
         self.clock += 1
         number = request.number = self.epoch + 1
         try:
-            out = self._run(self._begin_epoch(request, number), "epoch", number)
+            out = self._run(self._begin_epoch(request, number), RoundKind.EPOCH, number)
         except BaseException as error:
             # The request is no longer in the queue, so report every failure to its caller. The epoch may already have
             # been written to some base tables.
@@ -244,22 +245,22 @@ class RoundScheduler(ABC):
         self._epoch_request, self._after_epoch = request, True
         self._collect(out)
 
-    def _run_round(self, messages: list[BinMessage], kind: str = "") -> None:
+    def _run_round(self, messages: list[BinMessage]) -> None:
         """Run one micro-batch on the waiting messages, the responses of base tables, and ``messages``."""
         epoch = self.epoch + (self._epoch_request is not None)
         upqueries, self._upqueries = self._upqueries, []
         waiting, self._messages, self._touches = [*self._messages, *self._touches, *messages], [], []
-        kind = kind or ("read" if messages and not upqueries else "round")
+        kind = RoundKind.READ if messages and not upqueries else RoundKind.ROUND
         self._after_epoch = False
         given = self._answer_upqueries(upqueries, epoch, waiting) if upqueries else waiting
         self._collect(self._run(given, kind, self.epoch))
 
-    def _run_rounds(self, messages: list[BinMessage], kind: str) -> None:
+    def _run_rounds(self, messages: list[BinMessage], kind: RoundKind) -> None:
         """Run a micro-batch for an exclusive request, and all rounds that result from it."""
         self._collect(self._run([*messages, *self._touches], kind, self.epoch))
         self._touches = []
         while self._messages or self._upqueries:
-            self._run_round([], "round")
+            self._run_round([])
 
     def _collect(self, out: Sequence[BinMessage]) -> None:
         self.rounds += 1
@@ -341,6 +342,6 @@ class RoundScheduler(ABC):
         """Drop the open upqueries in the bins after a round has failed. If an epoch failed, also drop all state."""
         self._messages, self._touches, self._upqueries = [], [], []
         command = "abandon" if self._epoch_request is None else "forget"
-        self._collect(self._run(self._commands(command), "recovery", self.epoch))
+        self._collect(self._run(self._commands(command), RoundKind.RECOVERY, self.epoch))
         self._messages, self._touches, self._upqueries = [], [], []
         self._failed, self._epoch_request = False, None

@@ -13,18 +13,19 @@ import pandas as pd
 from ...errors import TimeError, ViewError
 from ...plan.nodes import Schema
 from ...storage.encoding import Dictionary
-from ..bins import engine_spec, tables
-from ..query.inbox import Inbox
+from ..bins import tables
+from ..rounds import home
+from ..rounds.inbox import Inbox
 from .keys import decode_keys, sorted_keys
 from .placement import Placement
 
 if TYPE_CHECKING:
     from ...engine.state_tables import StatePart
-    from ..driver.store import StateReader
+    from ..driver.store import EngineReader
     from .base_parquet import ParquetTable
 
 
-def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
+def state(reader: EngineReader, operator: str | None) -> pd.DataFrame:
     """Implement `sharedstate_lite.spark.state`. The list omits base tables whose rows `base_rows` cannot show."""
     tables_of = bases(reader)
     if operator in tables_of:
@@ -45,12 +46,12 @@ def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
     return table[~table.operator.isin(unknown)].reset_index(drop=True)
 
 
-def bases(reader: StateReader) -> dict[str, StatePart]:
+def bases(reader: EngineReader) -> dict[str, StatePart]:
     """Return the base tables, by the names that ``state()`` shows."""
     return {h.operator: h for h in reader.route.engine.state_parts() if h.base}
 
 
-def base_rows(reader: StateReader, part: StatePart, since: int | None = None) -> pd.DataFrame:
+def base_rows(reader: EngineReader, part: StatePart, since: int | None = None) -> pd.DataFrame:
     """Return the rows of a base table in files, with their diffs, or only the changes after micro-batch ``since``.
 
     Raises ViewError if the table is in PostgreSQL, and TimeError if files of these epochs were merged with later ones.
@@ -75,18 +76,18 @@ def base_rows(reader: StateReader, part: StatePart, since: int | None = None) ->
     return rows.state_rows(part, f"batch > {after} AND batch <= {upto}")
 
 
-def _epoch(reader: StateReader, batch: int) -> int:
+def _epoch(reader: EngineReader, batch: int) -> int:
     """Return the last epoch whose changes the base tables contained after a micro-batch."""
     entries = Inbox(reader.checkpoint.parent, 0).entries[: batch + 1]
     return max((e.epoch for e in entries if not e.void), default=0)
 
 
-def _given(reader: StateReader) -> set[str]:
+def _given(reader: EngineReader) -> set[str]:
     """Return the names, in lower case, of the relations whose base tables are in PostgreSQL."""
-    return {name.lower() for name in engine_spec.read(reader.checkpoint.parents[1])["options"]["base"]}
+    return {name.lower() for name in home.read(reader.checkpoint.parents[1], "views")["options"]["base"]}
 
 
-def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
+def filled(reader: EngineReader, operator: str) -> list[tuple[Any, ...]]:
     """Implement `sharedstate_lite.spark.filled`."""
     route: Any = reader.route
     assert isinstance(route, Placement)
@@ -96,7 +97,7 @@ def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
     return sorted_keys(words, known.types, strings)
 
 
-def _table(reader: StateReader, part: StatePart) -> ParquetTable:
+def _table(reader: EngineReader, part: StatePart) -> ParquetTable:
     from .base_parquet import ParquetTable
 
     relations: dict[str, Schema] = reader.route.engine.catalog.relations

@@ -15,9 +15,10 @@ from shopping import EPOCHS, arrow, views
 import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.spark.bins import files
+from sharedstate_lite.spark.bins.channels import ROWS
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.bins.messages import ROWS, BinMessage
 from sharedstate_lite.spark.jobs import sources
+from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
 from sharedstate_lite.storage.encoding import Dictionary

@@ -18,7 +18,8 @@ from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.query.errors import TRIES, retry
+from sharedstate_lite.spark.rounds.errors import TRIES, retry
+from sharedstate_lite.spark.rounds.inbox import RoundKind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,8 +44,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
             # As a driver leaves it that is killed after it wrote an epoch, and before Spark read it.
             query = there._query
             query.stop()
-            messages = [m._replace(bin=there._key_of_bin[m.bin]) for m in there._epoch(EPOCHS[2])[1]]
-            number = query.inbox.put(messages, "epoch", 3)
+            number = query.inbox.put(there._epoch(EPOCHS[2])[1], RoundKind.EPOCH, 3)
         file = query.inbox.path / f"{number:08d}.parquet"
         data, times = file.read_bytes(), (file.stat().st_atime, file.stat().st_mtime)
         file.unlink()
@@ -153,7 +153,7 @@ def wander(spark: SparkSession, place: Path, checked: bool) -> list[str]:
     with ss.engine("full", views()) as here, ss.spark.engine("full", views(), spark, checkpoint=place) as there:
         there._query.stop()  # the next step starts it, with this
         # Without calls between workers, which would run the bin where it is in memory.
-        there._query.plan.checked, there._query.plan.use_rpc = checked, False
+        there._query.recipe.checked, there._query.recipe.use_rpc = checked, False
         for n in range(MOST):
             step: Any = (
                 EPOCHS[0] if n == 0 else {"visit": [((f"p{i}", f"u{n % 3}", 100 * n + i), 1) for i in range(12)]}
@@ -221,7 +221,7 @@ def test_the_token_without_spark() -> None:
     for checked in wrong:
         for lose in (1, 2, 3, 5):
             with ss.engine("full", views()) as here, Rehearsal("full", views(), bins=3, lose=lose) as there:
-                there.work.checked = checked
+                there._query.recipe.checked = checked
                 for epoch in EPOCHS:
                     expected = {v: bag(c) for v, c in here.step(epoch).items()}
                     try:

@@ -11,7 +11,7 @@ import pytest
 from shopping import EPOCHS, bag, rows, views
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds.query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,6 +3,7 @@ engine's, however often the worker processes change places."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rehearsal import Rehearsal
 from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import strings
+from sharedstate_lite.spark.rounds import strings
 from sharedstate_lite.storage.encoding import Dictionary
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
@@ -104,8 +105,13 @@ def test_rows_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     there, here = Rehearsal("full", views), ss.engine("full", views)
     asked: list[tuple[int, list[str]]] = []
-    blobs = there._blobs
-    monkeypatch.setattr(there, "_blobs", lambda stage, parts: asked.append((stage, list(parts))) or blobs(stage, parts))
+    blobs = there._query.blobs
+
+    def noted(stage: int, parts: Collection[str]) -> Any:
+        asked.append((stage, list(parts)))
+        return blobs(stage, parts)
+
+    monkeypatch.setattr(there._query, "blobs", noted)
 
     def same() -> list[tuple[int, list[str]]]:
         """Compare the bills in rows, and return the blobs that were read for that."""

@@ -12,8 +12,9 @@ from shopping import EPOCHS, RELATIONS, bag, changelog, expected, folders, rows,
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bin_placement
 from sharedstate_lite.spark.driver import rescaling
+from sharedstate_lite.spark.rounds.inbox import RoundKind
+from sharedstate_lite.spark.rounds.keys import grouping_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,13 +31,11 @@ def lie(place: Path, spark: SparkSession) -> list[tuple[int, ...]]:
 
 def test_bins_lie_evenly_on_any_number_of_partitions(spark: SparkSession) -> None:
     """Spark puts bin n on partition n modulo the partitions, whatever their number."""
-    grouping_keys = bin_placement.grouping_keys(12)
-    assert len(set(grouping_keys)) == 12
+    keys = grouping_keys(12)
+    assert len(set(keys)) == 12
     for partitions in (1, 2, 3, 4, 5, 7, 12, 200):
-        told = ", ".join(f"pmod(hash({label}), {partitions})" for label in grouping_keys)
-        found = list(spark.sql(f"SELECT {told}").collect()[0])
-        assert found == [n % partitions for n in range(12)]
-        assert found == [bin_placement.partition(label, partitions) for label in grouping_keys]
+        told = ", ".join(f"pmod(hash({key}), {partitions})" for key in keys)
+        assert list(spark.sql(f"SELECT {told}").collect()[0]) == [n % partitions for n in range(12)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
     for wrong in (0, -1, True, 2.0):
         with pytest.raises(ss.Error, match="whole number of at least 1"):
             ss.spark.rescale(place, wrong, spark)  # type: ignore[arg-type]
-    with pytest.raises(ss.CheckpointError, match="not a checkpoint of an engine on Spark"):
+    with pytest.raises(ss.CheckpointError, match="not the checkpoint of an engine or a stream on Spark"):
         ss.spark.rescale(place, 4, spark)
     with ss.spark.engine("full", views(), spark, checkpoint=place, bins=2) as engine:
         engine._query.stop()
@@ -123,8 +122,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
         engine.checkpoint(tmp_path / "copy")
         # As a driver leaves it that is killed after it wrote an epoch.
         engine._query.stop()
-        messages = [m._replace(bin=engine._key_of_bin[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
-        engine._query.inbox.put(messages, "epoch", 2)
+        engine._query.inbox.put(engine._epoch(EPOCHS[1])[1], RoundKind.EPOCH, 2)
     with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
         ss.spark.rescale(place, 4, spark)
     with pytest.raises(ss.CheckpointError, match="is a copy"):

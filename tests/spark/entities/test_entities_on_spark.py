@@ -21,8 +21,8 @@ from sharedstate_lite.entities.bins import EntityMessage
 from sharedstate_lite.entities.on_spark import SparkEntities, run
 from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.lessons.checkouts import Buyer, Item, Order, scarce
-from sharedstate_lite.spark.query.inbox import Inbox
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds.inbox import Inbox
+from sharedstate_lite.spark.rounds.query import Query
 
 if TYPE_CHECKING:
     from sparks import Start
@@ -181,7 +181,7 @@ import json, os, signal, sys
 sys.path.insert(0, {tests!r})
 from test_entities_on_spark import PROGRAM, SAGAS, created
 from sharedstate_lite.entities.on_spark import SparkEntities
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds.query import Query
 point, run, sink = {point!r}, Query.run, Query._sink
 
 def dying_run(self, messages, kind, epoch, about=None):

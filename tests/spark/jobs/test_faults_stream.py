@@ -18,7 +18,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.jobs import sources
-from sharedstate_lite.spark.query.errors import TRIES
+from sharedstate_lite.spark.rounds.errors import TRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

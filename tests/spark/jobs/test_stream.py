@@ -17,7 +17,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.jobs import sources
-from sharedstate_lite.spark.query.errors import RowRefused
+from sharedstate_lite.spark.rounds.errors import RowRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,7 +173,7 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     refuse({"info": odd}, ss.Error, r"shop \[x\]: Spark treats \[ \] in a path as a pattern")
     with pytest.raises(ss.Error, match="in a path as a pattern"):
         ss.spark.engine("full", views(), spark, checkpoint=odd)
-    assert not (odd / "engine.json").exists()
+    assert not (odd / "run.json").exists()
     refuse({"shop": rate}, ss.RelationError, "there is no relation named shop")
     for none in ({}, None, [("info", rate)]):
         refuse(none, ss.RelationError, "pass a mapping .* that is not empty")

@@ -30,7 +30,7 @@ from managed_operators import FLIGHTS, Late
 import sharedstate_lite as ss
 from sharedstate_lite import managed as m
 from sharedstate_lite.managed.spark import job as driver
-from sharedstate_lite.spark.query.query import Query
+from sharedstate_lite.spark.rounds.query import Query
 
 late, point, sink, write = Late(), {point!r}, Query._sink, driver.sink.write
 

@@ -22,7 +22,7 @@ from sharedstate_lite.errors import RowError, StateError
 from sharedstate_lite.managed.declare import RESERVED
 from sharedstate_lite.managed.run import chained
 from sharedstate_lite.managed.spark.log import BatchLog
-from sharedstate_lite.spark.query.inbox import InboxEntry
+from sharedstate_lite.spark.rounds.inbox import InboxEntry, RoundKind
 from sharedstate_lite.storage.encoding import NULL
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers cannot import this module
@@ -193,10 +193,10 @@ def test_the_driver_refuses_files_before_it_logs_them(tmp_path: Path) -> None:
     """A late row and a missing column raise the error of one process. A file that is no Parquet is refused, too."""
     source = m.source("reading", "k STRING, t TIMESTAMP, x INT", key="k", time="t")
     entries: list[InboxEntry] = []
-    log = BatchLog(chained(Mixed(), source, None), source, tmp_path, entries, range(4), [0, 0], 2)
+    log = BatchLog(chained(Mixed(), source, None), source, tmp_path, entries, [0, 0], 2)
     with m.run(Mixed(), source) as run:
         run.step(readings(3, 5))
-        entries.append(InboxEntry(0, "epoch", 1, "", about={**log.last, "after": run.micros}))
+        entries.append(InboxEntry(0, RoundKind.EPOCH, 1, "", about={**log.last, "after": run.micros}))
         late, broken = readings(1, 5), tmp_path / "broken.parquet"
         for rows in (late, late.drop(columns="t")):
             written(tmp_path / "in", [rows])

@@ -42,11 +42,11 @@ def test_an_epoch_that_a_later_round_refuses(
             "partial", views, named, lambda changes, number: None, session=spark, checkpoint=tmp_path / place, bins=1
         )
 
-    def killed(fed: PartialStreamEngine, asks: Any, kind: str = "") -> None:
+    def killed(fed: PartialStreamEngine, asks: Any) -> None:
         # The checkpoint as a driver leaves it that is killed here.
         if fed._epoch_request is not None and not (tmp_path / "left").exists():
             shutil.copytree(tmp_path / "c", tmp_path / "left")
-        turn(fed, asks, kind)
+        turn(fed, asks)
 
     with job("c") as running:
         running.finish()

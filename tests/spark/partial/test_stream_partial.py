@@ -127,7 +127,7 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
         ss.spark.stream("full", views(), named, sink, session=spark, checkpoint=tmp_path / "d", max_rows=5)
     with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
         ss.spark.stream("partial", views(), named, sink, session=spark, checkpoint=tmp_path / "d")
-    assert not (tmp_path / "d" / "engine.json").exists()
+    assert not (tmp_path / "d" / "run.json").exists()
     shutil.copytree(tmp_path / "c" / "intake", tmp_path / "older")
     with job() as running:
         appear(source / "visit", "3.parquet", EPOCHS[3]["visit"])

@@ -1,0 +1,280 @@
+"""One streaming query, which reads from its inbox, runs the stages and writes its output for the driver.
+
+Each file in the inbox is one micro-batch with the same number. A foreachBatch sink in the driver receives the messages
+that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames the file into place. Spark may call the
+sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
+sink then does nothing, and Spark commits the batch.
+
+The state of a batch that is not committed is deleted before the query starts. Spark keeps the first file of each
+version of a store. When a batch runs again, the file of a killed attempt would remain, and differ from the state in
+memory.
+
+A batch that fails is tried again. If it failed because a kernel refused a message, Spark would run the same batch at
+every restart of the query. So before the restart, the file of the batch is voided, which makes the batch empty. The
+output of the failed attempt is deleted first. Otherwise, the stores that this attempt wrote would be committed with the
+empty batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import StreamingQueryException
+
+from ...errors import CheckpointError, Error
+from ..session.paths import readable
+from ..session.quiet import silence
+from .bin import Recipe
+from .errors import TRIES, reason, refused
+from .inbox import COLUMNS, Inbox, RoundKind
+from .message import BinMessage, Heads
+from .operator import WIRE, run_stages
+from .reader import StateReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CLOSED = "the query on Spark was stopped by another thread"
+KEPT = 2
+"""How many outputs are kept after their batches are committed."""
+
+
+class Query:
+    """A streaming query that runs the bins of ``recipe`` in ``stages`` stages, with all its files in ``folder``.
+
+    ``began`` is the modification time of the first input file, in seconds.
+    """
+
+    def __init__(self, session: SparkSession, folder: Path, recipe: Recipe, stages: int, began: int) -> None:
+        self.session, self.folder, self.recipe, self.stages = session, folder, recipe, stages
+        silence()
+        self.inbox = Inbox(folder, began)
+        self.inbox.prepare()
+        self._out = folder / "out"
+        self._out.mkdir(exist_ok=True)
+        self._running: StreamingQuery | None = None
+        self._ends, self._closed = threading.RLock(), False
+        self._newest: dict[int, pa.Table] = {}
+        self._interrupt: tuple[int, BaseException] | None = None
+        self.refusal: Error | None = None
+        """The error of the last batch that a kernel refused while the query was starting, or None."""
+        self.keep_from: Callable[[], int | None] = lambda: None
+        """Returns the first micro-batch whose output must be kept, or None to keep only the last ones."""
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint folder."""
+        return self.folder / "spark"
+
+    @property
+    def committed(self) -> int:
+        """The number of committed batches."""
+        return committed(self.checkpoint)
+
+    def start(self) -> None:
+        """Start the query, and finish any batches that were in progress.
+
+        Raises CheckpointError if an input file is missing or has changed.
+        """
+        self.inbox.check(self.committed)
+        self._launch()
+        # A batch that is refused now was started by an earlier process, which never reported its epoch as complete.
+        while (refusal := self._finish(waiting=False)) is not None:
+            self.refusal = refusal
+
+    def run(
+        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
+        """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
+
+        Raises the kernel's error if the batch is refused. The query can then run other batches.
+        """
+        if self._running is None or not self._running.isActive:
+            self.start()
+        number = self.inbox.put(messages, kind, epoch, about)
+        refusal = self._finish(waiting=True)
+        if refusal is not None:
+            raise refusal
+        return self.output(number)
+
+    def output(self, number: int) -> list[BinMessage]:
+        """Return the messages that a batch sent to the driver."""
+        table = self._newest.pop(number, None)
+        if table is None:
+            table = _load(self._file(number))
+        rows = zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True)
+        return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
+
+    def reader(self) -> StateReader:
+        """Return a reader of the state after the last committed batch."""
+        return StateReader(self.session, self.checkpoint, self.stages)
+
+    def heads(self) -> Heads:
+        """See `StateReader.heads`."""
+        return self.reader().heads()
+
+    def blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
+        """See `StateReader.blobs`."""
+        return self.reader().blobs(stage, parts)
+
+    def raise_interrupt(self) -> None:
+        """Raise the exception that interrupted this thread, if `run` returned normally because the batch was committed.
+
+        Call this after the output of the batch has been used.
+        """
+        if self._interrupt is not None and self._interrupt[0] == threading.get_ident():
+            (_, error), self._interrupt = self._interrupt, None
+            raise error
+
+    def progress(self) -> list[Any]:
+        """Return Spark's progress reports on the last micro-batches."""
+        return [] if self._running is None else list(self._running.recentProgress)
+
+    def stop(self) -> None:
+        """Stop the query. A second call waits until the first one is finished."""
+        with self._ends:
+            running, self._running = self._running, None
+            if running is not None:
+                with contextlib.suppress(Py4JError, OSError):  # the session has ended, and the query with it
+                    running.stop()
+
+    def close(self) -> None:
+        """Stop the query permanently. A thread that waits for a batch receives an Error, and its batch is voided."""
+        with self._ends:
+            self._closed = True
+            self.stop()
+
+    def _launch(self) -> None:
+        with self._ends:
+            self.stop()
+            if self._closed:
+                raise Error(CLOSED)
+            # If the output is there, the sink skips the batch, and the state of the attempt that wrote it is used.
+            version = self.committed + self._file(self.committed).exists()
+            discard_state(self.checkpoint, version)
+            self._file(version).unlink(missing_ok=True)
+            self.recipe.salt = secrets.token_hex(16)
+            self._running = self._started()
+
+    def _started(self) -> StreamingQuery:
+        try:
+            source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
+            wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
+            writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
+            return writer.foreachBatch(self._sink).start()
+        except (Py4JError, OSError) as error:
+            raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
+
+    def _finish(self, waiting: bool) -> Error | None:
+        """Wait until all files are committed. Return the error of the first batch that was refused, or None.
+
+        The file of a refused batch is voided, and the query is restarted. A batch that failed for another reason, such
+        as a killed worker, runs again. After ``TRIES`` failures, the last one is raised as an Error. The file is then
+        voided if a caller is ``waiting`` for the batch, and otherwise kept for another try. If an exception interrupts
+        the wait but the batch is already committed, the batch is not undone: see `raise_interrupt`.
+        """
+        wanted, failed = len(self.inbox.entries), 0
+        refusal: Error | None = None
+        try:
+            while self.committed < wanted:
+                try:
+                    running = self._running
+                    if running is None:
+                        raise Error(CLOSED)
+                    running.processAllAvailable()
+                except StreamingQueryException as error:
+                    refusal_of_batch, number = refused(str(error)), self.committed
+                    failed += 1
+                    if refusal_of_batch is not None:
+                        self._void(number)
+                        refusal = refusal or refusal_of_batch
+                    elif failed >= TRIES:
+                        raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
+                    self._launch()
+        except BaseException as error:
+            self.stop()
+            number, ended = self.committed, isinstance(error, Py4JError | OSError)
+            if waiting and number == wanted:
+                self._interrupt = None if ended else (threading.get_ident(), error)
+                return refusal
+            if waiting:
+                self._void(number)
+            if ended:
+                raise Error(f"the Spark session has ended during batch {number}; start another one") from error
+            raise
+        return refusal
+
+    def _void(self, number: int) -> None:
+        # The sink is not writing this file now, because stopping the query has waited for the sink.
+        self._file(number).unlink(missing_ok=True)
+        self.inbox.void(number)
+
+    def _sink(self, frame: DataFrame, number: int) -> None:
+        file = self._file(number)
+        if file.exists():
+            return
+        table = frame.toArrow()
+        unfinished = file.with_name(f".{file.name}")
+        with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        unfinished.replace(file)
+        self._newest = {number: table}
+        keep = self.keep_from()
+        first = number - KEPT + 1 if keep is None else min(keep, number - KEPT + 1)
+        for old in self._out.glob("[0-9]*.arrow"):
+            if int(old.stem) < first:
+                old.unlink()
+
+    def _file(self, number: int) -> Path:
+        return self._out / f"{number:08d}.arrow"
+
+
+def committed(checkpoint: Path) -> int:
+    """Return the number of committed micro-batches in Spark's checkpoint folder."""
+    return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
+
+
+def discard_state(checkpoint: Path, version: int) -> None:
+    """Delete the files of the state stores that are later than ``version``, the number of batches that they include."""
+    for file in (checkpoint / "state").glob("*/*/**/*"):
+        found = re.match(r"\.?(\d+)[._]", file.name)
+        if found is not None and int(found[1]) > version and not {"_metadata", "_stateSchema"} & {*file.parts}:
+            if file.parent.name != "SSTs" and file.is_file():
+                file.unlink(missing_ok=True)
+
+
+def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
+    """Return a table of the micro-batches in the progress reports of some queries, with one row per micro-batch.
+
+    The columns are batch, rows, seconds, and spent (the milliseconds that each phase took, as a dict). ``rows`` maps a
+    batch to its number of input rows, because Spark counts only files.
+    """
+    lines: dict[int, tuple[Any, ...]] = {}
+    for query in queries:
+        with contextlib.suppress(Py4JError, OSError):  # the session has ended
+            for p in query.recentProgress:
+                report = p if isinstance(p, dict) else json.loads(p.json)
+                spent = report["durationMs"]
+                if "addBatch" in spent:  # without it, there was no input
+                    batch = report["batchId"]
+                    lines[batch] = (batch, rows.get(batch, 0), spent["triggerExecution"] / 1e3, spent)
+    return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
+
+
+def _load(file: Path) -> pa.Table:
+    try:
+        return pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise CheckpointError(f"{file}: the batch's output cannot be read ({error}); use another checkpoint") from error

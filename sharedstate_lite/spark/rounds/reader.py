@@ -1,0 +1,157 @@
+"""The state reader: reads the bins of a query from Spark's state store, while the query runs and after ``kill -9``.
+
+Spark retains the state of the last 100 micro-batches (``spark.sql.streaming.minBatchesToRetain``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CheckpointError, TimeError, is_integer
+from .errors import reason
+from .message import Heads
+from .operator import KEY
+from .written_paths import rewrite_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+BIN = f"hash(key.{KEY})"
+"""The number of a bin, in Spark SQL."""
+
+
+class StateReader:
+    """Reads the state of a query with ``stages`` stages as of one micro-batch (default: the last committed one).
+
+    ``checkpoint`` is Spark's checkpoint folder. ``moved_from`` is the path of the query's folder when it was written,
+    or None if it has not moved. Raises TimeError if the micro-batch is not retained.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        checkpoint: Path,
+        stages: int,
+        batch: int | None = None,
+        moved_from: Path | None = None,
+    ) -> None:
+        self.session, self.checkpoint, self.stages, self.moved_from = session, checkpoint, stages, moved_from
+        self._address = str(checkpoint)
+        if moved_from is not None or checkpoint.as_uri() != f"file://{checkpoint}":
+            # Spark's reader does not find the committed batches if the path contains a space.
+            folder = tempfile.mkdtemp(prefix="state-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._address = str(Path(folder) / "checkpoint" / "spark")
+            self._link(Path(self._address))
+        self.batch = retained(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
+
+    def heads(self) -> Heads:
+        """Return the decoded head of each bin."""
+        out: dict[tuple[int, int], dict[str, Any]] = {}
+        for stage in range(1, self.stages + 1) if self.batch >= 0 else ():
+            for number, head in self._rows(stage, "head", BIN, "value.head"):
+                out[stage, number] = json.loads(head)
+        return out
+
+    def blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
+        """Return the runs of some parts of a stage's state, from all bins, read by a single Spark job."""
+        out: dict[str, list[bytes]] = {part: [] for part in parts}
+        if self.batch >= 0:
+            from pyspark.sql import functions as f
+
+            # Use literals, because the name of a view can contain quotes.
+            mine = f.col("user_map_key.part").isin([f.lit(part) for part in parts])
+            for part, blob in self._rows(stage, "runs", "user_map_key.part", "user_map_value.blob", where=mine):
+                out[part].append(bytes(blob))
+        return out
+
+    def runs(self, stage: int) -> DataFrame:
+        """Return the runs of a stage as a DataFrame with the columns bin, part, run and blob."""
+        return self.variable(stage, "runs").selectExpr(
+            f"{BIN} AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
+        )
+
+    def metadata(self) -> list[Row]:
+        """Return Spark's metadata on the query's stateful operators, or an empty list before the first micro-batch."""
+        if self.batch < 0:
+            return []
+        rows: list[Row] = self.session.read.format("state-metadata").load(self._address).collect()
+        return rows
+
+    def variable(self, stage: int, name: str) -> DataFrame:
+        """Return one state variable of a stage as a DataFrame, read with Spark's ``statestore`` data source."""
+        # Spark numbers the operators of a query starting from its end.
+        return (
+            self.session.read.format("statestore")
+            .option("operatorId", self.stages - stage)
+            .option("stateVarName", name)
+            .option("batchId", self.batch)
+            .load(self._address)
+        )
+
+    def _rows(self, stage: int, name: str, *columns: str, where: Column | bool = True) -> list[Row]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+        from pyspark.sql import functions as f
+
+        try:
+            return self.variable(stage, name).where(f.lit(where)).selectExpr(*columns).collect()
+        except (PySparkException, Py4JError) as error:
+            why = reason(str(getattr(error, "java_exception", error)))
+            raise CheckpointError(
+                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {why}; "
+                "read another micro-batch, or another checkpoint"
+            ) from error
+
+    def _link(self, target: Path) -> None:
+        """Create a symbolic link to the checkpoint at ``target``.
+
+        If the checkpoint was moved, copy the files that contain paths, correct them, and link all other files.
+        """
+        if self.moved_from is None:
+            target.parent.mkdir(parents=True)
+            os.symlink(self.checkpoint, target, target_is_directory=True)
+            return
+        for state in (self.checkpoint / "state").glob("[0-9]*"):
+            copy = target / "state" / state.name
+            shutil.copytree(state / "_metadata", copy / "_metadata", ignore=shutil.ignore_patterns(".*"))
+            for each in state.iterdir():
+                if each.name != "_metadata":
+                    os.symlink(each, copy / each.name)
+        for each in self.checkpoint.iterdir():
+            if each.name not in ("state", "sources"):
+                os.symlink(each, target / each.name)
+        rewrite_paths(target.parent, self.moved_from, self.session)
+
+
+def retained(checkpoint: Path) -> list[int]:
+    """Return the numbers of the micro-batches whose state Spark's checkpoint folder retains, in ascending order.
+
+    Returns [-1] before the first micro-batch. The numbers come from Spark's commit log, which Spark trims together with
+    the state.
+    """
+    return sorted(int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()) or [-1]
+
+
+def _checked(checkpoint: Path, batch: int) -> int:
+    """Return ``batch`` if it is the number of a retained micro-batch. Raises TimeError otherwise."""
+    there, where = retained(checkpoint), checkpoint.parents[1]
+    if not is_integer(batch):
+        raise TimeError(f"{where}: batch={batch!r} is not a whole number; batches() lists the micro-batches")
+    if batch in there and batch >= 0:
+        return int(batch)
+    if there == [-1]:
+        raise TimeError(f"{where}: there is no micro-batch {batch}, because the query has not committed any yet")
+    if 0 <= batch < there[0]:
+        raise TimeError(
+            f"{where}: micro-batch {batch} is no longer retained, only {there[0]} to {there[-1]} are; to retain more, "
+            "set spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
+        )
+    raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are retained")
