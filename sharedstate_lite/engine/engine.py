@@ -111,6 +111,8 @@ class Engine(ABC):
         of epoch ``at`` (default: the last one). Raises ViewError if the view does not have the row, and Error if more
         than a million rows would have to be computed, unless ``force`` is true.
         """
+        if isinstance(row, Sequence) and any(value is ... for value in row):
+            raise ViewError("why() explains one row, and ... is any value; why_not() lists the rows that match")
         explained: Why | None = self._explain(explain_row, view, row, at, force)
         if explained is None:
             raise ViewError(
@@ -121,7 +123,7 @@ class Engine(ABC):
     def why_not(self, view: str | View, row: Sequence[Any], at: int | None = None, force: bool = False) -> WhyNot:
         """Return where the candidates of a row ended that a view does not have; see :mod:`..why`.
 
-        In ``row``, None and ``...`` stand for any value. ``at`` and ``force`` are as for :meth:`why`.
+        In ``row``, ``...`` stands for any value, and None is NULL. ``at`` and ``force`` are as for :meth:`why`.
         """
         missing: WhyNot = self._explain(explain_missing, view, row, at, force)
         return missing

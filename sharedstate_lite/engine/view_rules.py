@@ -95,17 +95,21 @@ def key_words(view: View, key: Any, strings: Dictionary) -> Words:
     return np.stack(words) if words else np.empty((0, 1), dtype=np.int64)
 
 
-def row_words(view: View, row: Any, strings: Dictionary) -> Words:
-    """Return a row of a view as words int64[k]. Raises ViewError or RowError if it does not fit the view's columns."""
+def row_words(view: View, row: Any, strings: Dictionary) -> dict[int, int]:
+    """Return the words of a row of a view by column number, without the columns that are ``...``.
+
+    Raises ViewError or RowError if the row does not fit the view's columns.
+    """
     names = ", ".join(f"{c.name} {c.type.value}" for c in view.schema)
     if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(view.schema):
         many = f"has {len(row)} of them" if isinstance(row, tuple | list) else "is no tuple"
         raise ViewError(f"view {view.name}: a row has a value for each column ({names}), but {shorten(row)} {many}")
     name = f"row of {view.name}"
-    words = [
-        convert.from_values([None if v is ... else v], c, name, strings) for v, c in zip(row, view.schema, strict=True)
-    ]
-    return np.concatenate(words)
+    return {
+        i: int(convert.from_values([value], column, name, strings)[0])
+        for i, (value, column) in enumerate(zip(row, view.schema, strict=True))
+        if value is not ...
+    }
 
 
 def base_rows(view: View, bases: Mapping[str, Arrangement], at: int | None, strings: Dictionary) -> dict[str, Delta]:

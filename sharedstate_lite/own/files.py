@@ -13,6 +13,7 @@ from ..data import declaration, load
 from ..dataflow.shared import Shared
 from ..errors import Error, RelationError, SqlError
 from ..sql.catalog import Catalog
+from ..sql.scope import UnknownRelation
 
 EPOCH, MOST_EPOCHS = "epoch", 10_000
 """The column of a file that says in which epoch a row arrives, from 1 to this number. Without it, all do in epoch 1."""
@@ -45,7 +46,10 @@ def catalog(sql: str, given: dict[str, pd.DataFrame]) -> Catalog:
     """
     made = Catalog(**{name: declaration(table.drop(columns=EPOCH, errors="ignore")) for name, table in given.items()})
     for statement in _statements(sql):
-        made.view(statement)
+        try:
+            made.view(statement)
+        except UnknownRelation as error:
+            raise UnknownRelation(f"{error}; pass the file of each table that the views read") from error
     if not made.views:
         raise SqlError("the SQL has no view; write CREATE VIEW name AS SELECT ...")
     return made

@@ -31,7 +31,9 @@ def row_of(view: View, text: str) -> list[Any]:
     cells = next(csv.reader([text], skipinitialspace=True), [])
     if len(cells) != len(view.schema):
         names = ",".join(f"{c.name} {c.type.value}" for c in view.schema)
-        raise ViewError(f"--row {text}: view {view.name} has the columns {names}; write one value for each")
+        views = ", ".join(name for name in view.catalog.views if name != view.name)
+        other = f", or name another view with --view: {views}" if views else ""
+        raise ViewError(f"--row {text}: view {view.name} has the columns {names}; write one value for each{other}")
     return [_value(cell, column) for cell, column in zip(cells, view.schema, strict=True)]
 
 
@@ -44,7 +46,7 @@ def _value(cell: str, column: Column) -> Any:
         return _READ.get(column.type, str)(cell)
     except ValueError as error:
         raise RowError(
-            f"--row: column {column.name} is {column.type.value}, and {cell!r} is none; change it"
+            f"--row: {cell!r} is not a value of column {column.name} {column.type.value}; write one, NULL or ..."
         ) from error
 
 
@@ -68,12 +70,16 @@ def main(arguments: Sequence[str]) -> int:
             view = run._view(chosen.view or list(made.views)[-1])
             row = row_of(view, chosen.row)
             missing = run.why_not(view, row, force=chosen.force)
-            whole = ... not in row
-            told: Any = run.why(view, row, force=chosen.force) if missing.there and whole else missing
+            found = [run.why(view, each, force=chosen.force) for each in missing.rows]
     except (Error, OSError) as error:
         print(f"sharedstate why: {error}", file=sys.stderr)
         return 2
-    print(json.dumps(told.as_json(), default=str, ensure_ascii=False) if chosen.json else told)
+    if missing.there and ... not in row:
+        told, text = found[0].as_json(), str(found[0])
+    else:
+        told = missing.as_json() | ({"why": [each.as_json() for each in found]} if found else {})
+        text = "\n".join(map(str, [missing, *found]))
+    print(json.dumps(told, default=str, ensure_ascii=False) if chosen.json else text)
     return 0 if missing.there else 1
 
 

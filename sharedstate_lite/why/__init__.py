@@ -16,7 +16,7 @@ result has (Vegetable, 60) as of epoch 1: 2 reasons
 >>> engine.why_not("result", ("Vegetable", 50))
 result has no (Vegetable, 50) as of epoch 1:
   MAX(length) of category = Vegetable: 50 is there, but 60 is larger: info (Potato, Vegetable), visit (Potato, Ann, 60)
->>> engine.why_not("result", ("Fruit", None))
+>>> engine.why_not("result", ("Fruit", ...))
 result has no (Fruit, any) as of epoch 1:
   table info: no row of info with category = Fruit
 

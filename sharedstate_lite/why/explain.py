@@ -12,9 +12,10 @@ import numpy as np
 from ..plan.nodes import Join, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.batch import Delta
-from ..storage.encoding import Dictionary, Words
+from ..storage.encoding import Dictionary
 from . import tables as computed
 from .reasons import MOST, Bag, BaseRow, Reasons
+from .tables import Wanted
 from .words import row_shown, values
 
 LONG = 20
@@ -101,15 +102,14 @@ class Why:
 
 
 def why(
-    view: View, row: Words, bases: Mapping[str, Delta], epoch: int, strings: Dictionary, force: bool = False
+    view: View, wanted: Wanted, bases: Mapping[str, Delta], epoch: int, strings: Dictionary, force: bool = False
 ) -> Why | None:
-    """Return the reasons of a row int64[k] of a view, or None if the view does not have it.
+    """Return the reasons of a row of a view, or None if the view does not have it.
 
-    ``bases`` has the rows of every base table, each once, with its copies. Raises Error if more than a million rows
-    would be computed, unless ``force`` is true.
+    ``wanted`` has the word of each column in order. ``bases`` has the rows of every base table, each once, with its
+    copies. Raises Error if more than a million rows would be computed, unless ``force`` is true.
     """
     most = float("inf") if force else computed.MOST
-    wanted = dict(enumerate(row.tolist()))
     made = computed.Tables(bases, strings, most)
     top = made.table(view.plan, wanted)
     if not top.below:
@@ -141,11 +141,12 @@ def why(
         others = said(Bag(more, more, more), more)
         reasons.append(Reason(said(bag, bag.rows), tuple(sorted(bag.notes)), others))
     complete = finder.complete and len(found) <= MOST
-    return Why(view.name, values(row, view.schema, strings), epoch, tuple(reasons), complete, len(found))
+    row = values(np.array([*wanted.values()], dtype=np.int64), view.schema, strings)
+    return Why(view.name, row, epoch, tuple(reasons), complete, len(found))
 
 
 def _kept_away(
-    view: View, wanted: computed.Wanted, bag: Bag, bases: Mapping[str, Delta], strings: Dictionary, most: float
+    view: View, wanted: Wanted, bag: Bag, bases: Mapping[str, Delta], strings: Dictionary, most: float
 ) -> frozenset[BaseRow]:
     """The rows that a reason needs beside it, so that the view over nothing else has the wanted row.
 
@@ -168,7 +169,7 @@ def _kept_away(
 
 def _replayed(
     view: View,
-    wanted: computed.Wanted,
+    wanted: Wanted,
     rows: frozenset[BaseRow],
     whole: frozenset[BaseRow],
     bases: Mapping[str, Delta],

@@ -13,18 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from ..kernels import evaluate
 from ..plan.explain import aggregate, expression
 from ..plan.nodes import Call, Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.batch import Delta
-from ..storage.encoding import NULL, Dictionary, Words
+from ..storage.encoding import NULL, Dictionary
 from . import tables as computed
 from .reasons import BaseRow, Reasons
 from .tables import Wanted, below
-from .words import names, row_shown, shown, value, values, wanted_shown
+from .words import names, row_shown, shown, source, value, values, wanted_shown
 
 MOST, SORTED = 3, 1_000
 """How many rows are named where many ended in the same way, and among how many they are the first ones."""
@@ -48,16 +51,21 @@ class Ended:
 
 @dataclass(frozen=True)
 class WhyNot:
-    """Why a view has no row with these values; None stands for any value. ``there`` is true if it has one."""
+    """Why a view has no row with these values; ``...`` stands for any value, and None is NULL.
+
+    ``there`` is true if it has one. Then ``rows`` has the first of them, and ``more`` is the number of the others.
+    """
 
     view: str
     row: tuple[Any, ...]
     epoch: int
     there: bool
     ended: tuple[Ended, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    more: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row, the epoch, whether it is there, and where it ended as a list of objects."""
+        """Return the row with "..." for any value, the epoch, whether it is there, where it ended, and ``rows``."""
         ended = [
             {
                 "operator": e.operator,
@@ -66,12 +74,15 @@ class WhyNot:
             }
             for e in self.ended
         ]
-        return {"row": list(self.row), "epoch": self.epoch, "there": self.there, "ended": ended}
+        row = ["..." if each is ... else each for each in self.row]
+        rows = {"rows": [*map(list, self.rows)], "more": self.more}
+        return {"row": row, "epoch": self.epoch, "there": self.there, "ended": ended, **rows}
 
     def __str__(self) -> str:
-        row = f"({', '.join('any' if each is None else shown(each) for each in self.row)})"
+        row = row_shown(self.row)
         if self.there:
-            return f"{row} is there: {self.view} has it as of epoch {self.epoch}"
+            found = ", ".join(map(row_shown, self.rows)) + f" and {self.more:,} more" * bool(self.more)
+            return f"{row} is there: {self.view} has {found} as of epoch {self.epoch}"
         return "\n".join([f"{self.view} has no {row} as of epoch {self.epoch}:", *(f"  {e}" for e in self.ended)])
 
     __repr__ = __str__
@@ -81,18 +92,21 @@ class WhyNot:
 
 
 def why_not(
-    view: View, row: Words, bases: Mapping[str, Delta], epoch: int, strings: Dictionary, force: bool = False
+    view: View, wanted: Wanted, bases: Mapping[str, Delta], epoch: int, strings: Dictionary, force: bool = False
 ) -> WhyNot:
-    """Return where the candidates of a row int64[k] of a view ended. A word that is NULL stands for any value.
+    """Return where the candidates of a row of a view ended.
 
-    ``bases`` has the rows of every base table, each once, with its copies. Raises Error if more than a million rows
-    would be computed, unless ``force`` is true.
+    ``wanted`` has the words of some columns; the others may have any value. ``bases`` has the rows of every base table,
+    each once, with its copies. Raises Error if more than a million rows would be computed, unless ``force`` is true.
     """
     made = computed.Tables(bases, strings, float("inf") if force else computed.MOST)
-    wanted, asked = {i: word for i, word in enumerate(row.tolist()) if word != NULL}, values(row, view.schema, strings)
+    search = _Search(made, strings)
+    asked = tuple(value(wanted[i], column, strings) if i in wanted else ... for i, column in enumerate(view.schema))
     if made.table(view.plan, wanted).below:
-        return WhyNot(view.name, asked, epoch, there=True)
-    return WhyNot(view.name, asked, epoch, False, tuple(dict.fromkeys(_Search(made, strings).ended(view.plan, wanted))))
+        first, more = search.first(view.plan, wanted)
+        rows = tuple(values(row, view.schema, strings) for row in first)
+        return WhyNot(view.name, asked, epoch, there=True, rows=rows, more=more)
+    return WhyNot(view.name, asked, epoch, False, tuple(dict.fromkeys(search.ended(view.plan, wanted))))
 
 
 class _Search:
@@ -114,23 +128,27 @@ class _Search:
         if found or isinstance(node, Union):
             return found
         (source,), (need,) = node.inputs, needs
-        candidates = self._first(source, need)
+        candidates, more = self.first(source, need)
         if isinstance(node, Filter):
             said = [self._filtered(node, row) for row in candidates]
-            return [Ended(f"WHERE {expression(node.predicate, names(source))}", each) for each in said]
+            return [Ended(_condition(node), each) for each in (*said, *_others(source, more))]
         assert isinstance(node, Map)
         said = [self._computed(node, wanted, row) for row in candidates]
-        return [Ended("SELECT", each) for each in said]
+        return [Ended("SELECT", each) for each in (*said, *_others(source, more))]
 
     def _empty(self, node: Node, wanted: Wanted) -> list[Ended]:
         return [] if self.made.table(node, wanted).below else self.ended(node, wanted)
 
-    def _first(self, node: Node, wanted: Wanted) -> list[Any]:
-        """A few rows of an operator's output, in the order of their values unless there are many."""
-        rows = list(self.made.table(node, wanted).rows.T)
+    def first(self, node: Node, wanted: Wanted) -> tuple[list[Any], int]:
+        """A few different rows of an operator's output, and how many others there are.
+
+        They are in the order of their values unless there are many.
+        """
+        different = dict.fromkeys(map(tuple, self.made.table(node, wanted).rows.T.tolist()))
+        rows = [np.array(row, dtype=np.int64) for row in islice(different, SORTED + 1)]
         if len(rows) <= SORTED:
             rows.sort(key=lambda row: [(each is None, each) for each in values(row, node.schema, self.strings)])
-        return rows[:MOST]
+        return rows[:MOST], max(len(different) - MOST, 0)
 
     def _row(self, node: Node, row: Any) -> str:
         return row_shown(values(row, node.schema, self.strings))
@@ -173,25 +191,43 @@ class _Search:
     def _join(self, node: Join, wanted: Wanted) -> list[Ended]:
         width = len(node.left.schema)
         left, right = below(node, wanted)
-        right = {column - width: word for column, word in wanted.items() if column >= width} | right
+        asked = {column - width: word for column, word in wanted.items() if column >= width}
+        on = f"{'LEFT ' * node.outer}JOIN on {', '.join(names(node.left)[a] for a in node.left_keys)}"
+        if node.outer and all(word == NULL for word in asked.values()):
+            return self._empty(node.left, left) or [Ended(on, each) for each in self._padded(node, left)]
+        right = asked | right
+        for a, b in zip(node.left_keys, node.right_keys, strict=True):
+            both = {column: wanted[column] for column in (a, width + b) if column in wanted}
+            if NULL in both.values():
+                empty = next(names(node)[column] for column, word in both.items() if word == NULL)
+                return [Ended(on, f"{empty} is NULL, and NULL equals nothing")]
+            if len({*both.values()}) == 2:
+                return [Ended(on, f"{wanted_shown(node, both, self.strings)} are not equal")]
+            if b in right:
+                left.setdefault(a, right[b])
         if found := [*self._empty(node.left, left), *self._empty(node.right, right)]:
             return found
         sides = [
             (node.left, left, node.left_keys, node.right, right, node.right_keys),
             (node.right, right, node.right_keys, node.left, left, node.left_keys),
         ]
-        on = ", ".join(names(node.left)[a] for a in node.left_keys)
-        return [
-            Ended(f"{'LEFT ' * node.outer}JOIN on {on}", sentence, asks)
-            for side in sides
-            for sentence, asks in self._partners(*side)
-        ]
+        return [Ended(on, sentence, asks) for side in sides for sentence, asks in self._partners(*side)]
+
+    def _padded(self, node: Join, wanted: Wanted) -> Iterable[str]:
+        """Say which partners some left rows of a LEFT JOIN have, so that they are not padded with NULL."""
+        rows, more = self.first(node.left, wanted)
+        for row in rows:
+            key = {b: int(row[a]) for a, b in zip(node.left_keys, node.right_keys, strict=True)}
+            (partner, *_), _ = self.first(node.right, key)
+            yield f"{self._row(node.left, row)} has a partner: {self._row(node.right, partner)}"
+        yield from _others(node.left, more)
 
     def _partners(
         self, node: Node, wanted: Wanted, keys: Any, other: Node, need: Wanted, other_keys: Any
     ) -> Iterable[tuple[str, Any]]:
         """Say of some candidates of one side why they have no partner on the other."""
-        for row in self._first(node, wanted):
+        rows, more = self.first(node, wanted)
+        for row in rows:
             key = {b: int(row[a]) for a, b in zip(keys, other_keys, strict=True)}
             if NULL in key.values():
                 empty = next(names(node)[a] for a in keys if row[a] == NULL)
@@ -199,13 +235,17 @@ class _Search:
                 continue
             for each in self.ended(other, {**need, **key}):
                 yield f"{self._row(node, row)} has no partner: {each.sentence}", each.asks_for
+        yield from ((each, None) for each in _others(node, more))
 
     def _reduce(self, node: Reduce, wanted: Wanted) -> list[Ended]:
-        (need,), (nearer,) = below(node, wanted), below(node, wanted, extremes=True)
+        known = {column: word for column, word in wanted.items() if column < len(node.keys) or word != NULL}
+        (need,), (nearer,) = below(node, wanted), below(node, known, extremes=True)
         if node.keys and not self.made.table(node.input, need).below:
             return self.ended(node.input, nearer)
         keys = {column: word for column, word in wanted.items() if column < len(node.keys)}
-        said = [self._value(node, wanted, row) for row in self._first(node, keys)]
+        groups, more = self.first(node, keys)
+        said = [self._value(node, wanted, row) for row in groups]
+        said += [Ended(said[-1].operator, each) for each in _others(node, more)]
         if nearer != need and not self.made.table(node.input, nearer).below:
             said = [*said, *self.ended(node.input, nearer)]
         return said
@@ -221,7 +261,7 @@ class _Search:
             now, asked = (value(int(each), node.schema[i], self.strings) for each in (group[i], wanted[i]))
             text = aggregate(agg, known).upper() if agg.arg is None else f"{agg.fn.upper()}({known[agg.arg]})"
             sentence = f"{text}{of} is {shown(now)}, not {shown(asked)}"
-            if agg.fn in ("max", "min") and agg.arg is not None:
+            if agg.fn in ("max", "min") and agg.arg is not None and asked is not None:
                 there = self.made.table(node.input, keys | {agg.arg: wanted[i]}).below
                 if there and now is not None:
                     size = "larger" if agg.fn == "max" else "smaller"
@@ -230,6 +270,20 @@ class _Search:
                     return Ended(f"{text}{of}", what)
             return Ended(f"GROUP BY{' ' * bool(keys)}{', '.join(known[c] for c in node.keys)}", sentence)
         raise AssertionError("a group without the wanted values has another value")
+
+
+def _condition(node: Filter) -> str:
+    """A condition in words. One on the output of a reduce with aggregates is that of HAVING."""
+    text, source = expression(node.predicate, names(node.input)), node.input
+    while isinstance(source, Filter):
+        source = source.input
+    grouped = isinstance(source, Reduce) and source.aggs
+    return f"condition after grouping ({text})" if grouped else f"WHERE {text}"
+
+
+def _others(node: Node, more: int) -> list[str]:
+    """Say how many rows of an operator's output are not named."""
+    return [f"and {more:,} more row{'s' * (more != 1)} of {source(node)}"] if more else []
 
 
 __all__ = ["Ended", "WhyNot", "why_not"]

@@ -24,11 +24,13 @@ def value(word: int, column: Column, strings: Dictionary) -> Any:
 
 
 def shown(each: Any) -> str:
-    """Return a value in words. A text has no quotes.
+    """Return a value in words. A text has no quotes, and ``...`` is any value.
 
-    >>> shown(None), shown("Nut"), shown(True)
-    ('NULL', 'Nut', 'true')
+    >>> shown(None), shown("Nut"), shown(True), shown(...)
+    ('NULL', 'Nut', 'true', 'any')
     """
+    if each is ...:
+        return "any"
     if each is None:
         return "NULL"
     return str(each).lower() if isinstance(each, bool) else str(each)
@@ -47,7 +49,10 @@ def names(node: Node) -> list[str]:
 def wanted_shown(node: Node, wanted: Mapping[int, int], strings: Dictionary) -> str:
     """Return the values that are wanted of an operator's columns in words, such as "product = Nut and length = 60"."""
     known = names(node)
-    parts = (f"{known[i]} = {shown(value(word, node.schema[i], strings))}" for i, word in sorted(wanted.items()))
+    parts = (
+        f"{known[i]} IS NULL" if word == NULL else f"{known[i]} = {shown(value(word, node.schema[i], strings))}"
+        for i, word in sorted(wanted.items())
+    )
     return " and ".join(parts)
 
 

@@ -72,11 +72,37 @@ def test_a_view_of_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "few has (Potato) as of epoch 3: 2 reasons" in capsys.readouterr().out
 
 
+def test_null_and_any_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NULL is a value; with ``...``, the rows that match are shown with their reasons."""
+    sql = "CREATE VIEW seen AS SELECT product, user, length FROM visit"
+    files = shop(tmp_path, sql)
+    assert main([*files, "--row", "Apple,Zoe,NULL"]) == 0
+    assert "seen has (Apple, Zoe, NULL) as of epoch 3: 1 reason" in capsys.readouterr().out
+    assert main([*files, "--row", "Apple,Bob,NULL"]) == 1
+    assert "no row of visit with product = Apple and user = Bob and length IS NULL" in capsys.readouterr().out
+    assert main([*files, "--row", "NULL,...,..."]) == 1
+    assert "seen has no (NULL, any, any) as of epoch 3:" in capsys.readouterr().out
+    assert main([*files, "--row", "Apple,...,..."]) == 0
+    first, *reasons = capsys.readouterr().out.splitlines()
+    assert first == "(Apple, any, any) is there: seen has (Apple, Bob, 40), (Apple, Zoe, NULL) as of epoch 3"
+    assert [line for line in reasons if line.startswith("  1  ")] == [
+        "  1  visit (Apple, Bob, 40)  this one",
+        "  1  visit (Apple, Zoe, NULL)  this one",
+    ]
+    assert main([*files, "--row", "Apple,...,...", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["row"] == ["Apple", "...", "..."] and told["there"] and told["more"] == 0
+    assert [each["row"] for each in told["why"]] == told["rows"] == [["Apple", "Bob", 40], ["Apple", "Zoe", None]]
+    assert told["why"][0]["reasons"] == [[["visit", ["Apple", "Bob", 40], 1]]]
+
+
 @pytest.mark.parametrize(
     ("change", "row", "more", "said"),
     [
         ({}, "Fruit", [], "view result has the columns category STRING,top INT; write one value for each"),
-        ({}, "Fruit,many", [], "column top is INT, and 'many' is none"),
+        ({}, "Fruit,many", [], "'many' is not a value of column top INT; write one, NULL or ..."),
+        ({"sql": f"CREATE VIEW few AS SELECT user FROM visit; {VIEW}"}, "Ann", [], "another view with --view: few"),
+        ({"sql": "CREATE VIEW v AS SELECT user FROM loan"}, "1", [], "pass the file of each table that the views read"),
         ({}, "Fruit,1", ["--view", "none"], "there is no view named none; installed views: result"),
         ({}, "Fruit,1", ["--at", "9"], "the files have the epochs 1 to 3"),
         ({"sql": "SELECT 1"}, "1", [], "CREATE VIEW"),

@@ -25,6 +25,11 @@ from sharedstate_lite.sql.catalog import Catalog
 from sharedstate_lite.why import Reason
 
 Tables = dict[str, list[tuple[Any, ...]]]
+KEYS = Catalog(a="k INT, x INT", b="k INT, y INT")
+"""Joins that show both keys, and a LEFT JOIN on another column."""
+KEYS.view("CREATE VIEW both_keys AS SELECT a.k, a.x, b.k AS other, b.y FROM a JOIN b ON a.k = b.k")
+KEYS.view("CREATE VIEW padded AS SELECT a.k, a.x, b.k AS other, b.y FROM a LEFT JOIN b ON a.x = b.k")
+KEYS.view("CREATE VIEW most AS SELECT k, MAX(x) AS x, SUM(x) AS s FROM a GROUP BY k HAVING COUNT(*) > 1")
 VALUES: dict[str, list[Any]] = {
     "STRING": ["a", "b", "c", None],
     "INT": [0, 1, 2, None],
@@ -156,23 +161,28 @@ def test_reasons_are_the_minimal_subsets(name: str) -> None:
 
 
 @settings(max_examples=40)
-@given(draw=st.randoms(use_true_random=False), view=st.sampled_from([*CATALOG.views.values()]))
+@given(
+    draw=st.randoms(use_true_random=False), view=st.sampled_from([*CATALOG.views.values(), *3 * [*KEYS.views.values()]])
+)
 def test_a_missing_row_ended_somewhere(draw: random.Random, view: View) -> None:
-    """It is there exactly if DuckDB has it. A table that has the row asked for is no longer where it ended."""
+    """It is there exactly if DuckDB has it. The table lacks the row asked for; with it, it did not end there."""
     tables = drawn(draw, view)
     there = answers(view, tables)
     engine = engine_of(view, tables)
     for _ in range(4):
-        row = tuple(draw.choice([*VALUES[c.type.value], None]) for c in view.schema)
+        row = tuple(draw.choice([*VALUES[c.type.value], ...]) for c in view.schema)
         told = engine.why_not(view, row)
-        matching = [each for each in there if all(w is None or w == v for w, v in zip(row, each, strict=True))]
+        matching = {each for each in there if all(w in (..., v) for w, v in zip(row, each, strict=True))}
         assert told.there == bool(matching) and told.there != bool(told.ended)
+        assert {near(each) for each in told.rows} <= matching and len(told.rows) + told.more == len(matching)
         for each in told.ended:
             assert str(each)
             if each.asks_for is None:
                 continue
             table, values = each.asks_for
             schema, asked = view.catalog.schema(table), dict(values)
+            known = ({c.name: v for c, v in zip(schema, each, strict=True)} for each in tables[table])
+            assert not any(asked.items() <= each.items() for each in known)
             new = tuple(asked.get(c.name, draw.choice(VALUES[c.type.value])) for c in schema)
             after = engine_of(view, tables | {table: [*tables[table], new]}).why_not(view, row)
             assert each not in after.ended
@@ -193,7 +203,7 @@ def test_the_same_under_every_strategy_and_as_of_an_epoch() -> None:
         engine.step({"visit": [(("Nut", "Eve", 70), 1)]})
         strings = len(engine.dictionary.strings)
         told.append(engine.why("result", ("Snack", 70)).as_json())
-        assert not engine.why_not("result", ("Grain", None)).there
+        assert not engine.why_not("result", ("Grain", ...)).there
         assert len(engine.dictionary.strings) == strings
         if handle:
             assert engine.why("result", ("Snack", 60), at=1).as_json() == {
@@ -244,6 +254,49 @@ def test_many_reasons_and_long_ones() -> None:
     assert "and 10 more: 30 rows in all" in text and text.count("all of the group") == 20
 
 
+@pytest.mark.parametrize(
+    ("name", "row", "said"),
+    [
+        ("padded", (1, ..., None, ...), ["LEFT JOIN on x: (1, 5) has a partner: (5, NULL)"]),
+        ("padded", (1, ..., 7, ...), ["table a: no row of a with k = 1 and x = 7"]),
+        ("padded", (1, 5, 7, ...), ["LEFT JOIN on x: x = 5 and b.k = 7 are not equal"]),
+        ("both_keys", (1, ..., 5, ...), ["JOIN on k: a.k = 1 and b.k = 5 are not equal"]),
+        ("both_keys", (None, ..., ..., ...), ["JOIN on k: a.k is NULL, and NULL equals nothing"]),
+        ("both_keys", (7, ..., ..., None), ["table b: no row of b with k = 7 and y IS NULL"]),
+        ("most", (2, None, ...), ["GROUP BY k: MAX(x) of k = 2 is 3, not NULL"]),
+        ("most", (1, ..., ...), ["condition after grouping (count(*) > 1): count(*) > 1 is false for (1, 5, 5, 1)"]),
+        ("most", (None, ..., ...), ["table a: no row of a with k IS NULL"]),
+    ],
+)  # fmt: skip
+def test_null_is_a_value_and_an_ellipsis_is_any(name: str, row: tuple[Any, ...], said: list[str]) -> None:
+    """A row with NULL is not there only because one with another value is; each sentence is true of the tables."""
+    engine = ss.engine("shared", [*KEYS.views.values()])
+    a, b = [(1, 5), (2, 3), (2, 3), (2, None), (7, 3)], [(5, None), (7, 2)]
+    engine.step({"a": [(each, 1) for each in a], "b": [(each, 1) for each in b]})
+    told = engine.why_not(name, row)
+    assert [*map(str, told.ended)] == said
+    assert told.as_json()["row"] == ["..." if each is ... else each for each in row]
+
+
+def test_the_rows_that_are_not_named_are_counted() -> None:
+    """Three are named where many ended in the same way, and three of many rows that are there."""
+    catalog = Catalog(v="k INT, g INT", w="g INT")
+    catalog.view("CREATE VIEW low AS SELECT k FROM v WHERE k > 7")
+    catalog.view("CREATE VIEW twice AS SELECT 2 * k AS d FROM v")
+    catalog.view("CREATE VIEW pairs AS SELECT v.k FROM v JOIN w USING (g)")
+    catalog.view("CREATE VIEW left_alone AS SELECT v.k, w.g FROM v LEFT JOIN w ON v.k = w.g")
+    catalog.view("CREATE VIEW n AS SELECT k, COUNT(*) AS n FROM v GROUP BY k")
+    engine = ss.engine("shared", [*catalog.views.values()])
+    engine.step({"v": [((k, None), 2) for k in range(6)], "w": [((k,), 1) for k in range(6)]})
+    asked = {"low": (...,), "twice": (13,), "pairs": (...,), "left_alone": (..., None), "n": (..., 1)}
+    for view, row in asked.items():
+        ended = [str(each) for each in engine.why_not(view, row).ended]
+        assert ended and 4 * len([each for each in ended if "and 3 more rows of " in each]) == len(ended), ended
+    there = engine.why_not("twice", (...,))
+    assert there.rows == ((0,), (2,), (4,)) and there.more == 3
+    assert str(there) == "(any) is there: twice has (0), (2), (4) and 3 more as of epoch 1"
+
+
 def test_what_is_refused() -> None:
     """Each error says what was wrong and what to do; a view too large asks to be forced."""
     catalog = Catalog(v="k INT, g INT")
@@ -258,6 +311,8 @@ def test_what_is_refused() -> None:
         engine.why_not("pairs", ("one",))
     with pytest.raises(ss.ViewError, match=r"has no row \(9,\); why_not\(\) says where it ended"):
         engine.why("pairs", (9,))
+    with pytest.raises(ss.ViewError, match=r"\.\.\. is any value; why_not\(\) lists the rows that match"):
+        engine.why("pairs", (...,))
     engine.step({"v": [((k, 0), 1) for k in range(3, 1_100)]})
     with pytest.raises(ss.Error, match="more than a million rows"):
         engine.why("pairs", (0,))
