@@ -7,6 +7,7 @@ solutions to break.json, and proves that they can be exposed (`cover`):
     solution               the right solution
     wrong                  for each wrong solution its text, its area, what is wrong with it (``says``), and ``parts``:
                            the functions and classes of the module that can reach what is wrong
+    areas                  for each area that is hidden the title of its task
     known                  how many changes the shortest set of histories has that is known to expose all
     set                    these histories; not in the students' copy
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -67,6 +68,9 @@ def __getattr__(name):
 '''
 _TRACE = re.compile(r"\s*trace {3}")
 """What `check` prints before a trace."""
+_LABELS = ("rule", "right", "got", "says", "flag", "printed", "again", "to do", *Outcome)
+_OTHER = re.compile(rf"\s*(task \d+: |visible: |Only case |({'|'.join(f'{label:7}' for label in _LABELS)}) )")
+"""What `check` prints before all other lines, but for those that continue the line above."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Broken:
     title: str
     solution: str
     wrong: Sequence[Wrong]
+    areas: Mapping[str, str]
     known: int
 
     @property
@@ -109,7 +114,7 @@ def read_broken(path: Path) -> Broken:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         wrong = [Wrong(*(one[name] for name in ("area", "says", "text", "parts"))) for one in said["wrong"]]
-        return Broken(said["number"], said["title"], said["solution"], wrong, said["known"])
+        return Broken(said["number"], said["title"], said["solution"], wrong, said["areas"], said["known"])
     except FileNotFoundError:
         raise UsageError(f"{path} is missing; take the folder break/ from your teacher") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -143,23 +148,24 @@ class History:
 def histories(text: str) -> list[History]:
     """Return the histories of a file, one a line. Raises SubmissionError if it is too large.
 
-    A comment begins with #. What `check` prints can be pasted: the word "trace" is left out, and a line that begins
-    with a blank continues the line above.
+    A comment begins with #. A line that begins with a blank continues the line above. What `check` prints can be
+    pasted: its traces are read, and its other lines are left out.
 
-    >>> [one.text for one in histories("+a | -a  # a comment\\n    trace   +a |\\n            +b\\n+c")]
+    >>> [one.text for one in histories("+a | -a  # a comment\\n    trace   +a |\\n            +b\\n    right   1\\n+c")]
     ['+a | -a', '+a | +b', '+c']
     """
     if len(text.encode()) > _BYTES:
         raise SubmissionError(f"it has more than {_BYTES:,} bytes", "leave histories out")
-    found, above = list[History](), ""
+    found, above, other = list[History](), "", False
     for number, raw in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
         line = raw.partition("#")[0].rstrip()
         printed = _TRACE.match(line)
         body = line[printed.end() :] if printed else line.lstrip()
         column = len(line) - len(body) + 1
         goes_on = bool(above) and not printed and column > 1
+        other = _OTHER.match(line) is not None or (other and goes_on)
         above = body
-        if not body:
+        if other or not body:
             continue
         if goes_on:
             one = found.pop()
@@ -184,6 +190,8 @@ class Told:
     """Whether a busy machine may be the reason."""
     blamed: bool = False
     """Whether the right solution does not give the answer that the lab calls right."""
+    of: tuple[str, ...] = ()
+    """The functions and classes that it is a history of, if the lab has several of them."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
@@ -229,6 +237,9 @@ class Breaker:
         """``parts``: those of the wrong solutions, in their order."""
         self._reader, self._runner, self._parts = reader, runner, [frozenset(some) for some in parts]
         self._lives, self._spent = count(), False
+        self._several = len(frozenset[str]().union(*self._parts)) > 1
+        self.of: tuple[str, ...] = ()
+        """The functions and classes that `exposed` has asked last, if there are several in the lab."""
         self.hang = set[int]()
         """The wrong solutions that have not answered in time. `told` does not ask them again."""
 
@@ -260,6 +271,7 @@ class Breaker:
             raise self._refused(seen.none)
         if seen.outcome != Outcome.PASS:
             raise BlamedError(f"{case.trace}: the right answer is {case.shape.show(case.right)}, not {seen.text}")
+        self.of = tuple(sorted(right.names)) if self._several else ()
         taking_part = [number for number, parts in enumerate(self._parts, 1) if parts & right.names]
         if not taking_part:
             raise NoHistoryError(0, "no wrong solution takes part in it")
@@ -290,7 +302,8 @@ class Breaker:
             try:
                 if number >= _LINES:
                     raise NoHistoryError(0, f"only the first {_LINES} histories count")
-                yield Told(one.line, one.text, len(changes_of(one.text)), self.exposed(one.text, self.hang))
+                exposes = self.exposed(one.text, self.hang)
+                yield Told(one.line, one.text, len(changes_of(one.text)), exposes, of=self.of)
             except BlamedError:
                 yield Told(one.line, one.text, word="the lab is wrong about the right answer", blamed=True)
             except NoHistoryError as none:

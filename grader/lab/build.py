@@ -62,7 +62,8 @@ expose them: a history exposes a wrong solution if its answer differs from that 
 
 1. Put this folder into the folder of the lab, beside `checks.py`.
 2. Write `{histories}`, one history a line, in the notation of the traces that `check` prints. A comment begins with
-   `#`. You can paste a trace that stands in several lines: a line that begins with a blank continues the line above.
+   `#`. The first lines of the file say what you can write. You can paste what `check` prints: only its traces are
+   read. A line that begins with a blank continues the line above.
 3. Open a terminal in the folder of the lab:
 
        python -m grader break
@@ -75,7 +76,7 @@ solution that you expose is a point. The shortest set of histories known that ex
 If all of your histories together have at most {most} changes, you have a bonus of a tenth of your points.
 """
 _HISTORIES = """# Histories for lab {number}, one a line. A comment begins with #.
-# {notation}
+{notation}
 """
 
 
@@ -145,7 +146,8 @@ def to_break(broken: dict[str, Any]) -> dict[str, str]:
     readme = _BREAK.format(
         **about, wrong=len(broken["wrong"]), histories=HISTORIES, most=int(broken["known"] * NEAR), longest=MOST
     )
-    example = _HISTORIES.format(**about, notation=broken["notation"])
+    notation = "\n".join(f"# {line}".rstrip() for line in broken["notation"].splitlines())
+    example = _HISTORIES.format(**about, notation=notation)
     content = {name: value for name, value in broken.items() if name not in ("set", "notation")}
     return {"README.md": readme, HISTORIES: example, BREAK: as_json(content)}
 

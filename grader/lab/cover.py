@@ -7,6 +7,7 @@ are drawn from those of the visible checks, alone and two in a row. The right so
 from __future__ import annotations
 
 import ast
+import inspect
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -71,8 +72,10 @@ def breakable(master: Master, proof: Proof, work: Path, say: Say) -> dict[str, A
         {"area": area[mutant.check], "says": mutant.says, "text": mutant.text, "parts": some}
         for mutant, some in zip(master.mutants, parts, strict=True)
     ]
-    notation = (reader.__doc__ or "").strip().partition("\n")[0]
-    return {**about, "wrong": wrong, "known": sum(map(length, chosen)), "set": chosen, "notation": notation}
+    areas = {area[one.id]: master.lab["tasks"][str(one.task)] for one in master.checks if one.hidden}
+    notation = inspect.cleandoc(reader.__doc__ or "")
+    known = sum(map(length, chosen))
+    return {**about, "wrong": wrong, "areas": areas, "known": known, "set": chosen, "notation": notation}
 
 
 def parts_of(solution: str, wrong: str) -> list[str]:

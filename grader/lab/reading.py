@@ -110,7 +110,8 @@ class Rows:
         changes, deleted = [], {}
         for one in text.parts(",") if text != "nothing" else ():
             if one[:1] not in ("+", "-"):
-                raise one.wrong("a change begins with + or -; an epoch without changes is: nothing")
+                rule = "a change begins with + or -" if one else "a change is missing here"
+                raise one.wrong(f'{rule}; write "nothing" for an epoch without changes')
             what, diff = row(one.piece(1)), 1 if one[0] == "+" else -1
             changes.append((what, diff))
             self._there[what] += diff

@@ -109,6 +109,7 @@ def _shown(told: Told) -> str:
         said = f"{where if line else ''}{told.word}"
     else:
         said = f"exposes {numbers}" if numbers else "exposes no wrong solution"
+        said += f"; read as a history of {', '.join(told.of)}" if told.of else ""
     return f"line {told.line}: {_cut(told.text)}\n{_filled(said, 4)}"
 
 
@@ -130,6 +131,7 @@ def _end(broken: Broken, told: Sequence[Told]) -> Iterator[str]:
     if left:
         yield f"at large: {len(left)}"
     for area, some in groupby(left, lambda one: one[0]):
-        yield _filled(f"{area}: {', '.join(str(number) for _, number in some)}", 2)
+        about = f"{area} ({broken.areas[area]})" if area in broken.areas else area
+        yield _filled(f"{about}: {', '.join(str(number) for _, number in some)}", 2)
     bonus = f"a bonus of 10 % with at most {broken.most}"
     yield f"changes: {won.changes}; the shortest set known that exposes all {of} has {broken.known}; {bonus}"

@@ -248,7 +248,12 @@ def a_value(row):
 
 
 def reader(line, solution):
-    """Read a history of Join (+info | +visit), of Max (+Fruit 1 | -Fruit 1), or an epoch of net (+a, -a)."""
+    """Read a history of Join (+info | +visit), of Max (+Fruit 1 | -Fruit 1), or an epoch of net (+a, -a).
+
+    Max saves and loads only if its history says so:
+    +Fruit 1 | restart | +Fruit 2         save, and load in another process, before the last epoch
+    +Fruit 1 | save, number of entries    save after the last epoch; the answer is the number of entries
+    """
     steps, rows = line.parts("|"), Rows()
     if line.groups(f"([+-]{WORD}, *)*[+-]{WORD}") and not line.groups(NAMED):
         changes = rows.epoch(line, lambda row: (str(row),), free=True)

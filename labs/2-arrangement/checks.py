@@ -581,7 +581,12 @@ def a_step(step, model, rows):
 
 
 def reader(line, solution):
-    """Read a history of Arrangement (a = handle(0) | +Nut 5 | at("Nut", 1)) or of DeltaJoin (+info Nut Fruit)."""
+    """Read a history of Arrangement (a = handle(0) | +Nut 5 | at("Nut", 1)) or of DeltaJoin (+info Nut Fruit).
+
+    A history goes on in another process only if it says so:
+    +Nut 5 | save, restart, load | at("Nut")    an Arrangement that is saved and loaded
+    +info Nut Fruit | restart | +visit Nut 5    a new DeltaJoin over the same tables, between all epochs
+    """
     steps, rows, done = line.parts("|"), Rows(), []
     if many := line.groups(r"(\d{1,3}) epochs, one new row in each \| save\(\)"):
         return lambda student: few_batches(student, int(many[0]))

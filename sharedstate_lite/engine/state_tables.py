@@ -26,6 +26,7 @@ from ..storage.encoding import Dictionary
 DURABLE, WORKING, CACHED = "durable", "working", "cached"
 BILL = {DURABLE: "durable inputs", WORKING: "working state", CACHED: "cached answers"}
 """The columns of the bill, with their names."""
+TOTAL = "stored in all"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def bill_table(state: pd.DataFrame, strings: int = 0, place: str = "memory") -> 
     sizes = state[["rows", "bytes"]]
     columns = {name: sizes[state["bill"].str.contains(column)].sum() for column, name in BILL.items()}
     more = pd.Series({"rows": 0, "bytes": strings})
-    return pd.DataFrame(columns | {"strings": more, "stored in all": sizes.sum() + more}).T.assign(place=place)
+    return pd.DataFrame(columns | {"strings": more, TOTAL: sizes.sum() + more}).T.assign(place=place)
 
 
 def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:

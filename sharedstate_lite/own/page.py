@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from html import escape
 from typing import Any
 
-from ..engine.state_tables import BILL
+from ..engine.state_tables import BILL, CACHED, DURABLE, TOTAL, WORKING
 from ..show.palette import FAMILY, style
 from ..show.svg import Drawing, Picture, rect, text
 
-HUES = dict(zip(BILL.values(), ("frame", "handle", "upquery"), strict=True))
+BARS = {
+    (DURABLE,): BILL[DURABLE],
+    (DURABLE, WORKING): "durable and working",
+    (WORKING,): BILL[WORKING],
+    (CACHED,): BILL[CACHED],
+}
+"""The name of a bar, by the columns of the bill in which its parts are."""
+HUES = dict(zip([*BARS.values(), "strings"], ("frame", "inserted", "handle", "upquery", "deleted"), strict=True))
 LEFT, WIDE, HIGH = 130.0, 560.0, 26.0
 LOOK = (
     ":root{color-scheme:light dark}"
@@ -22,31 +29,38 @@ LOOK = (
 
 
 def chart(told: Mapping[str, Any]) -> Picture:
-    """Return bars of the bytes of each strategy: predicted, and measured below, in the columns of the bill.
+    """Return bars of the bytes of each strategy: predicted, and measured below. Each part is in one bar.
 
-    ``told`` is the object of docs/price.schema.json. A part that is in two columns of the bill is in both bars.
+    ``told`` is the object of docs/price.schema.json.
     """
     bars = []
     for kind, strategy in told["strategies"].items():
         for what in ("predicted", "measured"):
-            sizes = [(name, strategy["bill"][name]["bytes"][what]) for name in HUES]
-            if strategy["parts"] and sizes[0][1] is not None:
-                bars.append((f"{kind}, {what}", sizes))
-    most = max([1, *(sum(size for _, size in sizes) for _, sizes in bars)])
+            if strategy["parts"] and strategy["bill"][TOTAL]["bytes"][what] is not None:
+                sizes = dict.fromkeys(HUES, 0) | {"strings": strategy["bill"]["strings"]["bytes"][what]}
+                for part in strategy["parts"]:
+                    sizes[BARS[tuple(part["bill"])]] += part["bytes"][what]
+                bars.append((f"{kind}, {what}", sizes, mark(strategy["parts"], strategy["unable"])))
+    most = max([1, *(sum(sizes.values()) for _, sizes, _ in bars)])
     out, x = [], 0.0
     for name, hue in HUES.items():
         out += [rect(x, 4, 12, 12, fill=hue), text((x + 18, 15), name)]
         x += 150
-    for row, (name, sizes) in enumerate(bars):
+    for row, (name, sizes, star) in enumerate(bars):
         y, x = 34 + row * HIGH, LEFT
         out.append(text((0, y + 13), name))
-        for part, size in sizes:
+        for bar, size in sizes.items():
             long = WIDE * size / most
-            out.append(rect(x, y, long, 17, fill=HUES[part]))
+            out.append(rect(x, y, long, 17, fill=HUES[bar]))
             x += long
-        out.append(text((x + 6, y + 13), f"{sum(size for _, size in sizes) / 1e6:,.2f} MB"))
-    words = ["Bytes of each strategy", *(f"  {name}: {sum(s for _, s in sizes):,}" for name, sizes in bars)]
+        out.append(text((x + 6, y + 13), f"{sum(sizes.values()) / 1e6:,.2f} MB{star}"))
+    words = ["Bytes of each strategy", *(f"  {name}: {sum(sizes.values()):,}{star}" for name, sizes, star in bars)]
     return Picture("\n".join(words), Drawing(LEFT + WIDE + 90, 44 + len(bars) * HIGH, "".join(out)))
+
+
+def mark(parts: Sized, unable: Sized) -> str:
+    """Return the mark of a strategy with parts whose sum leaves out views that it is unable to maintain."""
+    return " *" if parts and unable else ""
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -68,15 +82,19 @@ def body(told: Mapping[str, Any], words: str, parts: bool = True) -> str:
     heads = [f"{unit} {side}" for unit in ("rows", "bytes") for side in sides]
     bill, rows, unable = [], [], []
     for kind, strategy in told["strategies"].items():
+        star = mark(strategy["parts"], strategy["unable"])
         for name, amounts in strategy["bill"].items():
-            bill.append([f"{kind}: {name}", *(amounts[unit][side] for unit in ("rows", "bytes") for side in sides)])
+            line = f"{name}{star}" if name == TOTAL else name
+            bill.append([f"{kind}: {line}", *(amounts[unit][side] for unit in ("rows", "bytes") for side in sides)])
         for part in strategy["parts"]:
             sizes = [part[unit][side] for unit in ("rows", "bytes") for side in sides]
             rows.append([f"{kind} {part['operator']}", *sizes, part["cause"]])
-        unable += [f"<p>{kind}, without {escape(name)}: {escape(why)}</p>" for name, why in strategy["unable"].items()]
-    worst = [[f"{w['strategy']} {w['operator']}", w["q"], w["cause"]] for w in told["worst"]]
+        for name, why in strategy["unable"].items():
+            unable.append(f"<p>{kind}{star} without {escape(name)}: {escape(why)}</p>")
+    sized = ("q", "unit", "predicted", "measured", "cause")
+    worst = [[f"{w['strategy']} {w['operator']}", *(w[each] for each in sized)] for w in told["worst"]]
     tables = [
-        table("Guessed worst", ["part", "q", "cause"], worst) if worst else "",
+        table("Guessed worst", ["part", *sized], worst) if worst else "",
         table("The bill", ["", *heads], bill),
         *unable,
         table("All parts", ["part", *heads, "most doubtful for"], rows) if parts else "",

@@ -58,6 +58,10 @@ class Priced:
     doubts: Doubts
     measured: tuple[int, int] = field(default=(-1, -1))
 
+    def amounts(self, unit: str) -> tuple[int, int]:
+        """Return the predicted and the measured rows or bytes."""
+        return (self.rows, self.measured[0]) if unit == "rows" else (self.bytes, self.measured[1])
+
     @property
     def cause(self) -> str:
         """The cause that makes this guess most doubtful, or "" if nothing was guessed."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from ..changelog import validate
 from ..changelog.changes import frame
 from ..data.progress import Progress
 from ..engine.engine import Engine
-from ..engine.state_tables import bill_table
+from ..engine.state_tables import TOTAL, bill_table
 from ..errors import Error, ViewError
 from ..partial.partial import Partial
 from ..plan.nodes import Scan, Type
@@ -35,7 +36,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout, distinct_rows
 from ..storage.encoding import Dictionary
 from .files import EPOCH, catalog, epochs, script, tables
-from .page import body, page
+from .page import body, mark, page
 from .parts import KINDS, Priced, built, priced, table
 from .predict import Predictor, drawn_keys
 from .statistics import Statistics
@@ -171,14 +172,16 @@ class Price:
                     part.measured = int(state["rows"][name]), int(state["bytes"][name])
                 strategy.measured = engine.bill()
 
-    def worst(self) -> list[tuple[float, str, Priced]]:
-        """Return the parts that were guessed worst, with their q and their strategy, the worst first."""
-        found = [
-            (max(q_error(p.rows, p.measured[0]), q_error(p.bytes, p.measured[1])), s.kind, p)
-            for s in self.strategies.values()
-            for p in s.parts
-            if s.measured is not None
-        ]
+    def worst(self) -> list[tuple[float, str, Priced, str]]:
+        """Return the parts that were guessed worst, the worst first: q, the strategy, the part, and the unit.
+
+        q is that of the rows or of the bytes, whichever is larger, and the unit says which.
+        """
+        found = []
+        for s in self.strategies.values():
+            for p in s.parts if s.measured is not None else ():
+                q, unit = max((q_error(*p.amounts(unit)), unit) for unit in ("bytes", "rows"))
+                found.append((q, s.kind, p, unit))
         return sorted((each for each in found if each[0] > 1.0), key=lambda each: -each[0])
 
     def as_json(self) -> dict[str, Any]:
@@ -187,10 +190,11 @@ class Price:
             name: {"rows": s.rows, "columns": [c.as_json(self.strings) for c in s.columns]}
             for name, s in self.statistics.items()
         }
-        worst = [
-            {"q": round(q, 3), "strategy": kind, "operator": p.part.operator, "cause": p.cause or None}
-            for q, kind, p in self.worst()[:WORST]
-        ]
+        worst = []
+        for q, kind, p, unit in self.worst()[:WORST]:
+            sizes = dict(zip(("predicted", "measured"), p.amounts(unit), strict=True))
+            part = {"strategy": kind, "operator": p.part.operator, "unit": unit, **sizes}
+            worst.append({"q": round(q, 3), **part, "cause": p.cause or None})
         strategies = {kind: s.as_json() for kind, s in self.strategies.items()}
         head = {"views": list(self.made.views), "epochs": len(self.steps), "read": self.read}
         return head | {"tables": rows, "strategies": strategies, "worst": worst}
@@ -207,12 +211,14 @@ class Price:
         yield f"{views} over {sizes}: {len(self.steps)} epochs, {self.read * 100:.4g}% of the keys read"
         worst = self.worst()
         if worst:
-            yield "guessed worst, with q = max(predicted / measured, measured / predicted)"
-            for q, kind, p in worst[:WORST]:
+            yield "guessed worst, with q = max(predicted / measured, measured / predicted), both plus one"
+            for q, kind, p, unit in worst[:WORST]:
+                predicted, measured = p.amounts(unit)
                 cause = f": {p.cause}" if p.cause else ""
-                yield f"  {q:.2f}  {kind} {p.part.operator}: {p.rows:,} rows, not {p.measured[0]:,}{cause}"
+                yield f"  {q:.2f}  {kind} {p.part.operator}: {predicted:,} {unit}, not {measured:,}{cause}"
         yield f"{'':26}{'rows':>12}{'measured':>12}{'q':>7}{'bytes':>16}{'measured':>16}{'q':>7}"
         for strategy in self.strategies.values():
+            star = mark(strategy.parts, strategy.unable)
             for name in strategy.bill if strategy.parts else ():
                 cells = ""
                 for unit, wide in (("rows", 12), ("bytes", 16)):
@@ -220,9 +226,10 @@ class Price:
                     told = "" if measured is None else f"{measured:,}"
                     error = "" if measured is None else f"{q_error(predicted, measured):.2f}"
                     cells += f"{predicted:>{wide},}{told:>{wide}}{error:>7}"
-                yield f"{strategy.kind:9}{name:17}{cells}".rstrip()
+                line = f"{name}{star}" if name == TOTAL else name
+                yield f"{strategy.kind:9}{line:17}{cells}".rstrip()
             for view, why in strategy.unable.items():
-                yield f"{strategy.kind:9}without {view}: {why}"
+                yield f"{strategy.kind + star:10}without {view}: {why}"
 
 
 def _statistics(made: Catalog, given: Mapping[str, pd.DataFrame], strings: Dictionary) -> dict[str, Statistics]:
@@ -281,6 +288,14 @@ def count(text: str) -> int:
     return int(text)
 
 
+def writable(text: str) -> Path:
+    """Return the path of a page that will be written. Raises Error if it cannot be."""
+    path = Path(text)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise Error(f"--html {text}: no file can be written here; name one in a folder that you may write to")
+    return path
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print what the views cost. Return the exit status."""
     parser = argparse.ArgumentParser(
@@ -298,6 +313,7 @@ def main(arguments: Sequence[str]) -> int:
     status, why = 0, ""
     try:
         read, cut = share(chosen.read), count(chosen.epochs)
+        html = writable(chosen.html) if chosen.html else None
         given = tables(chosen.files)
         found = Price.of(catalog(script(chosen.sql), given), given, cut, read)
         progress = Progress("measuring", len(KINDS) * len(found.steps), sys.stderr)
@@ -310,8 +326,8 @@ def main(arguments: Sequence[str]) -> int:
             status, why = 130, "stopped: strategies without a measurement were not run to their end"
         finally:
             progress.close()
-        if chosen.html:
-            Path(chosen.html).write_text(page(found.as_json(), next(found._lines())), encoding="utf-8")
+        if html:
+            html.write_text(page(found.as_json(), next(found._lines())), encoding="utf-8")
     except (Error, OSError) as error:
         print(f"sharedstate price: {error}", file=sys.stderr)
         return 2

@@ -33,7 +33,11 @@ from grader.student.local import Local
 READER = '''
 
 def reader(line, solution):
-    """Read the epochs of Sum, such as [[1], [2, -1]], or a call of add, such as add(1, 2)."""
+    """Read the epochs of Sum, such as [[1], [2, -1]], or a call of add, such as add(1, 2).
+
+    Sum saves and loads only with a restart:
+    [1] | restart | [2]
+    """
     if found := line.groups(rf"add\\\\(({NUMBER}), ({NUMBER})\\\\)"):
         a, b = map(int, found)
         return lambda student: Case(line, a + b, partial(student.call, "add", a, b))
@@ -152,22 +156,22 @@ def test_the_answer(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 1
     assert said[:4] == [
         "line 2: add(1, 0)",
-        "    exposes 1",
+        "    exposes 1; read as a history of add",
         "line 3: add(1, 2, 3)",
         "    column 1: write lists of whole numbers",
     ]
-    assert said[4:6] == ["line 5: [[1], [-1]]", "    exposes 1, 3"]
-    assert said[6].startswith("line 7: [[0], [0]") and said[7] == "    exposes no wrong solution"
+    assert said[4:6] == ["line 5: [[1], [-1]]", "    exposes 1, 3; read as a history of Sum"]
+    assert said[6].startswith("line 7: [[0], [0]") and said[7].startswith("    exposes no wrong solution; read as")
     assert said[9] == "    column 2001: a history has at most 2,000 letters"
     assert said[11] == "    column 241: it has 41 changes; the limit is 40"
-    end = "\n".join(said[12:])
+    end, left = "\n".join(said[12:]), "at large: 2\n  hidden, task 1 (add): 2\n  hidden, task 2 (The sum): 4\n"
     assert end.startswith("exposed: 2 of 4\n  1  The digits are put next to each other.\n  3  The sum never becomes")
-    assert "at large: 2\n  hidden, task 1: 2\n  hidden, task 2: 4\nchanges: 3; the shortest set known" in end
+    assert f"{left}changes: 3; the shortest set known" in end
     assert "load() does nothing" not in end
     _, text = ran(built / "student", capsys, "--json")
     as_json = json.loads("\n".join(text))
     assert (as_json["exposed"], as_json["at_large"], as_json["changes"]) == ([1, 3], [2, 4], 3)
-    assert as_json["histories"][1]["at"] == [3, 1]
+    assert as_json["histories"][1]["at"] == [3, 1] and as_json["histories"][2]["of"] == ["Sum"]
 
 
 def test_the_set_of_the_build_exposes_all(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,6 +214,29 @@ def test_a_file_of_histories() -> None:
     assert [(one.text, one.line) for one in found] == [("+a | -b +c | +d", 2), ("+e | +f | +g", 4), ("+h", 7)]
     assert [found[0].at(0), found[0].at(5), found[0].at(8)] == [(2, 1), (2, 6), (3, 3)]
     assert [found[1].at(0), found[1].at(5), found[2].at(1)] == [(4, 17), (5, 17), (7, 3)]
+
+
+def test_what_check_prints_can_be_pasted(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all that `check` prints, exactly the traces are histories. A student's own lines around it still count."""
+    shutil.copytree(built / "student", tmp_path / "copy")
+    wrong = SOLUTION.replace("return a + b", "print('a |', a)\n    print('b |', b)\n    return [a, b] * 40")
+    (tmp_path / "copy" / "solution.py").write_text(wrong)
+    main(["check", str(tmp_path / "copy"), "--all"])
+    said = capsys.readouterr().out
+    main(["check", str(tmp_path / "copy"), "--all", "--json"])
+    traces = [one["trace"] for one in json.loads(capsys.readouterr().out)["checks"] if one["outcome"] != "pass"]
+    labels = ["task 1: ", "  wrong   ", "visible: "]
+    labels += [f"    {name:8}" for name in ("rule", "right", "got", "printed", "again")]
+    assert len(traces) == 2 and all(f"\n{label}" in f"\n{said}" for label in labels)
+    assert [one.text for one in histories(f"+a\n  | -a\n{said}\n +b\n+rule | +trace\n")] == [
+        "+a | -a", *traces, "+b", "+rule | +trace",
+    ]  # fmt: skip
+
+
+def test_the_first_lines_say_what_can_be_written(built: Path) -> None:
+    """The docstring of the reader is above the histories that a student will write, as comments."""
+    text = (built / "break" / "histories.txt").read_text()
+    assert "\n# Sum saves and loads only with a restart:\n# [1] | restart | [2]\n" in text and not histories(text)
 
 
 def test_a_history_that_hangs(asked: Callable[..., Breaker], monkeypatch: pytest.MonkeyPatch) -> None:

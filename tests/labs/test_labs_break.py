@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections import Counter
@@ -72,8 +73,11 @@ NONE = [
     (1, "+Fruit 1 | -Fruit 1, -Fruit 1 | +Fruit 1", 22, "a deletion of what is not there"),
     (1, "-visit", 1, "a deletion of what is not there"),
     (1, "+info | +Fruit 1", 10, "a row of Join is one of info, second info, visit, second visit, other visit"),
-    (1, "+Fruit 1 | Fruit 2", 12, "a change begins with + or -; an epoch without changes is: nothing"),
-    (1, "+Fruit 1,, -Fruit 1", 10, "a change begins with + or -; an epoch without changes is: nothing"),
+    (1, "+Fruit 1 | Fruit 2", 12, 'a change begins with + or -; write "nothing" for an epoch without changes'),
+    (1, "+Fruit 1,, -Fruit 1", 10, 'a change is missing here; write "nothing" for an epoch without changes'),
+    (1, "+Fruit 1 || +Fruit 2", 11, "a change is missing here"),
+    (1, "+Fruit 1 |", 11, "a change is missing here"),
+    (2, "+info Nut Fruit || +visit Nut 5", 18, "a change is missing here"),
     (1, "+Fruit 1 | +Fruit 1.5", 13, "a row of Max is a key and a value, such as Fruit 1"),
     (1, "+Fruit 1 | restart | +Fruit 2 | +Fruit 3", 12, "a change begins with +"),
     (1, "restart | +Fruit 2", 1, "there is no epoch before it"),
@@ -117,6 +121,16 @@ def test_what_is_no_history(number: int, line: str, column: int, why: str) -> No
     with pytest.raises(NoHistoryError) as none:
         read(LABS[number - 1], line)
     assert (none.value.at + 1, str(none.value)[: len(why)]) == (column, why)
+
+
+def test_the_histories_that_a_reader_documents() -> None:
+    """Each line with an example in the docstring of a reader is read, and means what its trace says."""
+    for lab, many in zip(LABS, (2, 2, 0), strict=True):
+        lines = re.findall(r"^(\S.*?) {4,}\S", inspect.cleandoc(reader_of(lab).__doc__ or ""), re.M)
+        assert len(lines) == many
+        for line in lines:
+            case = read(lab, line)
+            assert case.trace == line and ask(case, right_of(lab)).outcome == Outcome.PASS
 
 
 ROW = st.tuples(st.sampled_from(["Fruit", "Nut"]), st.integers(-2, 2))

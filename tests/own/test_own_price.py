@@ -18,6 +18,7 @@ from support import examples
 from test_own_why import shop
 
 from sharedstate_lite.own import predict, price
+from sharedstate_lite.own.page import body, chart
 from sharedstate_lite.own.predict import CACHE, CORRELATION, DISTINCT, FILTER, SKEW, Spectrum, inverse
 from sharedstate_lite.own.price import Price, main, q_error
 from sharedstate_lite.own.statistics import FREQUENT, SAMPLE, Statistics
@@ -92,7 +93,7 @@ def test_what_is_sampled_whole_is_exact(given: dict[str, pd.DataFrame], share: f
 
 def worst(found: Price) -> tuple[str, str]:
     """The part that was guessed worst, and the cause."""
-    _, _, part = found.worst()[0]
+    _, _, part, _ = found.worst()[0]
     return part.part.operator, part.cause
 
 
@@ -117,7 +118,7 @@ def test_correlation() -> None:
     given = {"t": pd.DataFrame({"x": x, "y": x // 2 + RANDOM(2).integers(0, 2, 20_000), "id": np.arange(20_000)})}
     schema = {"t": "x BIGINT, y BIGINT, id BIGINT"}
     found = priced("CREATE VIEW v AS SELECT DISTINCT x, y FROM t", given, schema, read=1.0)
-    q, _, part = found.worst()[0]
+    q, _, part, _ = found.worst()[0]
     assert part.cause == CORRELATION and q < 2
     assert part.measured[0] < 20_000 * 0.5  # without the sample, all pairs would differ
 
@@ -145,6 +146,11 @@ def test_cache_drawn() -> None:
     assert worst(found) == ("v", CACHE)
     (part,) = (p for p in found.strategies["partial"].parts if p.part.operator == "v")
     assert 0 < part.measured[0] < 1_000  # about a hundredth of 20,000
+    lines = re.findall(r"^  ([\d.]+)  \S+ .*: ([\d,]+) (rows|bytes), not ([\d,]+)", repr(found), re.M)
+    worst_of = [(w["unit"], w["predicted"], w["measured"]) for w in found.as_json()["worst"]]
+    numbers = [(unit, int(p.replace(",", "")), int(m.replace(",", ""))) for _, p, unit, m in lines]
+    assert numbers == worst_of and {unit for unit, *_ in numbers} == {"rows", "bytes"}
+    assert [q for q, *_ in lines] == [f"{q_error(p, m):.2f}" for _, p, m in numbers]
 
 
 def test_views_share_what_they_are_priced_for() -> None:
@@ -167,9 +173,16 @@ def test_a_view_that_partial_state_cannot_maintain() -> None:
     sql = "CREATE VIEW a AS SELECT k + 1 AS l, x FROM t; CREATE VIEW b AS SELECT k, x FROM t"
     found = priced(sql, given, {"t": "k BIGINT, x BIGINT"})
     partial = found.strategies["partial"]
-    assert list(partial.unable) == ["a"] and "b" in partial.measured_parts and "without a" in repr(found)
+    assert list(partial.unable) == ["a"] and "b" in partial.measured_parts
+    assert re.findall(r"^(\w+) +stored in all \*|^(\w+) \* without a: ", repr(found), re.M) == [
+        ("partial", ""), ("", "partial"),
+    ]  # fmt: skip
+    shown = body(found.as_json(), "")
+    assert shown.count("stored in all *<") == 1 and "<p>partial * without a: " in shown
+    assert re.findall(r"(\w+), \w+: [\d,]+ \*", chart(found.as_json()).words) == ["partial", "partial"]
     alone = priced(sql.split(";")[0], given, {"t": "k BIGINT, x BIGINT"})
     assert not alone.strategies["partial"].parts and "is computed" in repr(alone)
+    assert "*" not in repr(alone)
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, NULL]), st.integers(1, 3)), min_size=1, max_size=20))
@@ -239,6 +252,28 @@ def test_json_and_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f"<td>{total:,}</td>" in page
 
 
+def test_each_byte_is_once_in_the_chart() -> None:
+    """A bar is as long as what the strategy stores in all, although parts are durable inputs and working state."""
+    kinds = [f"category {n % 9}" for n in range(50)]
+    given = {
+        "info": pd.DataFrame({"product": np.arange(50), "category": kinds}),
+        "visit": pd.DataFrame({"product": np.arange(400) % 50, "length": np.arange(400) % 77}),
+    }
+    sql = "CREATE VIEW v AS SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category"
+    schema = {"info": "product BIGINT, category STRING", "visit": "product BIGINT, length BIGINT"}
+    told = priced(sql, given, schema).as_json()
+    picture, totals = chart(told), list[int]()
+    for kind, strategy in told["strategies"].items():
+        assert kind == "full" or any(part["bill"] == ["durable", "working"] for part in strategy["parts"])
+        for side in ("predicted", "measured"):
+            totals.append(strategy["bill"]["stored in all"]["bytes"][side])
+            assert f"{kind}, {side}: {totals[-1]:,}" in picture.words
+    long: dict[float, float] = {}
+    for y, width in re.findall(r'<rect x="[\d.]+" y="([\d.]+)" width="([\d.]+)" height="17"', picture.drawing.body):
+        long[float(y)] = long.get(float(y), 0.0) + float(width)
+    assert list(long.values()) == pytest.approx([560 * total / max(totals) for total in totals], abs=0.5)
+
+
 def test_without_a_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,13 +312,20 @@ def test_without_a_measurement(
         ({"visit_csv": "product,user\nPotato,Ann\n"}, [], "length"),
         ({"visit_csv": "product,user,length,epoch\nPotato,Ann,60,soon\n"}, [], "numbers of epochs"),
         ({"visit_csv": "product,user,length,diff\nPotato,Ann,60,-1\n"}, [], "cannot be retracted"),
-        ({}, ["--html", "/no/folder/price.html"], "/no/folder/price.html"),
+        ({}, ["--html", "/no/folder/price.html"], "--html /no/folder/price.html: no file can be written here"),
+        ({}, ["--html", "/"], "--html /: no file can be written here"),
     ],
 )  # fmt: skip
 def test_what_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, str], more: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, str],
+    more: list[str],
+    said: str,
 ) -> None:
-    """One line says what was wrong; the exit status is 2."""
+    """One line says what was wrong, before the engines run; the exit status is 2."""
+    monkeypatch.setattr(Price, "measure", lambda *_: pytest.fail("the engines run"))
     assert main([*shop(tmp_path, **change), *more]) == 2
     printed = capsys.readouterr()
     assert said in printed.err and not printed.out and printed.err.count("\n") == 1
