@@ -213,9 +213,9 @@ class Price:
         if worst:
             yield "guessed worst, with q = max(predicted / measured, measured / predicted), both plus one"
             for q, kind, p, unit in worst[:WORST]:
-                predicted, measured = p.amounts(unit)
+                sizes = "{:,} {unit}, not {:,}".format(*p.amounts(unit), unit=unit)
                 cause = f": {p.cause}" if p.cause else ""
-                yield f"  {q:.2f}  {kind} {p.part.operator}: {predicted:,} {unit}, not {measured:,}{cause}"
+                yield f"  {q:.2f}  {kind} {p.part.operator}: {sizes}{cause}"
         yield f"{'':26}{'rows':>12}{'measured':>12}{'q':>7}{'bytes':>16}{'measured':>16}{'q':>7}"
         for strategy in self.strategies.values():
             star = mark(strategy.parts, strategy.unable)
