@@ -22,8 +22,10 @@ from ..worker import Student
 from .checks import Case
 from .small import Change
 
-WORD, NUMBER = r"[A-Za-z]\w*", r"-?\d{1,6}"
-"""Regular expressions of a name and of a whole number."""
+WORD = r"[A-Za-z]\w*"
+"""A regular expression of a name."""
+NUMBER = r"-?\d{1,6}"
+"""A regular expression of a whole number with at most 6 digits."""
 
 
 class NoHistoryError(Exception):
