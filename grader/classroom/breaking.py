@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SubmissionError, UsageError, VoidError, text_of
+from ..errors import UsageError
 from ..lab.breaking import BONUS, BREAK, HISTORIES, NEAR, Broken, Told, histories, read_broken, score
 from ..lab.bundle import Bundle
 from ..lab.judge import Result
 from ..lab.source import read
 from ..outcomes import Outcome
 from ..student.breaks import breaking
-from ..submission.upload import AmbiguousError, choose
+from ..submission.upload import choose
 from . import work
-from .results import AMBIGUOUS, GRADED, UNREADABLE, VOID, Found, fresh, grader_hash
+from .one import ungraded
+from .results import GRADED, Found, fresh, grader_hash
 
 if TYPE_CHECKING:
     from ..sandbox import Tier
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _BONUS = "bonus"
 _SOURCES = (
     *("lab", "worker", "errors.py", "outcomes.py", "proc.py", "student/breaks.py", "student/cpu.py"),
-    *("student/local.py", "classroom/breaking.py", "submission/archive.py", "submission/upload.py"),
+    *("student/local.py", "classroom/breaking.py", "classroom/one.py", "submission/archive.py", "submission/upload.py"),
 )
 
 
@@ -94,15 +95,8 @@ def judge(task: Mapping[str, Any], scratch: Path) -> Found:
         lines = histories(content.decode())
         with breaking(broken, Path(task["checks"]), place) as breaker:
             told = list(breaker.told(lines))
-    except AmbiguousError as error:
-        return {**found, "status": AMBIGUOUS, "why": error.reason, "mend": error.mend}
-    except SubmissionError as error:
-        return {**found, "status": UNREADABLE, "why": error.reason, "mend": error.mend}
-    except (VoidError, OSError) as error:
-        return {**found, "status": VOID, "why": str(error), "mend": "run the same command again"}
-    except Exception as error:  # a mistake in the lab's reader must not end the grading of the others
-        failed = f"the grader itself failed ({text_of(error)})"
-        return {**found, "status": VOID, "why": failed, "mend": "tell the authors of the lab"}
+    except Exception as error:
+        return {**found, **ungraded(error)}
     about = {"notes": [chosen.note] * bool(chosen.note) + notes, "histories": [one.as_json() for one in told]}
     odd = [f"line {one.line}: {one.word}" for one in told if one.waited or one.blamed]
     return {**found, "status": GRADED, **about, "look": odd, "checks": _checks(broken, told)}

@@ -45,18 +45,25 @@ def one(files: Files, bundle: Bundle, key: dict[str, str], tier: Tier, scratch: 
         for path in folder.iterdir():
             said = [*notes, why, *(result.got for result in results)]
             odd += [f"{path.name} {what}" for what in look(path.read_text("utf-8"), said, bundle.stub)]
-    except AmbiguousError as error:
-        return {**found, "status": AMBIGUOUS, "why": error.reason, "mend": error.mend}
-    except SubmissionError as error:
-        return {**found, "status": UNREADABLE, "why": error.reason, "mend": error.mend}
-    except (VoidError, OSError) as error:
-        return {**found, "status": VOID, "why": str(error), "mend": "run the same command again"}
-    except Exception as error:  # a mistake in a check must not end the grading of the others
-        failed = f"the grader itself failed ({text_of(error)})"
-        return {**found, "status": VOID, "why": failed, "mend": "tell the authors of the lab"}
+    except Exception as error:
+        return {**found, **ungraded(error)}
     checks = [_scrubbed(result, scratch).as_json() for result in results]
     about = {"why": why, "notes": [*read, *notes], "left_out": list(chosen.left_out), "look": odd, "checks": checks}
     return {**found, "status": GRADED, **about}
+
+
+def ungraded(error: Exception) -> Found:
+    """Return what an error makes of a submission: its status, why, and what to do.
+
+    A mistake in a lab's code must not end the grading of the others, so it is a status, too.
+    """
+    if isinstance(error, AmbiguousError | SubmissionError):
+        status = AMBIGUOUS if isinstance(error, AmbiguousError) else UNREADABLE
+        return {"status": status, "why": error.reason, "mend": error.mend}
+    if isinstance(error, VoidError | OSError):
+        return {"status": VOID, "why": str(error), "mend": "run the same command again"}
+    failed = f"the grader itself failed ({text_of(error)})"
+    return {"status": VOID, "why": failed, "mend": "tell the authors of the lab"}
 
 
 def one_case(files: Files, bundle: Bundle, tier: Tier, scratch: Path, case: str) -> Result:

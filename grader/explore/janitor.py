@@ -23,7 +23,7 @@ from ..sandbox.tree import descendants, processes
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _PATIENCE, _GLANCE = 10.0, 0.02
-"""Seconds for which processes are killed, and between two looks. There is no event when a process has ended."""
+"""Seconds for which processes are killed, and between two looks. Those that end may have started others meanwhile."""
 
 
 def of(folder: Path) -> set[int]:

@@ -260,7 +260,7 @@ def test_each_history_meets_new_objects(asked: Callable[..., Breaker]) -> None:
 
 
 def test_no_wrong_solution_takes_part(asked: Callable[..., Breaker]) -> None:
-    """A history that asks only for what is right in all of them is told so."""
+    """A history does not count if it calls only what is right in all wrong solutions."""
     breaker = asked(SOLUTION, SOLUTION, parts=("Sum",))
     with pytest.raises(NoHistoryError, match="no wrong solution takes part in it"):
         breaker.exposed("add(1, 2)")

@@ -65,16 +65,16 @@ def test_an_error_undoes_the_round() -> None:
     step = scope["Votes"].step
 
     def strict(self: Any, messages: Any) -> Any:
-        if any(m.what == "nobody" for m in messages):
-            raise ss.Error("nobody is no candidate")
+        if any(m.what == "blank" for m in messages):
+            raise ss.Error("blank is not a candidate")
         return step(self, messages)
 
     scope["Votes"].step = strict
     rounds = LocalRounds(scope["VotesRecipe"]("strict", bins=4), stages=1)
     names = ["ann", "bob", "cleo", "dora"]
     scope["poll"](rounds, 1, names)
-    with pytest.raises(ss.Error, match="nobody is no candidate"):
-        scope["poll"](rounds, 2, [*names, "nobody"])
+    with pytest.raises(ss.Error, match="blank is not a candidate"):
+        scope["poll"](rounds, 2, [*names, "blank"])
     assert scope["poll"](rounds, 2, names) == dict.fromkeys(names, 2)
 
 
