@@ -25,18 +25,21 @@ RIGHT = [*zoo.RIGHT, *zoo.LABS]
 
 @dataclass(frozen=True)
 class Wrong:
-    """A row of expected.toml."""
+    """A row of expected.toml. ``does``: what is wrong with it; ``missed``: what explore would have to do to show it."""
 
     name: str
-    kind: str
-    rule: str
-    steps: int
+    kind: str = ""
+    rule: str = ""
+    steps: int = 0
     fast: str = ""
+    does: str = ""
     base: str = ""
+    missed: str = ""
     change: list[dict[str, str]] = field(default_factory=list)
 
 
-WRONG = [Wrong(name, **row) for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()]
+_ROWS = [Wrong(name, **row) for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()]
+WRONG, MISSED = [row for row in _ROWS if not row.missed], [row for row in _ROWS if row.missed]
 
 
 def plant(name: str, folder: Path) -> Path:
