@@ -34,7 +34,8 @@ from .world import PHASE, set_up
 
 SOON, BACK = 2.0, 20.0
 """Seconds after which a run with wrong values is suspect, and after which one is whose values cannot be read."""
-AN_HOUR = 3600.0
+LONGEST, AN_HOUR = 60.0, 3600.0
+"""Seconds after which the messages of one run must have come to an end; the same if a person looks at it."""
 STABLE = 0.05
 """Seconds between two snapshots that must be equal."""
 
@@ -51,6 +52,7 @@ class System:
         self._routes = Routes({service: self._supervisor.places.fill(url) for service, url in urls.items()})
         self.pace: Callable[[str], None] = lambda said: None
         """Called before a message is delivered, with its words."""
+        self.longest = LONGEST
         self.earlier = set[str]()
         """The ids of earlier runs. Short ones could be a part of others."""
         self._databases = {each.name for each in submission.processes if each.role == "database"}
@@ -110,10 +112,12 @@ class System:
         return None
 
     def table(self) -> str:
-        """Return the processes, one line each, with pid and port."""
-        ports = self._supervisor.places.ports
-        pids = {name: min(self._supervisor.aim(name), default=0) for name in self._supervisor.names}
-        return "\n".join(f"  {name}: pid {pid}, port {ports[name]}" for name, pid in pids.items())
+        """Return the services, one line each, with the pids of their processes and the port; and the running copy."""
+        places, lines = self._supervisor.places, list[str]()
+        for name in self._supervisor.names:
+            pids = " ".join(map(str, sorted(self._supervisor.aim(name))))
+            lines.append(f"  {name}: pid {pids}, port {places.ports[name]}")
+        return "\n".join((*lines, f"The copy that runs: {places.submission}"))
 
     def aim(self, names: tuple[str, ...]) -> set[int]:
         """Return the pids of processes that will be killed."""
@@ -163,8 +167,10 @@ def _judged(run: Run) -> tuple[Violation, ...]:
 def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Iterator[System]:
     """Build a submission and start it, with empty data. Raises SubmissionError if it does not become ready.
 
-    ``slow``: for a person who looks at it: without a sandbox, and messages are held for as long as it takes.
+    ``slow``: for a person who looks at it: without a sandbox; messages are held, and the client waits, for an hour.
     """
+    if slow:
+        wish = replace(wish, limits=replace(wish.limits, timeout=AN_HOUR))
     with temporary("checkout-explore-") as scratch, watched(scratch), contextlib.ExitStack() as ends:
         adopt_orphans()
         opened: list[Proxies] = []
@@ -180,7 +186,9 @@ def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Itera
         session = Session(wish, Record(about(wish)), scratch, say, ends, between, slow)
         session.start()
         session.reach()
-        yield System(session, opened[0])
+        system = System(session, opened[0])
+        system.longest = AN_HOUR if slow else LONGEST
+        yield system
 
 
 __all__ = ["PHASE", "Run", "System", "running"]
