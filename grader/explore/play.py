@@ -26,6 +26,8 @@ from .steps import message, steps
 from .through import CLIENT
 from .world import World
 
+LONGEST = 60.0
+"""Seconds that the messages of one run usually have."""
 DOWN = 1.0
 """The maximum number of seconds until killed processes are started again."""
 REST, RECOVERY = 0.3, 2.0

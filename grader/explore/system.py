@@ -25,7 +25,7 @@ from ..verdict.violations import without_order
 from ..wire.client import Generator
 from .cases import KILL, Case
 from .janitor import watched
-from .play import Play, Run
+from .play import LONGEST, Play, Run
 from .proxies import HOLD, Proxies
 from .schedule import Schedule
 from .steps import KILLED, LONG, STARTED, UP
@@ -34,25 +34,23 @@ from .world import PHASE, set_up
 
 SOON, BACK = 2.0, 20.0
 """Seconds after which a run with wrong values is suspect, and after which one is whose values cannot be read."""
-LONGEST, AN_HOUR = 60.0, 3600.0
-"""Seconds after which the messages of one run must have come to an end; the same if a person looks at it."""
+AN_HOUR = 3600.0
 STABLE = 0.05
 """Seconds between two snapshots that must be equal."""
 
 
 class System:
-    """A submission that runs. ``session``: its processes and the client."""
+    """A submission that runs. ``session``: its processes and the client; ``longest``: seconds of one run."""
 
-    def __init__(self, session: Session, proxies: Proxies) -> None:
+    def __init__(self, session: Session, proxies: Proxies, longest: float = LONGEST) -> None:
         assert session.supervisor is not None and session.load is not None
-        self._session, self.proxies = session, proxies
+        self._session, self.proxies, self.longest = session, proxies, longest
         self._supervisor, self._generator = session.supervisor, session.load
         submission = session.wish.submission
         urls = submission.urls
         self._routes = Routes({service: self._supervisor.places.fill(url) for service, url in urls.items()})
         self.pace: Callable[[str], None] = lambda said: None
         """Called before a message is delivered, with its words."""
-        self.longest = LONGEST
         self.earlier = set[str]()
         """The ids of earlier runs. Short ones could be a part of others."""
         self._databases = {each.name for each in submission.processes if each.role == "database"}
@@ -186,9 +184,7 @@ def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Itera
         session = Session(wish, Record(about(wish)), scratch, say, ends, between, slow)
         session.start()
         session.reach()
-        system = System(session, opened[0])
-        system.longest = AN_HOUR if slow else LONGEST
-        yield system
+        yield System(session, opened[0], AN_HOUR if slow else LONGEST)
 
 
 __all__ = ["PHASE", "Run", "System", "running"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from systems import MISSED, MUTANTS, RIGHT, WRONG, Wrong, exploring, figures, plant
+from systems import MUTANTS, NOT_FOR_IT, RIGHT, WRONG, Wrong, exploring, figures, plant
 from zoo.__main__ import ROOT, cached, digest
 
 from grader.explore.cases import KINDS, TWICE
@@ -22,13 +22,13 @@ from sharedstate_lite.system.cache import cache_dir
 
 STORED, COMMITTED, PAGE = "explore/results.jsonl", Path(__file__).with_name("results.json"), ROOT / "docs" / "zoo.md"
 MINUTES, HOUR, CASES = 10.0, 3600.0, 300
-"""The time for a wrong system, the time for all cases of a right one, and how many cases of a missed one are run."""
+"""The time for a wrong system, the time for all cases of a right one, and how many cases of one that is not for it."""
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A system, and what explore must make of it: only one that is "wrong" is blamed, one that is "missed" is not."""
+    """A system, and what explore must make of it: one that is "wrong" is blamed, "right" and "not for it" are not."""
 
     name: str
     role: str
@@ -43,7 +43,7 @@ class Trial:
                 nonlocal at
                 if not explorer.found:
                     at = time.monotonic()
-                enough = self.role == "missed" and sum(explorer.ran.values()) >= CASES
+                enough = self.role == "not for it" and sum(explorer.ran.values()) >= CASES
                 return bool(explorer.found) or enough
 
             if not explorer.found:
@@ -75,7 +75,7 @@ TRIALS = {
     for each in (
         *(Trial(wrong.name, "wrong", wrong) for wrong in WRONG),
         *(Trial(name, "right") for name in RIGHT),
-        *(Trial(missed.name, "missed", missed) for missed in MISSED),
+        *(Trial(other.name, "not for it", other) for other in NOT_FOR_IT),
     )
 }
 
@@ -112,7 +112,7 @@ def _row(trial: Trial, result: Result) -> str:
         possible = result.get("possible", {})
         kinds = ", ".join(f"{kind} {count:,} of {possible.get(kind, count):,}" for kind, count in ran.items())
         told = (f"yes: {found['case']}" if found else "no") if result else ""
-        cells += [wrong.missed if wrong else kinds, cases, _time(result, "seconds"), told]
+        cells += [wrong.not_for_it if wrong else kinds, cases, _time(result, "seconds"), told]
     return f"| {' | '.join(cells)} |"
 
 
@@ -123,7 +123,7 @@ def _time(result: Result, what: str) -> str:
 _HEADS = {
     "wrong": "| wrong system | base | what it does | kind | rule | steps | cases | found after |",
     "right": "| right system | of each kind | cases | took | blamed |",
-    "missed": "| mutant | what is not explored | cases | took | blamed |",
+    "not for it": "| mutant | what is not explored | cases | took | blamed |",
 }
 
 
