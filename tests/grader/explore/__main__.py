@@ -39,7 +39,7 @@ def main() -> int:
     wanted = [trial for name, trial in TRIALS.items() if not only or name in only]
     complaints = 0
     if given.stored:
-        last = {key.split()[0]: result for key, result in cached(cache_dir() / STORED).items()}
+        last = {key.split()[0]: result for key, result in cached(cache_dir() / STORED).items() if key.count(" ") == 2}
         results |= {trial.name: {"name": trial.name, **last[trial.name]} for trial in wanted if trial.name in last}
     for number, trial in enumerate(wanted, 1):
         if not given.stored:
