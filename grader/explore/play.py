@@ -27,7 +27,7 @@ from .through import CLIENT
 from .world import World
 
 LONGEST = 60.0
-"""Seconds after which the messages of one run must have come to an end."""
+"""Seconds that the messages of one run usually have."""
 DOWN = 1.0
 """The maximum number of seconds until killed processes are started again."""
 REST, RECOVERY = 0.3, 2.0
@@ -100,6 +100,8 @@ class Processes(Protocol):
     proxies: Proxies
     schedule: Schedule
     pace: Callable[[str], None]
+    longest: float
+    """Seconds after which the messages of one run must have come to an end."""
     earlier: set[str]
     """The ids of earlier runs."""
 
@@ -122,7 +124,7 @@ class Play:
         self._said = partial(message, names=world.names)
         self._seen, self._done, self._struck = Tally[str](), 0, 0
         self._down: tuple[str, ...] = ()
-        self._down_at = self._last = 0.0
+        self._down_at = self._last = self._paused = 0.0
         self._late: list[int] = []
         self._results: list[Result] = []
         self._failed = ""
@@ -204,17 +206,21 @@ class Play:
 
     def _rest(self) -> list[Event]:
         """Deliver what the system sends by itself, such as an undo, until it sends nothing more."""
-        began = self._last = time.monotonic()
+        began = self._last = self._now()
 
         def over() -> bool:
-            now = time.monotonic()
+            now = self._now()
             return now > self._last + REST or now > began + RECOVERY
 
         return self._go(over)
 
     def _go(self, over: Callable[[], bool]) -> list[Event]:
         depth = not self._case.faults and len(self._case.scenario.calls) > 1
-        return self._schedule.run(over, LONGEST, self._decide, self._pick, self._said, depth, self._ours)
+        return self._schedule.run(over, self._system.longest, self._decide, self._pick, self._said, depth, self._ours)
+
+    def _now(self) -> float:
+        """Return the time, which stands still while a person looks."""
+        return time.monotonic() - self._paused
 
     def _ours(self, message: Event) -> bool:
         """Whether a message belongs to this run: neither it nor the request that it answers has an earlier id."""
@@ -252,8 +258,10 @@ class Play:
     def _decide(self, nth: int, message: Event) -> Fate | None:
         if self._down and time.monotonic() - self._down_at > DOWN:
             self._revive()
-        self._last = time.monotonic()
+        began = time.monotonic()
         self._system.pace(said := self._said(message))
+        self._paused += time.monotonic() - began
+        self._last = self._now()
         self._seen[said] += 1
         if self._done >= len(self._case.faults):
             return None

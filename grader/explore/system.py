@@ -25,7 +25,7 @@ from ..verdict.violations import without_order
 from ..wire.client import Generator
 from .cases import KILL, Case
 from .janitor import watched
-from .play import Play, Run
+from .play import LONGEST, Play, Run
 from .proxies import HOLD, Proxies
 from .schedule import Schedule
 from .steps import KILLED, LONG, STARTED, UP
@@ -40,11 +40,11 @@ STABLE = 0.05
 
 
 class System:
-    """A submission that runs. ``session``: its processes and the client."""
+    """A submission that runs. ``session``: its processes and the client; ``longest``: seconds of one run."""
 
-    def __init__(self, session: Session, proxies: Proxies) -> None:
+    def __init__(self, session: Session, proxies: Proxies, longest: float = LONGEST) -> None:
         assert session.supervisor is not None and session.load is not None
-        self._session, self.proxies = session, proxies
+        self._session, self.proxies, self.longest = session, proxies, longest
         self._supervisor, self._generator = session.supervisor, session.load
         submission = session.wish.submission
         urls = submission.urls
@@ -110,10 +110,12 @@ class System:
         return None
 
     def table(self) -> str:
-        """Return the processes, one line each, with pid and port."""
-        ports = self._supervisor.places.ports
-        pids = {name: min(self._supervisor.aim(name), default=0) for name in self._supervisor.names}
-        return "\n".join(f"  {name}: pid {pid}, port {ports[name]}" for name, pid in pids.items())
+        """Return the services, one line each, with the pids of their processes and the port; and the running copy."""
+        places, lines = self._supervisor.places, list[str]()
+        for name in self._supervisor.names:
+            pids = " ".join(map(str, sorted(self._supervisor.aim(name))))
+            lines.append(f"  {name}: pid {pids}, port {places.ports[name]}")
+        return "\n".join((*lines, f"The copy that runs: {places.submission}"))
 
     def aim(self, names: tuple[str, ...]) -> set[int]:
         """Return the pids of processes that will be killed."""
@@ -163,8 +165,10 @@ def _judged(run: Run) -> tuple[Violation, ...]:
 def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Iterator[System]:
     """Build a submission and start it, with empty data. Raises SubmissionError if it does not become ready.
 
-    ``slow``: for a person who looks at it: without a sandbox, and messages are held for as long as it takes.
+    ``slow``: for a person who looks at it: without a sandbox; messages are held, and the client waits, for an hour.
     """
+    if slow:
+        wish = replace(wish, limits=replace(wish.limits, timeout=AN_HOUR))
     with temporary("checkout-explore-") as scratch, watched(scratch), contextlib.ExitStack() as ends:
         adopt_orphans()
         opened: list[Proxies] = []
@@ -180,7 +184,7 @@ def running(wish: Wish, say: Callable[[str], None], slow: bool = False) -> Itera
         session = Session(wish, Record(about(wish)), scratch, say, ends, between, slow)
         session.start()
         session.reach()
-        yield System(session, opened[0])
+        yield System(session, opened[0], AN_HOUR if slow else LONGEST)
 
 
 __all__ = ["PHASE", "Run", "System", "running"]

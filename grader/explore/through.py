@@ -16,7 +16,7 @@ from ..submission import Submission
 from ..submission.model import LOOPBACK
 from ..submission.places import places
 from ..wire.client import Generator
-from .proxies import HOLD, Proxies
+from .proxies import HOLD, LATE, Proxies
 
 CLIENT = "client"
 
@@ -41,14 +41,14 @@ def through(
 ) -> Iterator[Proxies]:
     """Put the proxy between the processes of a supervisor, which has not started them yet. It holds nothing at first.
 
-    ``hold``: the maximum number of seconds for which it holds a message.
+    ``hold``: the maximum number of seconds for which it holds a message. If it is longer, so is a late request's way.
 
     A route has a fresh port at the callee's address. If its caller asks for the address, it has a fresh address, with
     the callee's port and with the fresh one.
     """
     given, pairs = supervisor.places, reached(submission)
     ways: dict[tuple[str, str], tuple[str, int]] = {}
-    with Proxies(hold, namespaces=sandbox.namespaces) as proxies:
+    with Proxies(hold, max(hold, LATE), sandbox.namespaces) as proxies:
         keep(proxies.pid)
         proxies.pass_on(report=False)
         for number, ((pair, asks), port) in enumerate(zip(pairs.items(), scout.ports(len(pairs)), strict=True), 1):

@@ -28,20 +28,25 @@ class Wrong:
     """A row of expected.toml."""
 
     name: str
-    kind: str
-    rule: str
-    steps: int
+    kind: str = ""
+    rule: str = ""
+    steps: int = 0
+    not_for_it: str = ""
+    """Why explore does not find it."""
     fast: str = ""
+    does: str = ""
+    """What is wrong with it; a mutant's name says it."""
     base: str = ""
     change: list[dict[str, str]] = field(default_factory=list)
 
 
-WRONG = [Wrong(name, **row) for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()]
+_ROWS = [Wrong(name, **row) for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()]
+WRONG, NOT_FOR_IT = [each for each in _ROWS if each.rule], [each for each in _ROWS if each.not_for_it]
 
 
 def plant(name: str, folder: Path) -> Path:
     """Copy a right or a wrong system into a folder. Raises ValueError unless each changed text occurs exactly once."""
-    wrong = next((each for each in WRONG if each.name == name), None)
+    wrong = next((each for each in _ROWS if each.name == name), None)
     base = (wrong.base or name) if wrong else name
     if base in MUTANTS:
         zoo.plant(MUTANTS[base], folder)
