@@ -69,9 +69,9 @@ def test_a_system_is_blamed_if_it_is_wrong(trial: Trial, tmp_path: Path) -> None
 
 
 def test_the_page_has_the_results() -> None:
-    """Each system has been explored, as expected, and docs/zoo.md has what is committed."""
+    """What is committed is as expected, and docs/zoo.md has it; a system without a result is "not run" there."""
     results = committed()
-    assert [each["name"] for each in results] == [*TRIALS]
+    assert {each["name"] for each in results} <= {*TRIALS}
     assert [said for each in results if (said := TRIALS[each["name"]].complaint(each))] == []
     page = PAGE.read_text()
     assert page == written(page, results)
