@@ -29,6 +29,7 @@ from .points import read_adjust, read_rubric
 from .results import UNFINISHED, VOID, read
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
+from .shops import Shops
 from .single import how, only_on_linux, scratch_folder
 from .tables import left_out, write_all
 from .teams import FULL, LAB, QUICK, Checkout, seed_of
@@ -143,12 +144,14 @@ def _work(given: argparse.Namespace) -> Work:
             raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
         bundle = read_bundle(given.lab.absolute())
         return Breaking(bundle) if given.breaks else Lab(bundle)
-    if given.breaks:
-        raise UsageError(f"--break is for a lab that `lab build` has built, not for --lab {LAB}")
     if given.jobs not in (None, 1):
         rule = "systems are graded one at a time, because they would slow each other down"
         raise UsageError(f"--jobs {given.jobs}: {rule}; leave it out")
     given.jobs = 1
+    if given.breaks and (given.quick or given.full):
+        raise UsageError("--quick and --full are for systems of teams, and --break is for histories; leave one out")
+    if given.breaks:
+        return Shops()
     return Checkout(seed_of(given.out), FULL if given.full else QUICK)
 
 

@@ -87,14 +87,14 @@ class Explorer:
         self._system = self._ends.enter_context(running(self._wish, _starting, self._slow))
         return self._system
 
-    def plain(self) -> None:
-        """Run each scenario three times without a fault. Raises VoidError if the answers differ or are wrong."""
+    def plain(self, times: int = TIMES) -> None:
+        """Run each scenario ``times`` times without a fault. Raises VoidError if the answers differ or are wrong."""
         system = self._system or self.start()
         self._began = time.monotonic()
         differ, strangers = 0, set[str]()
         for scenario in SCENARIOS:
             case, runs = Case(scenario), list[Run]()
-            for _ in range(TIMES):
+            for _ in range(times):
                 before = system.strangers()
                 tries = (system.run(case) for _ in range(TIMES))
                 runs.append(run := next((one for one in tries if not one.void), None) or system.run(case))
@@ -205,10 +205,18 @@ class Explorer:
         while True:
             if (case := next((case for case in cases if case.meant(chosen)), None)) is not None:
                 return case
-            before = next((case for case in cases if chosen.startswith((f"{case.id}.", f"{case}, "))), None)
+            before = next((case for case in cases if case.begins(chosen)), None)
             if before is None or (run := self.run(before)) is None:
                 return None
             cases = list(self._following(run))
+
+    def messages(self, scenario: str) -> tuple[str, ...]:
+        """Return the messages of a scenario without a fault, after `plain`; those of a race in its usual order."""
+        for case, messages in self._plain:
+            if case.scenario.name == scenario:
+                return tuple(said for _, said in messages)
+        run = self.run(next(case for case in _first_races() if case.scenario.name == scenario))
+        return run.words if run else ()
 
     def _following(self, run: Run) -> Iterator[Case]:
         """Return the cases that do one thing more than the case of a run."""
