@@ -201,7 +201,7 @@ def test_all_exposed(shops: type[Fake], ran: Callable[..., tuple[int, list[str]]
     ("payable, lose stock->order 400, 1st", 15, "no shop has this message. In 'payable', there are in shop 1: "
      f"{', '.join(SUBTRACT)}; shops 2, 3, 4, 5 and 6: {', '.join(TAKE)}"),
     ("payable, lose stock->order 200, 7th", 15, "the messages of no shop allow this case. In 'payable', there are in"),
-    ("payable, kill stok at stock->order 200, 1st", 23, "no shop has a process 'stok'; they are client, order and stock"),
+    ("payable, kill stok at stock->order 200, 1st", 23, "no shop has a process 'stok'; they are client, order"),
     ("the same order twice, at step 2 deliver client->shop GET /x, 1st", 41, "no shop has a process 'shop'; they are"),
 ])  # fmt: skip
 def test_a_case_that_no_shop_has(shops: type[Fake], handed: Path, line: str, at: int, why: str) -> None:
