@@ -42,7 +42,7 @@ shop if a value is still wrong 2 seconds after the last message.
    It runs each history in all shops that have its messages, which takes about a minute, and prints which of them it
    exposes, and which are at large. This shows each step of a case:
 
-       python -m grader explore break/shop-2 --case "payable, lose stock->order 200, 1st"
+       python -m grader explore break/shop-2 --case "no stock, lose stock->order 400, 1st"
 
 5. Hand in `{histories}`.
 
@@ -57,16 +57,16 @@ _HISTORIES = """# Histories for lab {number}, one a line. A comment begins with 
 #
 # A history is a scenario and what happens in it, in the words that `explore` prints:
 #
-#     payable, lose stock->order 200, 1st                        the first such answer is lost
-#     no stock, late order->stock POST /take, 2nd                the second such request arrives late
-#     payable, kill order at stock->order 200, 1st               order is killed before it has this answer
-#     payable, kill stock after stock->order 200, 1st            stock is killed when it has sent this answer
-#     the same order twice, at step 2 deliver client->order POST /checkout/O, 1st
-#                                                                another message is delivered as step 2
+#     SCENARIO, lose MESSAGE, 1st                  the first of these messages is lost
+#     SCENARIO, late MESSAGE, 2nd                  the second of these requests arrives late
+#     SCENARIO, kill NAME at MESSAGE, 1st          NAME is killed before the message is delivered
+#     SCENARIO, kill NAME after MESSAGE, 1st       NAME is killed when it has sent the message
+#     SCENARIO, at step 4 deliver MESSAGE, 1st     another message than usual is delivered as step 4
 #
-# Scenarios: payable; no credit; no stock; and with "at step": the same order twice; two orders, credit for one;
+# A message is order->stock POST /take, or stock->order 200. A path can end earlier: /take stands for /take/#.
+# Scenarios: payable; no credit; no stock. With "at step", or alone: the same order twice; two orders, credit for one;
 # two orders, stock for one; a checkout and add_funds; a checkout and subtract.
-# O and P are the orders, U and V the users, X and Y the items. A path can end earlier: /take stands for /take/#.
+# O and P are the orders, U and V the users, X and Y the items.
 """
 
 
