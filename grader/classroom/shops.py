@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .collect import Submission
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "labs" / "checkout"
-_MOST = 8
+_MOST = 15
 """The most minutes that a submission can take."""
 
 

@@ -33,7 +33,7 @@ from .world import PHASE
 ROOT = Path(__file__).resolve().parents[2]
 RIGHT = ROOT / "labs" / "checkout"
 """The right shops."""
-SECONDS = 300.0
+SECONDS = 600.0
 """No run begins later than so many seconds after the first shop was started."""
 _LETTERS = 400
 _RACES = [each.name for each in RACES]
@@ -71,7 +71,7 @@ def written(line: Piece) -> Written:
         raise line.wrong("nothing happens in it; write what, for example: payable, lose stock->order 200, 1st")
     found = []
     for does, nth in zip_longest(rest[::2], rest[1::2]):
-        groups = next(filter(None, map(does.groups, _SWAPS if race else _FAULTS)), [])
+        groups = next(filter(None, map(does.groups, _SWAPS if race else _FAULTS)), list[Piece]())
         if not groups and race:
             raise does.wrong('in a race, messages change places: write "at step 2 deliver" and a message')
         if not groups:

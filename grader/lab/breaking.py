@@ -126,8 +126,8 @@ def broken_of(text: str) -> Broken:
     """Return the content of a break.json. Raises ValueError, KeyError or TypeError if it is none."""
     said = json.loads(text)
     wrong = [Wrong(*(one[name] for name in ("area", "says", "text", "parts"))) for one in said["wrong"]]
-    about = (said[name] for name in ("number", "title", "solution"))
-    return Broken(*about, wrong, said["areas"], said["known"], said.get("shops", False))
+    about = {name: said[name] for name in ("number", "title", "solution", "areas", "known")}
+    return Broken(**about, wrong=wrong, shops=said.get("shops", False))
 
 
 def read_reader(checks: Path) -> Reader | None:
