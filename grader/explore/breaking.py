@@ -1,7 +1,7 @@
 """Break it in lab 6: a student's histories against wrong shops. A history is a case in the form that `explore` prints.
 
 A history runs in each shop that has its messages. It exposes a shop that is wrong at once (for `explore`, a suspect): a
-value is still wrong `SOON` seconds after the last message. The right shop with the same messages runs the history, too.
+value is still wrong `system.SOON` seconds after the last message. The right shop with the same messages runs the history, too.
 If it is wrong as well, the machine was too slow, and nothing is exposed.
 """
 
@@ -27,7 +27,6 @@ from ..terms import Limits
 from .cases import RACES, SCENARIOS, shorter
 from .explorer import TIMES, Explorer
 from .steps import together
-from .system import SOON
 from .world import PHASE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -242,4 +241,4 @@ def _exploring(folder: Path) -> Iterator[Explorer]:
         yield explorer
 
 
-__all__ = ["SECONDS", "SOON", "histories", "told", "written"]
+__all__ = ["SECONDS", "histories", "told", "written"]
