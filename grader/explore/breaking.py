@@ -1,8 +1,8 @@
 """Break it in lab 6: a student's histories against wrong shops. A history is a case in the form that `explore` prints.
 
 A history runs in each shop that has its messages. It exposes a shop that is wrong at once (for `explore`, a suspect): a
-value is still wrong `system.SOON` seconds after the last message. The right shop with the same messages runs the history, too.
-If it is wrong as well, the machine was too slow, and nothing is exposed.
+value is still wrong `system.SOON` seconds after the last message. The right shop with the same messages runs the
+history, too. If it is wrong as well, the machine was too slow, and nothing is exposed.
 """
 
 from __future__ import annotations

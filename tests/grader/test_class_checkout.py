@@ -459,8 +459,8 @@ def test_the_key_covers_the_grader() -> None:
     """All rooms of the grader that `checkout` runs are in the hash of its results, and no others."""
     rooms = {path.parent.name for path in (ROOT / "grader").glob("*/__init__.py")}
     without = {"classroom", "draft", "explore", "lab", "student", "worker"}
-    assert {name for name in teams._SOURCES if not name.endswith(".py")} == rooms - without
-    assert all((ROOT / "grader" / name).exists() for name in teams._SOURCES)
+    assert {name for name in teams.SOURCES if not name.endswith(".py")} == rooms - without
+    assert all((ROOT / "grader" / name).exists() for name in teams.SOURCES)
 
 
 SHORT = """
@@ -551,7 +551,9 @@ def test_the_copy_for_students(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(words) == 0
     files = {name: text.decode() for name, text in contents(out).items()}
     start = {path.name for path in (ROOT / "labs" / "checkout" / "start").iterdir()} - {"__pycache__"}
-    assert {name.split("/")[1] for name in files} == {"README.md", "assignment.md", "start"}
+    assert {name.split("/")[0] for name in files} == {"student", "break"}
+    mine = {name.split("/")[1] for name in files if name.startswith("student/")}
+    assert mine == {"README.md", "assignment.md", "start"}
     assert {name.split("/")[2] for name in files if name.startswith("student/start/")} == start
     assert read_submission(out / "student" / "start").name == "the first system"
     for name in ("README.md", "assignment.md"):
