@@ -27,7 +27,8 @@ class Editor:
     """Speaks the Debug Adapter Protocol, as an editor does."""
 
     def __init__(self, port: int) -> None:
-        self.file = socket.create_connection(("127.0.0.1", port), timeout=60).makefile("rwb")
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            self.file = connection.makefile("rwb")
         self.numbers = itertools.count(1)
 
     def send(self, command: str, **arguments: object) -> int:
@@ -97,7 +98,8 @@ def test_a_debugger_sees_a_local_variable_of_a_service_that_has_got_a_message(tm
         assert frame["name"] == "finish"
         assert values["money"].endswith(f":{COST}'"), values
         editor.ask("continue", threadId=thread)
-        assert explorer.stdout.readline() == "next: order->stock POST /take/#/#\n"
+        assert explorer.stdout.readline() == "next: order->stock POST /take/O.1/X:2,Y:3\n"
         editor.ask("disconnect", terminateDebuggee=False)
+        editor.file.close()
         out, _ = explorer.communicate("\n" * 100)
     assert "nothing is wrong in this run" in out and explorer.returncode == 0
