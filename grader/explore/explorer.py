@@ -175,23 +175,24 @@ class Explorer:
     def _twice(self) -> Iterator[Case | None]:
         """Return each second fault after a case that was run and is right, or None while there is none.
 
-        If everything until the second fault was the same in another case, it is left out.
+        Two faults of the same kind between the same processes come first, for example the loss of a message and of its
+        repetition. If everything until the second fault was the same in another case, it is left out.
         """
         seen = set[tuple[object, ...]]()
         while True:
             runs = [*self._right[LOSE], *self._right[KILL]]
             self._right[LOSE], self._right[KILL] = [], []
-            for run in runs:
-                (first,) = run.case.faults
-                for case in self._following(run) if first.what in (LOSE, KILL) else ():
-                    last = case.faults[1]
-                    cut = [n for n, said in enumerate(run.words) if said == last.at][last.nth - 1]
-                    state = (case.scenario, first.what, first.victims, run.words[: cut + 1], last)
-                    if state not in seen:
-                        seen.add(state)
-                        self.possible[TWICE] += 1
-                        yield case
-            if not runs:
+            runs = [run for run in runs if run.case.faults[0].what in (LOSE, KILL)]
+            cases = [(run, case) for run in runs for case in self._following(run)]
+            for run, case in sorted(cases, key=lambda each: len({fault.place for fault in each[1].faults})):
+                first, last = case.faults
+                cut = [n for n, said in enumerate(run.words) if said == last.at][last.nth - 1]
+                state = (case.scenario, first.what, first.victims, run.words[: cut + 1], last)
+                if state not in seen:
+                    seen.add(state)
+                    self.possible[TWICE] += 1
+                    yield case
+            if not cases:
                 yield None
 
     def _writes(self) -> Iterator[Case]:
