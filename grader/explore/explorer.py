@@ -50,8 +50,8 @@ QUICK = "quick"
 """The queue of the losses after which no caller waits."""
 STILL = 20.0
 """The longest wait if nothing moves and each answer is definite, in seconds."""
-WRITING = 120.0
-"""The most seconds for kills at writes, which come last: a third of the time, if there is less."""
+WRITING, SWAPPING = 120.0, 120.0
+"""The most seconds for kills at writes, which come last and have at most a third of the time, and for two swaps."""
 
 Queue = tuple[str, str, Iterator[Case | None]]
 """A name, a kind, and the likeliest case first."""
@@ -73,6 +73,8 @@ class Explorer:
         self._places: list[Case] = []
         self._racing: Iterator[Case | None] = iter(())
         """The races that are left, which go on while a suspect ages."""
+        self._spent = defaultdict[str, float](float)
+        """The seconds that each queue has used."""
         self._later: list[Case] = []
         """Those that could not be run then, or were wrong. They are run again."""
         self.ran, self.possible = Counter[str](), Counter[str]()
@@ -162,9 +164,12 @@ class Explorer:
     def _races(self) -> Iterator[Case]:
         """Return each race, then those with one swap, then those with two; runs that are alike are continued once."""
         cases, seen = _first_races(), set[tuple[object, ...]]()
-        for _ in range(3):
+        for swaps in range(3):
             self.possible[RACE] += len(cases)
-            yield from cases
+            begun = self._spent[RACE]
+            for case in cases:
+                if swaps < 2 or self._spent[RACE] < begun + SWAPPING:
+                    yield case
             runs, cases = list(self._right[RACE]), []
             self._right[RACE].clear()
             for run in runs:
@@ -213,7 +218,7 @@ class Explorer:
         return self._explore([(WRITE, WRITE, self._writes())], min(until, time.monotonic() + WRITING), stop)
 
     def _explore(self, waiting: list[Queue], until: float, stop: Callable[[], bool]) -> None:
-        spent = defaultdict[str, float](float)
+        spent = self._spent
         while (waiting or self._later) and time.monotonic() < until and not stop():
             quick = [queue for queue in waiting if queue[0] == QUICK]
             again: list[Queue] = [(RACE, RACE, iter([self._later.pop(0)]))] if self._later else []
@@ -389,7 +394,8 @@ class Explorer:
         left = [kind for kind in KINDS if kind not in (*only, WRITE)]
         if WRITE not in only or self._writing:
             left.append("kills at later writes" if self.ran[WRITE] else "kills at writes")
-        lines = [f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left) or 'nothing'}"]
+        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left) or 'nothing'}"
+        lines = [said if kinds else f"only checkouts without a fault were run, {took:.0f} s"]
         if self.untraced:
             lines.append(f"kills at writes are not explored: {self.untraced}")
         if self.unrepeated:
