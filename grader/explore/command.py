@@ -74,7 +74,7 @@ def _explore(words: list[str]) -> int:
     if said := uncounted():
         say(said)
     try:
-        with ended_by_signals(), Explorer(wish, options.folder.name) as explorer:
+        with ended_by_signals(), Explorer(wish, options.folder.name, options.slow) as explorer:
             return _run(explorer, options, only)
     except SubmissionError as error:
         raise VoidError(f"the system cannot be explored: {error}") from error

@@ -58,10 +58,13 @@ Queue = tuple[str, str, Iterator[Case | None]]
 
 
 class Explorer:
-    """Runs the cases of a submission, and says what it sees. ``found``: violations, by the ids of their cases."""
+    """Runs the cases of a submission, and says what it sees. ``found``: violations, by the ids of their cases.
 
-    def __init__(self, wish: Wish, name: str) -> None:
-        self._wish, self._name = wish, name
+    ``slow``: for a person who looks at one case, with `slow`; nothing runs in a sandbox.
+    """
+
+    def __init__(self, wish: Wish, name: str, slow: bool = False) -> None:
+        self._wish, self._name, self._slow = wish, name, slow
         self._names = tuple(each.name for each in wish.submission.processes)
         self._ends = contextlib.ExitStack()
         self._system: System | None = None
@@ -101,7 +104,7 @@ class Explorer:
         """Start the system with empty data. An earlier one is ended."""
         self._ends.close()
         self._system = None
-        self._system = self._ends.enter_context(running(self._wish, _starting))
+        self._system = self._ends.enter_context(running(self._wish, _starting, self._slow))
         return self._system
 
     def plain(self) -> None:
@@ -307,9 +310,8 @@ class Explorer:
             return self.start().run(case, self._soon, self._soon, flowing=True)
 
     def slow(self, case: Case) -> Run:
-        """Run a case on a system without a sandbox. Enter delivers the next message."""
-        self._ends.close()
-        system = self._system = self._ends.enter_context(running(self._wish, _starting, slow=True))
+        """Run a case. Enter delivers the next message. Raises VoidError if the case does not happen."""
+        system = self._system or self.start()
         say(f"{system.table()}\nEnter delivers the next message. The time-outs of callers go on meanwhile.")
 
         def pace(said: str) -> None:
@@ -317,7 +319,10 @@ class Explorer:
             sys.stdin.readline()
 
         system.pace = pace
-        return system.run(case)
+        run = system.run(case)
+        if run.void or not run.reached:
+            raise VoidError(f"{case.id} ({case}) has not happened: {run.void or 'other messages came'}")
+        return run
 
     def suspect(self, run: Run) -> bool:
         """Run a case again twice, first on a freshly started system, and judge both when effects have had their time.

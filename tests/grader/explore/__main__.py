@@ -1,6 +1,6 @@
 """Explore each system of the tests, and print the tables of docs/zoo.md.
 
-    python tests/grader/explore [--only NAME,NAME] [--stored] [--write]
+    python tests/grader/explore [--only NAME,NAME] [--stored [FILE]] [--write]
 
 A system takes minutes. Its result is stored in the cache folder, so an interrupted run goes on where it was, and the
 slow tests of test_wrong.py use the same results. Exit 0: a system is blamed if and only if expected.toml says so.
@@ -9,6 +9,7 @@ slow tests of test_wrong.py use the same results. Exit 0: a system is blamed if 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -29,7 +30,9 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python tests/grader/explore", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="names of systems; the others keep the results that are committed")
-    parser.add_argument("--stored", action="store_true", help="run nothing; use the last results that are stored")
+    parser.add_argument(
+        "--stored", type=Path, nargs="?", const=cache_dir() / STORED, help="run nothing; use the last results in a file"
+    )
     parser.add_argument("--write", action="store_true", help="write the results and the tables of docs/zoo.md")
     given = parser.parse_args()
     only = set(filter(None, given.only.split(",")))
@@ -39,13 +42,14 @@ def main() -> int:
     wanted = [trial for name, trial in TRIALS.items() if not only or name in only]
     complaints = 0
     if given.stored:
-        last = {key.split()[0]: result for key, result in cached(cache_dir() / STORED).items() if key.count(" ") == 2}
+        last = {key.split()[0]: result for key, result in cached(given.stored).items() if key.count(" ") == 2}
         results |= {trial.name: {"name": trial.name, **last[trial.name]} for trial in wanted if trial.name in last}
     for number, trial in enumerate(wanted, 1):
         if not given.stored:
             with tempfile.TemporaryDirectory(prefix="explored-") as folder:
                 try:
-                    results[trial.name] = result_of(trial, Path(folder) / trial.name)
+                    with contextlib.redirect_stdout(sys.stderr):
+                        results[trial.name] = result_of(trial, Path(folder) / trial.name)
                 except VoidError as error:
                     complaints += 1
                     print(f"VOID: {trial.name}: {error}", file=sys.stderr)

@@ -138,12 +138,14 @@ def _row(trial: Trial, result: Result) -> str:
     cases = f"{sum(ran.values()):,}" if result else "not run"
     cells = [f"`{trial.name}`"]
     if trial.role == "wrong" and wrong:
-        shown = [found["kind"] or "without a fault", f"`{wrong.rule}`", f"{found['steps']}"] if found else [""] * 3
+        nothing = ["nothing" if result else "", "", ""]
+        shown = [found["kind"] or "without a fault", f"`{wrong.rule}`", f"{found['steps']}"] if found else nothing
         base = wrong.base or (MUTANTS[trial.name].base if trial.name in MUTANTS else "")
         cells += [f"`{base}`" if base else "", wrong.does or "see the matrix", *shown, cases, _time(result, "at")]
     else:
         possible = result.get("possible", {})
-        kinds = ", ".join(f"{kind} {count:,} of {possible.get(kind, count):,}" for kind, count in ran.items())
+        of = {kind: f" of {possible[kind]:,}" if kind in possible else "" for kind in ran}
+        kinds = ", ".join(f"{kind} {count:,}{of[kind]}" for kind, count in ran.items())
         told = (f"yes: {found['case']}" if found else "no") if result else ""
         cells += [wrong.not_for_it if wrong else kinds, cases, _time(result, "seconds"), told]
     return f"| {' | '.join(cells)} |"
@@ -156,7 +158,7 @@ def _time(result: Result, what: str) -> str:
 _HEADS = {
     "wrong": "| wrong system | base | what it does | kind | rule | steps | cases | found after |",
     "right": "| right system | of each kind | cases | took | blamed |",
-    "not for it": "| mutant | what is not explored | cases | took | blamed |",
+    "not for it": "| mutant | because | cases | took | blamed |",
 }
 
 

@@ -23,7 +23,7 @@ from systems import plant
 from grader import __main__ as grader
 from grader import session
 from grader.errors import UsageError, VoidError
-from grader.explore import command, explorer, shown
+from grader.explore import command, explorer, play, shown
 from grader.explore.cases import (
     KILL,
     LOSE,
@@ -638,6 +638,27 @@ def test_a_system_that_cannot_be_explored_is_void(run: Any, said: str) -> None:
     """One that is never quiet, or whose plain checkouts are answered wrongly, in one sentence."""
     with pytest.raises(VoidError, match=said):
         explorer._check(run)
+
+
+def test_a_slow_run_of_other_messages_is_void(exploring: Callable[[Fake], Explorer]) -> None:
+    """Nothing is said of a case that has not happened."""
+    run = SimpleNamespace(void="", reached=False)
+    made = exploring(Fake())
+    system: Any = SimpleNamespace(table=lambda: "", run=lambda case: run)
+    made._system = system
+    with pytest.raises(VoidError, match=r"L1 \(payable, lose .*\) has not happened: other messages came"):
+        made.slow(FOUND[0])
+
+
+def test_time_stands_still_while_a_person_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system is still waited for after a message that was released late."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(play, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    system: Any = SimpleNamespace(proxies=None, schedule=None, pace=lambda said: setattr(clock, "now", clock.now + 100))
+    world: Any = SimpleNamespace(names={})
+    made = play.Play(system, Case(SCENARIOS[0]), world, world, False)
+    monkeypatch.setattr(made, "_go", lambda over: [over(), made._decide(1, PLAIN[5][0]), over()])
+    assert made._rest() == [False, None, False]
 
 
 SERVE = "exec python3 shop.py {port} {data}"
