@@ -88,7 +88,8 @@ class Explorer:
         self.void: list[str] = []
         self.overdue = self.second = 0
         """How many messages were held for too long, and how many second faults did not happen."""
-        self._services = [each.name for each in wish.submission.processes if each.role != "database"]
+        ordered = sorted(wish.submission.processes, key=lambda each: each.role == "database")
+        self._services = [each.name for each in ordered]
         self._writing = {(scenario.name, name) for scenario in SCENARIOS for name in self._services}
         """The scenarios, each with a service that is not known to have made all of its writes."""
         self.untraced = ""
