@@ -186,7 +186,8 @@ class Session:
         self.say(BUILDING if submission.build else "copying")
         tier, trial = (Tier(3, "for a debugger", ""), Plain()) if self.plain else choose(self.scratch, None)
         trial.close()
-        self.built = prepare(submission, cache_folder(), limits.build, tier.number)
+        prefix = f"{self.scratch.name}-build-"  # by which `explore` finds it, if it must clean up
+        self.built = prepare(submission, cache_folder(), limits.build, tier.number, prefix)
         about["submission"]["hash"] = self.built.hash
         self.sandbox = make(tier.number, self.scratch, self.built.folder, self.built.programs)
         self.ends.callback(self.sandbox.close)

@@ -16,12 +16,14 @@ from .connection import Event
 from .cutter import ANSWER, BURST, REQUEST
 from .through import CLIENT
 
-LOSE, RACE, KILL, TWICE = "lose", "race", "kill", "twice"
-KINDS = {LOSE: "L", RACE: "R", KILL: "K", TWICE: ""}
+LOSE, RACE, KILL, TWICE, WRITE = "lose", "race", "kill", "twice", "write"
+KINDS = {LOSE: "L", RACE: "R", KILL: "K", TWICE: "", WRITE: "W"}
 """The kinds of cases, each with the letter of their ids. Two faults have the id of the first one, and a number."""
 LATE, SILENCE, LATE_AFTER = "late", "silence", "late after silence"
 SLOW = (SILENCE, LATE_AFTER)
 """What takes as long as a caller waits."""
+MANY = 300
+"""A service is killed before its first writes of a run, at most so many."""
 CHECKOUT, ADD_FUNDS, SUBTRACT = "checkout", "add_funds", "subtract"
 
 
@@ -54,7 +56,7 @@ SCENARIOS = (
 _BOTH = ((CHECKOUT, 0, 0), (CHECKOUT, 1, 0))
 RACES = (
     Scenario("the same order twice", calls=((CHECKOUT, 0, 0),) * 2),
-    Scenario("two orders, credit for one", _BOTH, (20,), orders=((0, (2, 0)), (0, (2, 1)))),
+    Scenario("two orders, credit for one", _BOTH, (20,), orders=((0, (2, 0)), (0, (0, 2)))),
     Scenario("two orders, stock for one", _BOTH, (100, 100), (3, 20), ((0, (2, 0)), (1, (2, 1)))),
     Scenario("a checkout and add_funds", ((CHECKOUT, 0, 0), (ADD_FUNDS, 0, 50))),
     Scenario("a checkout and subtract", ((CHECKOUT, 0, 0), (SUBTRACT, 0, 4))),
@@ -64,6 +66,8 @@ RACES = (
 @dataclass(frozen=True)
 class Fault:
     """What happens to the nth message with some words, counted from 1. ``kind``: that of the message.
+
+    Or at the nth write of a service, whose name is ``at``.
 
     ``victims``: the processes that are killed when it has arrived at the proxy; it is lost if one of its two processes
     is among them, unless it ``arrives``.
@@ -78,6 +82,8 @@ class Fault:
 
     def __str__(self) -> str:
         """Return the fault as a person can write it, for example "lose stock->order 200, 2nd"."""
+        if self.what == WRITE:
+            return f"kill {self.at} before its {ordinal(self.nth)} write"
         who = f" {'+'.join(self.victims)} {'after' if self.arrives else 'at'}" if self.victims else ""
         return f"{self.what}{who} {self.at}, {ordinal(self.nth)}"
 
@@ -89,7 +95,9 @@ class Fault:
 
     @property
     def place(self) -> str:
-        """What happens between which two processes, for example "late order->stock"."""
+        """What happens between which two processes, or to which one, for example "late order->stock"."""
+        if self.what == WRITE:
+            return f"{WRITE} {self.at}"
         return f"{self.what} {'+'.join(self.victims)}{' ' * bool(self.victims)}{self.at.split()[0]}"
 
     @property
@@ -270,6 +278,16 @@ def swapped(
                 same = [each for each in held[step] if said(each) == said(other)]
                 if said(delivered[step]) != said(other):
                     yield Swap(step + 1, said(other), same.index(other) + 1)
+
+
+def writes(services: Sequence[str]) -> Iterator[Case]:
+    """Return the cases in which a service is killed before its nth write: the first ones of each service first."""
+    number = 0
+    for scenario in SCENARIOS:
+        for nth in range(1, MANY + 1):
+            for name in services:
+                number += 1
+                yield Case(scenario, (Fault(WRITE, name, nth, victims=(name,)),), id=f"{KINDS[WRITE]}{number}")
 
 
 __all__ = ["Case", "Fault", "Scenario", "Swap"]

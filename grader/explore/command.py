@@ -27,6 +27,7 @@ from .explorer import TIMES, Explorer, say
 from .quiet import uncounted
 from .shown import shown, text
 from .world import PHASE
+from .writes import TraceError
 
 _HERE = Path(__file__).resolve().parent.parent.parent
 
@@ -98,9 +99,13 @@ def _one(explorer: Explorer, chosen: str, slow: bool) -> int:
     case = explorer.find(chosen)
     if case is None:
         raise UsageError(f"--case {chosen!r}: this system has no such case; explore it without --case to see some")
-    run = explorer.slow(case) if slow else explorer.run(case)
+    try:
+        run = explorer.slow(case) if slow else explorer.run(case)
+    except TraceError as error:
+        raise VoidError(str(error)) from error
     if run is None:
-        raise VoidError("; ".join((*explorer.unreached, *explorer.void)) + f": not in {TIMES} tries")
+        why = "; ".join((*explorer.unreached, *explorer.void)) or f"{case.id} ({case})"
+        raise VoidError(f"{why}: not in {TIMES} tries")
     if slow or not run.violations or not explorer.suspect(run):
         say(text(shown(run)))
     return FAILED if explorer.found or (slow and run.violations) else OK

@@ -13,6 +13,7 @@ from functools import partial
 
 from ..errors import SubmissionError, VoidError
 from ..session import BUILDING, Wish
+from ..terms import status_word
 from .cases import (
     KILL,
     KINDS,
@@ -22,6 +23,7 @@ from .cases import (
     SCENARIOS,
     SLOW,
     TWICE,
+    WRITE,
     Case,
     Said,
     common,
@@ -29,6 +31,7 @@ from .cases import (
     losses,
     second,
     swapped,
+    writes,
 )
 from .cutter import ANSWER
 from .play import Run
@@ -37,6 +40,7 @@ from .steps import message
 from .system import SOON, System, running
 from .through import CLIENT
 from .world import SetUpError
+from .writes import TraceError
 
 TIMES = 3
 """How often each plain run is tried until its answers are right, and a case until it happens."""
@@ -46,6 +50,11 @@ QUICK = "quick"
 """The queue of the losses after which no caller waits."""
 STILL = 20.0
 """The longest wait if nothing moves and each answer is definite, in seconds."""
+WRITING, SWAPPING = 120.0, 120.0
+"""The most seconds for kills at writes, which come last and have at most a third of the time, and for two swaps."""
+
+Queue = tuple[str, str, Iterator[Case | None]]
+"""A name, a kind, and the likeliest case first."""
 
 
 class Explorer:
@@ -65,6 +74,12 @@ class Explorer:
         self._right: defaultdict[str, list[Run]] = defaultdict(list)
         """The runs of each kind that were right, and that other cases can follow."""
         self._places: list[Case] = []
+        self._racing: Iterator[Case | None] = iter(())
+        """The races that are left, which go on while a suspect ages."""
+        self._spent = defaultdict[str, float](float)
+        """The seconds that each queue has used."""
+        self._later: list[Case] = []
+        """Those that could not be run then, or were wrong. They are run again."""
         self.ran, self.possible = Counter[str](), Counter[str]()
         self.found: dict[str, Shown] = {}
         self.unrepeated: list[str] = []
@@ -73,6 +88,12 @@ class Explorer:
         self.void: list[str] = []
         self.overdue = self.second = 0
         """How many messages were held for too long, and how many second faults did not happen."""
+        ordered = sorted(wish.submission.processes, key=lambda each: each.role == "database")
+        self._services = [each.name for each in ordered]
+        self._writing = {(scenario.name, name) for scenario in SCENARIOS for name in self._services}
+        """The scenarios, each with a service that is not known to have made all of its writes."""
+        self.untraced = ""
+        """Why services cannot be killed at writes."""
 
     def __enter__(self) -> Explorer:
         return self
@@ -107,8 +128,8 @@ class Explorer:
                         )
                     return
             if len(answers := {run.statuses for run in runs}) > 1:
-                said = " or ".join(sorted(str(one) for (one, *_) in answers))
-                raise VoidError(f"{self._name}: a checkout without a fault ({scenario.name}) is answered {said}")
+                said = " or ".join(sorted(_got(one) for (one, *_) in answers))
+                raise VoidError(f"{self._name}: a checkout without a fault ({scenario.name}) got {said}")
             messages = common([run.messages for run in runs])
             differ += max(len(run.messages) for run in runs) - len(messages)
             self._plain.append((case, messages))
@@ -125,8 +146,8 @@ class Explorer:
         if strangers:
             say(f"connections to {', '.join(sorted(strangers))} pass no proxy, so what is sent on them is not explored")
 
-    def queues(self, only: list[str]) -> list[tuple[str, str, Iterator[Case | None]]]:
-        """Return the cases that are asked for, after `plain`: a name, a kind, and the likeliest case first.
+    def queues(self, only: list[str]) -> list[Queue]:
+        """Return the cases that are asked for, after `plain`.
 
         A queue goes on when the run of the case that it has returned is known.
         """
@@ -134,9 +155,10 @@ class Explorer:
         lost, killed = list(losses(plain)), list(kills(plain, self._names))
         self.possible.update({kind: len(cases) for kind, cases in ((LOSE, lost), (KILL, killed)) if kind in only})
         slow = [case for case in lost if case.faults[0].what in SLOW]
-        found: list[tuple[str, str, Iterator[Case | None]]] = [
+        self._racing = self._races() if RACE in only else iter(())
+        found: list[Queue] = [
             (QUICK, LOSE, iter(lost[: len(lost) - len(slow)])),
-            (RACE, RACE, self._races()),
+            (RACE, RACE, self._racing),
             (KILL, KILL, iter(killed)),
             (TWICE, TWICE, self._twice()),
             (LOSE, LOSE, iter(slow)),
@@ -146,9 +168,12 @@ class Explorer:
     def _races(self) -> Iterator[Case]:
         """Return each race, then those with one swap, then those with two; runs that are alike are continued once."""
         cases, seen = _first_races(), set[tuple[object, ...]]()
-        for _ in range(3):
+        for swaps in range(3):
             self.possible[RACE] += len(cases)
-            yield from cases
+            begun = self._spent[RACE]
+            for case in cases:
+                if swaps < 2 or self._spent[RACE] < begun + SWAPPING:
+                    yield case
             runs, cases = list(self._right[RACE]), []
             self._right[RACE].clear()
             for run in runs:
@@ -179,12 +204,29 @@ class Explorer:
             if not cases:
                 yield None
 
+    def _writes(self) -> Iterator[Case]:
+        """Return each kill before a write of a service, until it writes no more in this scenario."""
+        for case in writes(self._services):
+            if (case.scenario.name, case.faults[0].at) in self._writing:
+                yield case
+
     def explore(self, only: list[str], until: float, stop: Callable[[], bool]) -> None:
-        """Run the cases of all kinds: the quick losses, then in turn, by the time that each has used."""
-        waiting, spent = self.queues(only), defaultdict[str, float](float)
-        while waiting and time.monotonic() < until and not stop():
+        """Run the cases of all kinds: the quick losses, then in turn, by the time that each has used; last, writes."""
+        if WRITE not in only:
+            return self._explore(self.queues(only), until, stop)
+        if others := [kind for kind in only if kind != WRITE]:
+            left = until - time.monotonic()
+            self._explore(self.queues(others), until - min(WRITING, left / 3), stop)
+            if not stop() and time.monotonic() < until:
+                self.start()  # a database of which little was used writes the same each time
+        return self._explore([(WRITE, WRITE, self._writes())], min(until, time.monotonic() + WRITING), stop)
+
+    def _explore(self, waiting: list[Queue], until: float, stop: Callable[[], bool]) -> None:
+        spent = self._spent
+        while (waiting or self._later) and time.monotonic() < until and not stop():
             quick = [queue for queue in waiting if queue[0] == QUICK]
-            for name, kind, cases in quick or sorted(waiting, key=lambda queue: spent[queue[0]]):
+            again: list[Queue] = [(RACE, RACE, iter([self._later.pop(0)]))] if self._later else []
+            for name, kind, cases in again or quick or sorted(waiting, key=lambda queue: spent[queue[0]]):
                 if (case := next(cases, None)) is not None:
                     break
                 if kind != TWICE or len(waiting) == 1:
@@ -193,15 +235,19 @@ class Explorer:
             if case is None:
                 continue
             began = time.monotonic()
-            run = self.run(case)
-            spent[name] += time.monotonic() - began
-            if run is not None and run.violations:
-                self.suspect(run)
+            try:
+                run = self.run(case)
+                spent[name] += time.monotonic() - began
+                if run is not None and run.violations:
+                    self.suspect(run)
+            except TraceError as error:
+                self.untraced = str(error)
+                return
 
     def find(self, chosen: str) -> Case | None:
         """Return the case that a person means. A case that follows another one is found by running that one."""
         plain = [(case.scenario, messages) for case, messages in self._plain]
-        cases = [*losses(plain), *kills(plain, self._names), *_first_races()]
+        cases = [*losses(plain), *kills(plain, self._names), *_first_races(), *writes(self._services)]
         while True:
             if (case := next((case for case in cases if case.meant(chosen)), None)) is not None:
                 return case
@@ -234,19 +280,27 @@ class Explorer:
         """Run a case, up to three times until it happens. Returns None if it does not."""
         run = self._reach(case)
         if run is not None:
-            self.ran[case.kind] += 1
-            if not run.violations and run.case.kind != TWICE:
-                self._right[case.kind].append(run)
+            self._count(run)
         return run
+
+    def _count(self, run: Run) -> None:
+        kind = run.case.kind
+        self.ran[kind] += 1
+        self.possible[WRITE] += kind == WRITE  # it is not known how often a service writes
+        if not run.violations and kind != TWICE:
+            self._right[kind].append(run)
 
     def _reach(self, case: Case) -> Run | None:
         void = ""
         for _ in range(TIMES):
             run = self._try(case)
-            self.overdue += (late := sum(event.what == "overdue" for event in run.events))
+            self.overdue += _late(run)
             void = run.void
-            if run.reached and not void and not (late and case.kind == RACE):
+            if _happened(run):
                 return run
+            if case.kind == WRITE and not run.reached and not void:
+                self._writing.discard((case.scenario.name, case.faults[0].at))
+                return None
         if void:
             self.void.append(f"{case.id} ({void})")
         elif case.kind == TWICE:
@@ -282,7 +336,7 @@ class Explorer:
     def suspect(self, run: Run) -> bool:
         """Run a case again twice, first on a freshly started system, and judge both when effects have had their time.
 
-        Returns whether both are wrong. Nothing else is broken meanwhile.
+        Returns whether both are wrong. Meanwhile races go on, which break nothing.
         """
         case, limits = run.case, self._wish.limits
         alike = any(each.place == case.place for each in self._places)
@@ -295,11 +349,15 @@ class Explorer:
         system, again = self.start(), list[Run]()
         while len(again) < 2:
             if (one := self._reach(case)) is None:
+                if case.kind == WRITE:
+                    self.unreached.append(f"{case.id} ({case})")
                 return False
             again.append(one)
             if not one.violations and len(again) == 1:
                 break
         since = time.monotonic()
+        if self._system is system:
+            self._age(system, [one for one in again if one.violations and not one.failed], since)
         if self._system is not system and not all(one.failed for one in again):
             self.void.append(f"{case.id} (the system has stopped working while it was confirmed)")
             return False
@@ -324,13 +382,36 @@ class Explorer:
         say(text(told))
         return True
 
+    def _age(self, system: System, wrong: list[Run], since: float) -> None:
+        """Run races until the values of wrong runs are right, or have had most of their time."""
+        while wrong and self._system is system:
+            looks = [system.look(one) for one in wrong]
+            longest = self._wish.limits.convergence if any(changing for _, changing in looks) else STILL
+            if all(right for right, _ in looks) or time.monotonic() - since > longest - self._soon:
+                return
+            if (case := next(self._racing, None)) is None:
+                return
+            try:
+                run = system.run(case, self._soon, self._soon)
+            except (SetUpError, SubmissionError):
+                return self._later.append(case)
+            if run.violations or not _happened(run):
+                self._later.append(case)
+            else:
+                self._count(run)
+
     def ending(self, folder: str, only: list[str]) -> str:
         """Return what was explored, and how to see the first violation again."""
         ran, possible = sum(self.ran[kind] for kind in only), sum(self.possible.values())
         kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in only if self.possible[kind])
         took = time.monotonic() - self._began
-        left = [kind for kind in KINDS if kind not in only] + ["kills at writes"]
-        lines = [f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left)}"]
+        left = [kind for kind in KINDS if kind not in (*only, WRITE)]
+        if WRITE not in only or self._writing:
+            left.append("kills at later writes" if self.ran[WRITE] else "kills at writes")
+        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left) or 'nothing'}"
+        lines = [said if kinds else f"only checkouts without a fault were run, {took:.0f} s"]
+        if self.untraced:
+            lines.append(f"kills at writes are not explored: {self.untraced}")
         if self.unrepeated:
             lines.append(f"not wrong each time, so not counted: {', '.join(self.unrepeated)}")
         if self.unconfirmed:
@@ -348,6 +429,16 @@ class Explorer:
         return "\n".join(lines)
 
 
+def _late(run: Run) -> int:
+    """Return how many messages of a run were held for too long."""
+    return sum(event.what == "overdue" for event in run.events)
+
+
+def _happened(run: Run) -> bool:
+    """Return whether the case of a run happened, and the run says something about the system."""
+    return run.reached and not run.void and not (run.case.kind == RACE and _late(run))
+
+
 def _first_races() -> list[Case]:
     return [Case(scenario, id=f"{KINDS[RACE]}{number}") for number, scenario in enumerate(RACES, 1)]
 
@@ -358,6 +449,10 @@ def _shape(run: Run) -> tuple[object, ...]:
     for event, said in run.messages:
         got.setdefault(event.receiver, []).append(said)
     return run.case.scenario.name, *sorted((name, tuple(words)) for name, words in got.items()), run.statuses
+
+
+def _got(status: int) -> str:
+    return str(status) if status >= 100 else status_word(status)
 
 
 def _check(run: Run) -> None:
@@ -373,8 +468,8 @@ def _check(run: Run) -> None:
     due = 2 if scenario.paid else 4
     if status // 100 != due and not run.violations:
         raise VoidError(
-            f"a checkout without a fault ({scenario.name}) got {status}, should be {due}xx; mend this first: python -m "
-            "grader checkout FOLDER --quick"
+            f"a checkout without a fault ({scenario.name}) got {_got(status)}, should be {due}xx; mend this first: "
+            "python -m grader checkout FOLDER --quick"
         )
 
 

@@ -16,7 +16,7 @@ from ..record import Record
 from ..shop import Wave
 from ..verdict import Violation
 from ..wire.jobs import Result
-from .cases import KILL, LATE, LATE_AFTER, LOSE, SILENCE, Case, Fault, Said
+from .cases import KILL, LATE, LATE_AFTER, LOSE, SILENCE, WRITE, Case, Fault, Said, ordinal
 from .connection import Event
 from .cutter import REQUEST
 from .legal import EXITED, READ, illegal
@@ -25,6 +25,7 @@ from .schedule import Fate, Schedule
 from .steps import message, steps
 from .through import CLIENT
 from .world import World
+from .writes import Writes
 
 LONGEST = 60.0
 """Seconds that the messages of one run usually have."""
@@ -108,8 +109,11 @@ class Processes(Protocol):
     def aim(self, names: tuple[str, ...]) -> set[int]:
         """Return the pids of processes that will be killed."""
 
-    def kill(self, names: tuple[str, ...]) -> None:
-        """Kill processes together."""
+    def writes(self, name: str, nth: int) -> Writes:
+        """Stop a service before its nth write. Raises TraceError if it cannot be traced."""
+
+    def kill(self, names: tuple[str, ...], why: str = "") -> None:
+        """Kill processes together. ``why``: what is said of it in the steps."""
 
     def revive(self, names: tuple[str, ...]) -> None:
         """Start killed processes, the databases first, and wait until they are ready."""
@@ -128,6 +132,7 @@ class Play:
         self._late: list[int] = []
         self._results: list[Result] = []
         self._failed = ""
+        self._writes: Writes | None = None
         self._others, self._strange = set[int](), set[int]()
         """The messages that belong to earlier runs, and the connections on which one was asked."""
 
@@ -141,6 +146,9 @@ class Play:
         if (strike := self._strike) is not None:
             self._proxies.aim(self._system.aim(strike.victims), strike.at, strike.nth, self._world.names)
             schedule.struck = self._was_struck
+        schedule.glance = self._glance
+        if (write := next((fault for fault in case.faults if fault.what == WRITE), None)) is not None:
+            self._writes = self._system.writes(write.at, write.nth)
         live.counter.begin(wave := replace(wave, may_refuse=may_refuse))
         try:
             delivered = self._deliver()
@@ -151,6 +159,7 @@ class Play:
             self._flow()
         finally:
             self._proxies.aim(())
+            self._trace_no_longer()
         restless = schedule.quiet.waits - waits
         self._proxies.pass_on()
         self._proxies.note(READ, "")
@@ -176,7 +185,8 @@ class Play:
     @property
     def _strike(self) -> Fault | None:
         """The fault that is done by the proxy, as soon as the message arrives: its sender is killed."""
-        return next((fault for fault in self._case.faults if fault.ends[0] in fault.victims), None)
+        faults = (fault for fault in self._case.faults if fault.what == KILL)
+        return next((fault for fault in faults if fault.ends[0] in fault.victims), None)
 
     def _deliver(self) -> list[Event]:
         """Deliver all messages, and start what was killed."""
@@ -304,8 +314,21 @@ class Play:
         self._struck = event.message
         self._end(self._strike.victims)
 
-    def _end(self, victims: tuple[str, ...]) -> None:
-        self._system.kill(victims)
+    def _glance(self) -> None:
+        """Kill a service that is about to make the write before which it must be killed."""
+        if self._writes is not None and not self._done and (said := self._writes.stopped()):
+            (fault,) = self._case.faults
+            self._done += 1
+            self._end(fault.victims, f"before its {ordinal(fault.nth)} write ({said})")
+            self._trace_no_longer()
+
+    def _trace_no_longer(self) -> None:
+        if self._writes is not None:
+            self._writes.close()
+            self._writes = None
+
+    def _end(self, victims: tuple[str, ...], why: str = "") -> None:
+        self._system.kill(victims, why)
         self._down, self._down_at = victims, time.monotonic()
 
     def _revive(self) -> None:

@@ -94,7 +94,7 @@ class Quiet:
 def _count(place: str) -> int:
     """Return how often a thread was given a CPU, or -1. Raises OSError if it has ended."""
     with open(f"{place}/stat", "rb") as file:
-        if file.read().rpartition(b") ")[2][:1] in b"RD":
+        if file.read().rpartition(b") ")[2][:1] in b"RDt":  # t: traced, and on its way to a write
             return -1
     with open(f"{place}/schedstat", "rb") as file:
         return int(file.read().split()[2])

@@ -37,6 +37,8 @@ class Schedule:
         """``pids`` lists the processes of the shop."""
         self._proxies, self.quiet = proxies, Quiet(pids, self._arrived)
         self.struck: Callable[[Event], None] = lambda event: None
+        self.glance: Callable[[], None] = lambda: None
+        """Called at each look at what has happened."""
         self.held: dict[int, Event] = {}
         self.events: list[Event] = []
         self.choices: list[list[Event]] = []
@@ -69,6 +71,7 @@ class Schedule:
                 self.held.pop(event.message, None)
         for event in (event for event in events if event.what == "struck"):
             self.struck(event)
+        self.glance()
         return bool(events)
 
     def run(

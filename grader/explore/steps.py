@@ -87,8 +87,8 @@ def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
         elif event.what in ("struck", "kill") and not killed:
             started = next((n for n, each in enumerate(events[at:], at) if each.what == STARTED), len(events))
             killed = [each.sender for each in events[at:started] if each.what == KILLED]
-            sent = f", which has sent {said}" * (event.what == "struck")
-            lines.append(f"kill {together(killed)}{sent}")
+            why = f", which has sent {said}" if event.what == "struck" else event.sender and f" {event.sender}"
+            lines.append(f"kill {together(killed)}{why}")
         elif event.what == UP and killed and event.sender == killed[-1]:
             lines.append(f"{together(killed)} {'are' if len(killed) > 1 else 'is'} started again")
             killed = []

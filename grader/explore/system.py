@@ -10,14 +10,15 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from ..audit import clean, view_of
 from ..folders import temporary
 from ..phases import Live
-from ..phases.settle import settle
+from ..phases.settle import settle, under_way
 from ..processes import Supervisor, closed
 from ..record import Record
 from ..sandbox import Sandbox, adopt_orphans
 from ..session import Session, Wish, about
-from ..shop import Clock, Counter, Routes
+from ..shop import Clock, Counter, Routes, snapshot
 from ..submission import Submission
 from ..submission.model import LOOPBACK
 from ..verdict import Violation, judge
@@ -31,6 +32,7 @@ from .schedule import Schedule
 from .steps import KILLED, LONG, STARTED, UP
 from .through import CLIENT, through
 from .world import PHASE, set_up
+from .writes import Writes
 
 SOON, BACK = 2.0, 20.0
 """Seconds after which a run with wrong values is suspect, and after which one is whose values cannot be read."""
@@ -109,6 +111,11 @@ class System:
         run.violations = (*_judged(run), *unsold)
         return None
 
+    def look(self, run: Run) -> tuple[bool, bool]:
+        """Read the values of a run, and record nothing. Returns whether they are right, and whether they may change."""
+        view = view_of(run.record, snapshot(run.live.counter, PHASE, "a look"))
+        return clean(view), under_way(view)
+
     def table(self) -> str:
         """Return the services, one line each, with the pids of their processes and the port; and the running copy."""
         places, lines = self._supervisor.places, list[str]()
@@ -121,9 +128,13 @@ class System:
         """Return the pids of processes that will be killed."""
         return set().union(*(self._supervisor.aim(name) for name in names))
 
-    def kill(self, names: tuple[str, ...]) -> None:
-        """Kill processes together."""
-        self.proxies.note(KILL, "")
+    def writes(self, name: str, nth: int) -> Writes:
+        """Stop a service before its nth write. Raises TraceError if it cannot be traced."""
+        return Writes(self.aim((name,)), self._supervisor.places.data(name), nth)
+
+    def kill(self, names: tuple[str, ...], why: str = "") -> None:
+        """Kill processes together. ``why``: what is said of it in the steps."""
+        self.proxies.note(KILL, why)
         self.aim(names)
         self._supervisor.freeze(list(names))
         for name in names:

@@ -95,8 +95,10 @@ class Built:
     programs: Programs
 
 
-def prepare(submission: Submission, cache: Path, seconds: float, tier: int) -> Built:
+def prepare(submission: Submission, cache: Path, seconds: float, tier: int, prefix: str = "checkout-build-") -> Built:
     """Build the submission in the sandbox of a tier, unless the result is cached.
+
+    ``prefix``: the beginning of the names of temporary folders.
 
     Raises SubmissionError if the build fails or this machine does not have the submission's Python, and UsageError if
     the cache folder cannot be created.
@@ -126,9 +128,9 @@ def prepare(submission: Submission, cache: Path, seconds: float, tier: int) -> B
                 wrap(python, home / "python")
             # The home is outside the cache, which may be inside a folder that only root can enter. All commands share
             # this home, so that a command can use what an earlier command installed.
-            with temporary("checkout-build-") as own:
+            with temporary(prefix) as own, temporary(prefix) as scratch:
                 for command in submission.build:
-                    _run(command, home / "submission", own, seconds, programs, tier)
+                    _run(command, home / "submission", own, scratch, seconds, programs, tier)
             _open_up(home / "submission")
             (home / "done").touch()
     return Built(home / "submission", mark, programs)
@@ -153,12 +155,14 @@ def _sandbox(tier: int, scratch: Path, folder: Path, programs: Programs) -> Sand
     return box
 
 
-def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float, programs: Programs, tier: int) -> None:
+def _run(
+    command: tuple[str, ...], folder: Path, home: Path, scratch: Path, seconds: float, programs: Programs, tier: int
+) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
     if shutil.which(words[0], path=programs.path) is None and not os.path.exists(folder / words[0]):
         raise SubmissionError(f"build: unknown program {words[0][:200]!r}; install it in an earlier command")
     with contextlib.ExitStack() as ends:
-        box = _sandbox(tier, ends.enter_context(temporary("checkout-build-")), folder, programs)
+        box = _sandbox(tier, scratch, folder, programs)
         ends.callback(box.close)
         logs = Logs()
         ends.callback(logs.close)

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from systems import MUTANTS, NOT_FOR_IT, RIGHT, WRONG, Wrong, exploring, figures, plant
 from zoo.__main__ import ROOT, cached, digest
 
-from grader.explore.cases import KINDS, TWICE
+from grader.explore.cases import KILL, KINDS, LOSE, RACE, RACES, TWICE, WRITE
+from grader.explore.shown import shown
 from sharedstate_lite.system.cache import cache_dir
 
-STORED, COMMITTED, PAGE = "explore/results.jsonl", Path(__file__).with_name("results.json"), ROOT / "docs" / "zoo.md"
-MINUTES, HOUR, CASES = 10.0, 3600.0, 300
-"""The time for a wrong system, the time for all cases of a right one, and how many cases of one that is not for it."""
+STORED, REPEATED = "explore/results.jsonl", "explore/repeated.jsonl"
+COMMITTED, PAGE = Path(__file__).with_name("results.json"), ROOT / "docs" / "zoo.md"
+MINUTES, HOUR, CASES, TIMES = 10.0, 3600.0, 300, 20
+"""The time for a wrong system, the time for all cases of a right one, how many cases of one that is not for it, and how
+often a case is repeated, or how many are."""
 Result = dict[str, Any]
 
 
@@ -49,6 +54,7 @@ class Trial:
             if not explorer.found:
                 seconds = 60 * MINUTES if self.role == "wrong" else HOUR
                 kinds = [kind for kind in KINDS if kind != TWICE or self.role != "right"]
+                kinds = [WRITE] if self.wrong and self.wrong.kind == WRITE else kinds  # they come last
                 explorer.explore(kinds, time.monotonic() + seconds, over)
             return {
                 "name": self.name,
@@ -80,18 +86,45 @@ TRIALS = {
 }
 
 
-def result_of(trial: Trial, folder: Path) -> Result:
-    """Return the result of a system, which is planted into a folder and explored if no result is stored."""
-    path = cache_dir() / STORED
-    plant(trial.name, folder)
-    key = f"{trial.name} {digest(folder)[:16]} {digest(ROOT / 'grader')[:16]}"
+def stored(name: str, folder: Path, compute: Callable[[Path], Result], what: str = "") -> Result:
+    """Return the result of a system, which is planted into a folder and computed if no result is stored.
+
+    ``what``: what is computed, if it is not whether explore blames it.
+    """
+    path = cache_dir() / (REPEATED if what else STORED)
+    plant(name, folder)
+    key = " ".join((name, *what.split(), digest(folder)[:16], digest(ROOT / "grader")[:16]))
     found = cached(path).get(key)
     if found is None:
-        found = {"key": key, **trial.run(folder)}
+        found = {"key": key, **compute(folder)}
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
             file.write(json.dumps(found) + "\n")
     return found
+
+
+def result_of(trial: Trial, folder: Path) -> Result:
+    """Return what explore makes of a system."""
+    return stored(trial.name, folder, trial.run)
+
+
+def suspects(wrong: Wrong, folder: Path) -> Result:
+    """Run the case of a wrong system that is a suspect at once, TIMES times: how often it is wrong by its rule."""
+    with exploring(folder) as explorer:
+        case = explorer.find(wrong.fast)
+        runs = [explorer.run(case) for _ in range(TIMES)] if case else []
+        rules = [shown(run).rules if run else () for run in runs]
+        return {"suspect": sum(wrong.rule in each for each in rules), "rules": rules, **figures(explorer)}
+
+
+def twice(name: str, folder: Path) -> Result:
+    """Run TIMES cases of a right system twice, drawn by its name from losses, kills and races: how many are right."""
+    with exploring(folder) as explorer:
+        queues = explorer.queues([LOSE, KILL, RACE])
+        cases = [case for _, kind, queue in queues for case in islice(queue, len(RACES) if kind == RACE else None)]
+        drawn = [case for case in random.Random(name).sample(cases, min(TIMES, len(cases))) if case]
+        right = [all(run and not run.violations for run in (explorer.run(case), explorer.run(case))) for case in drawn]
+        return {"right": sum(right), "drawn": [f"{case.id}: {case}" for case in drawn], **figures(explorer)}
 
 
 def committed() -> list[Result]:

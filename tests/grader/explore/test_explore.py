@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from systems import plant
 
 from grader import __main__ as grader
 from grader import session
 from grader.errors import UsageError, VoidError
 from grader.explore import command, explorer, play, shown
-from grader.explore.cases import KILL, LOSE, RACES, SCENARIOS, Case, Fault, Swap, common, kills, losses, second, swapped
+from grader.explore.cases import (
+    KILL,
+    LOSE,
+    RACE,
+    RACES,
+    SCENARIOS,
+    WRITE,
+    Case,
+    Fault,
+    Swap,
+    common,
+    kills,
+    losses,
+    second,
+    swapped,
+)
 from grader.explore.connection import Event
 from grader.explore.cutter import ANSWER, BURST, REQUEST
 from grader.explore.explorer import Explorer
 from grader.explore.steps import KILLED, STARTED, UP, steps, word
+from grader.explore.writes import TraceError
 from grader.sandbox import Plain, Tier
 from grader.sandbox.tree import descendants, processes
 from grader.submission import Submission
@@ -294,7 +314,7 @@ def test_the_steps_of_a_kill_and_of_a_silence() -> None:
     [
         ("missing", "missing is not a folder; explore takes a folder with checkout.toml"),
         ("empty", "checkout.toml"),
-        ("empty --only loss", "--only: no such kind: 'loss'; choose from lose,race,kill,twice"),
+        ("empty --only loss", "--only: no such kind: 'loss'; choose from lose,race,kill,twice,write"),
         ("empty --slow", "--slow needs --case, which says what to run"),
         ("empty --minutes 0", "--minutes: '0' is not a number above 0 and below 1,000,000"),
     ],
@@ -308,6 +328,68 @@ def test_a_command_line_that_means_nothing_is_refused(
     assert said in capsys.readouterr().err
 
 
+ANSWER_IT = "        raw = json.dumps(body).encode()\n"
+TO_CHECKOUTS = (
+    "        if words[1] == 'checkout':\n            {}\n            self.close_connection = True\n            return\n"
+)
+BUSY = "    __import__('threading').Thread(target=exec, args=('while True: pass',), daemon=True).start()\n"
+BAD = {
+    "an unknown case": ("", "", 64, "--case 'L1': this system has no such case; explore it without --case to see some"),
+    "a port that is taken": ("", "", 2, "another program on this machine uses port {port}; remove port from checkout"),
+    "never quiet": (
+        "    server.serve_forever()\n",
+        f"{BUSY}    server.serve_forever()\n",
+        2,
+        "a process of the system works all the time, so the grader cannot tell when a message has had its effect",
+    ),
+    "no HTTP": (
+        ANSWER_IT,
+        TO_CHECKOUTS.format("self.wfile.write(bytes(1000))") + ANSWER_IT,
+        2,
+        "a checkout without a fault (payable) got an answer that is not HTTP, should be 2xx; mend this first",
+    ),
+    "an answer without end": (
+        ANSWER_IT,
+        TO_CHECKOUTS.format("while True: self.wfile.write(bytes(1000))") + ANSWER_IT,
+        2,
+        "a checkout without a fault (payable) got an answer that is not HTTP, should be 2xx; mend this first",
+    ),
+    "no answer": (
+        ANSWER_IT,
+        TO_CHECKOUTS.format("__import__('time').sleep(600)") + ANSWER_IT,
+        2,
+        "a checkout without a fault (payable) got no answer within the timeout, should be 2xx; mend this first",
+    ),
+    "an exit": (
+        ANSWER_IT,
+        TO_CHECKOUTS.format("__import__('os')._exit(1)") + ANSWER_IT,
+        2,
+        "a checkout without a fault (payable) cannot be judged: shop has exited, and the explorer did not cause it",
+    ),
+}
+"""What is wrong: a change of the system's HTTP code, the exit status, and what is said."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "an unknown case")) for name in BAD]
+)
+def test_what_cannot_be_explored_is_one_sentence(
+    name: str, explore: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, with its exit status; nothing of it is left."""
+    right, wrong, status, said = BAD[name]
+    web, toml = plant("single", tmp_path / "system") / "web.py", tmp_path / "system" / "checkout.toml"
+    assert right in web.read_text()
+    web.write_text(web.read_text().replace(right, wrong) if right else web.read_text())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        if "port" in name:
+            toml.write_text(toml.read_text().replace('role = "order"', f'role = "order"\nport = {port}'))
+        assert explore(str(web.parent), "--case", "L1") == status
+    lines = capsys.readouterr().err.splitlines()
+    assert said.format(port=port) in lines[-1], lines
+
+
 class Fake:
     """A system whose runs are given: for each one, whether it is wrong, and whether it is after it was waited for."""
 
@@ -315,6 +397,8 @@ class Fake:
         self.runs, self.reached, self.void = list(runs), reached, void
         self.asked: list[tuple[str, float]] = []
         self.judged: list[float] = []
+        self.looks = [(False, True)] * 3
+        """What is seen of the values: whether they are right, and whether they may change."""
 
     def run(self, case: Case, seconds: float, still: float, flowing: bool = False) -> Any:
         """Run a case."""
@@ -324,6 +408,10 @@ class Fake:
             case=case, violations=LATE * wrong, events=[], void=self.void, reached=self.reached, failed="",
             messages=PLAIN, later=self.later, words=(), statuses=(200,), restless=0,
         )  # fmt: skip
+
+    def look(self, run: Any) -> tuple[bool, bool]:
+        """Read the values of a run."""
+        return self.looks.pop(0)
 
     def judge(self, run: Any, seconds: float, still: float) -> None:
         """Wait."""
@@ -391,6 +479,22 @@ def test_a_suspect_is_run_twice_more_and_both_have_time(
     assert list(made.found) == ["L1"] and made.unrepeated == []
 
 
+def test_races_go_on_while_a_suspect_ages(exploring: Callable[[Fake], Explorer]) -> None:
+    """Until its values have had their time. One that is wrong then is run again, as a suspect of its own."""
+    system = Fake(*[(True, True)] * 3, (False, False), (True, True), *[(False, False)] * 3)
+    system.looks = [(False, True)] * 4 + [(True, False)] * 2
+    made = exploring(system)
+    made.queues([RACE])
+    run = made.run(FOUND[0])
+    assert run is not None and made.suspect(run)
+    names = [race.name for race in RACES]
+    assert [said for said, _ in system.asked[3:]] == names[:2]
+    assert (made.ran[RACE], [str(case) for case in made._later]) == (1, names[1:2])
+    made._explore([], float("inf"), lambda: False)
+    assert [said for said, _ in system.asked[3:]] == [*names[:2], names[1]]
+    assert (made.ran[RACE], made._later) == (2, [])
+
+
 @pytest.mark.parametrize(
     ("runs", "said"),
     [
@@ -447,6 +551,70 @@ def test_a_case_that_is_not_reached_or_not_legal_is_never_shown(
     assert listed in made.ending("s", [LOSE])
 
 
+@pytest.fixture
+def three(exploring: Callable[[Any], Explorer]) -> Callable[[Any], Explorer]:
+    """An explorer of a given system with two services and a database."""
+
+    def given(system: Any) -> Explorer:
+        made = exploring(system)
+        made._services, made._names = ["stock", "order"], ("db", "stock", "order")
+        made._writing = {(scenario.name, name) for scenario in SCENARIOS for name in made._services}
+        return made
+
+    return given
+
+
+def test_a_service_is_killed_at_writes_until_it_writes_no_more(three: Callable[[Any], Explorer]) -> None:
+    """They come last, on a fresh start, and a service that has made fewer writes is left alone in this scenario."""
+    system: Any = Fake()
+    writes = {("payable", "stock"): 1, ("no credit", "order"): 2}
+    asked = []
+
+    def run(case: Case, seconds: float, still: float, flowing: bool = False) -> Any:
+        asked.append(str(case))
+        (fault,) = case.faults
+        reached = fault.what != WRITE or fault.nth <= writes.get((case.scenario.name, fault.at), 0)
+        return SimpleNamespace(case=case, violations=(), events=[], void="", reached=reached)
+
+    system.run = run
+    made = three(system)
+    made.explore([LOSE, WRITE], float("inf"), lambda: False)
+    lost = [str(case) for case in FOUND]
+    assert asked[: len(lost)] == lost
+    assert asked[len(lost) :] == [
+        "payable, kill stock before its 1st write",
+        "payable, kill order before its 1st write",
+        "payable, kill stock before its 2nd write",
+        "no credit, kill stock before its 1st write",
+        "no credit, kill order before its 1st write",
+        "no credit, kill order before its 2nd write",
+        "no credit, kill order before its 3rd write",
+        "no stock, kill stock before its 1st write",
+        "no stock, kill order before its 1st write",
+    ]
+    assert made.ending("s", [LOSE, WRITE]).startswith("explored 16 of 16 (lose 13 of 13, write 3 of 3), 0 s; not expl")
+    assert "kills" not in made.ending("s", [LOSE, WRITE]) and made.unreached == []
+    assert [str(made.find(name)) for name in ("W1", "no credit, kill order before its 3rd write")] == [
+        "payable, kill stock before its 1st write",
+        "no credit, kill order before its 3rd write",
+    ]
+
+
+def test_a_machine_that_cannot_trace_does_not_explore_writes(three: Callable[[Any], Explorer]) -> None:
+    """It says why in one sentence, and goes on."""
+    system: Any = Fake()
+
+    def run(case: Case, seconds: float, still: float, flowing: bool = False) -> Any:
+        raise TraceError("no process can be traced")
+
+    system.run = run
+    made = three(system)
+    made.explore([WRITE], float("inf"), lambda: False)
+    ending = made.ending("s", [WRITE]).splitlines()
+    assert ending[0].startswith("only checkouts without a fault were run")
+    assert ending[1] == "kills at writes are not explored: no process can be traced"
+
+
 def plain_run(status: int, restless: int, scenario: int = 0, void: str = "") -> Any:
     """A plain run without violations."""
     return SimpleNamespace(
@@ -493,32 +661,74 @@ def test_time_stands_still_while_a_person_looks(monkeypatch: pytest.MonkeyPatch)
     assert made._rest() == [False, None, False]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("tier", [1, 3])
-def test_nothing_is_left_of_an_exploration_that_is_stopped(number: int, tier: int, tmp_path: Path) -> None:
-    """Its processes end, its folder is removed, and it exits with 130. After kill -9, the janitor does the same."""
-    run = f"from grader import __main__, session; from grader.sandbox import Plain, Tier; {CHOOSE * (tier == 3)}"
-    run += "raise SystemExit(__main__.main(['explore', *sys.argv[1:]]))"
-    words = [sys.executable, "-c", f"import sys; {run}", str(lab("saga", tmp_path))]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and "the same each time" in process.stdout.readline()
-        started = descendants([process.pid], processes())
-        assert len(started) > 3
-        process.send_signal(number)
-        assert process.wait(60.0) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+SERVE = "exec python3 shop.py {port} {data}"
+STAGES = {
+    "build": ("single", "sleep 600 & touch $TMPDIR/here && wait", SERVE, ""),
+    "start": ("single", "", "touch {data}/here && sleep 600 & wait", ""),
+    "held": ("single", "", SERVE, "play.Play._decide = here"),
+    "restart": ("single", "", f"if [ -e {{data}}/log ]; then touch {{data}}/here && sleep 600 & wait; fi; {SERVE}", ""),
+    "confirm": ("only-in-memory", "", SERVE, "starts = [explorer.Explorer.start]; explorer.Explorer.start = once"),
+}
+"""How an exploration is brought to a stage and kept there: a system, its build, its service, and what is replaced in
+the explorer. A file `here` says that it is there."""
+CODE = """
+import pathlib, sys, time
+from grader import __main__, session
+from grader.explore import explorer, play
+from grader.sandbox import Plain, Tier
+
+def here(*given):
+    pathlib.Path(sys.argv[2]).touch()
+    time.sleep(600)
+
+def once(self):
+    return starts.pop()(self) if starts else here(real(self))
+
+real = explorer.Explorer.start
+session.choose = lambda *how: (Tier(int(sys.argv[3]), "", ""), Plain())
+exec(sys.argv[4])
+raise SystemExit(__main__.main(["explore", sys.argv[1], "--only", "kill"]))
+"""
+SOME = [("build", signal.SIGKILL, 3), ("held", signal.SIGKILL, 3)]
+"""The others are marked slow."""
+
+
+@pytest.mark.parametrize(
+    ("stage", "number", "tier"),
+    [
+        pytest.param(*each, marks=[pytest.mark.slow] * (each not in SOME), id=f"{each[0]}-{each[1].name}-{each[2]}")
+        for each in product(STAGES, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], [1, 2, 3])
+    ],
+)
+def test_nothing_is_left_of_an_exploration_that_is_stopped(
+    stage: str, number: signal.Signals, tier: int, tmp_path: Path
+) -> None:
+    """Its processes end, its folders are removed, and it exits with 130. After kill -9, the janitor does the same."""
+    name, build, command, replaced = STAGES[stage]
+    system, there, temporary = plant(name, tmp_path / "system"), tmp_path / "here", tmp_path / "tmp"
+    temporary.mkdir()
+    text = (system / "checkout.toml").read_text()
+    text = re.sub(r"^command = .*$", lambda line: f"command = {json.dumps(['sh', '-c', command])}", text, flags=re.M)
+    built = f"build = {json.dumps([['sh', '-c', build]])}\n" * bool(build)
+    (system / "checkout.toml").write_text(built + text)
+    line = [sys.executable, "-c", CODE, str(system), str(there), str(tier), replaced]
+    environment = {**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with (tmp_path / "output").open("w") as output:
+        process = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=output, stderr=output)
+    while not (there.exists() or [*temporary.glob("*/here"), *temporary.glob("*/data/*/here")]):
+        assert process.poll() is None, (tmp_path / "output").read_text()
+        time.sleep(0.02)
+    started = descendants([process.pid], processes())
+    process.send_signal(number)
+    assert process.wait(60.0) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     until = time.monotonic() + (60.0 if number == signal.SIGKILL else 0.0)
-    while left(started, tmp_path) and time.monotonic() < until:
-        os.sched_yield()
-    assert left(started, tmp_path) == set()
-
-
-CHOOSE = "session.choose = lambda *how: (Tier(3, 'resource limits only', ''), Plain()); "
+    while left(started, temporary) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert left(started, temporary) == set()
 
 
 def left(started: set[int], folder: Path) -> set[object]:
     """The processes that still run, and the folders."""
     now = processes()
     running = {pid for pid in started & now.keys() if now[pid].state not in "ZX"}
-    return {*running, *folder.glob("checkout-explore-*")}
+    return {*running, *folder.iterdir()}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from explored import PAGE, ROOT, TRIALS, Trial, committed, result_of, written
-from systems import SHOPS, WRONG, Wrong, exploring, plant
+from explored import PAGE, ROOT, TIMES, TRIALS, Trial, committed, result_of, stored, suspects, twice, written
+from systems import RIGHT, SHOPS, WRONG, Wrong, exploring, plant
 
 from grader.explore.cases import KILL, LOSE, RACE, Case
 from grader.explore.shown import shown
@@ -66,6 +67,22 @@ def test_a_system_is_blamed_if_it_is_wrong(trial: Trial, tmp_path: Path) -> None
     """A wrong system by the expected kind and rule; no right system, and none whose fault explore is not for."""
     result = result_of(trial, tmp_path / trial.name)
     assert trial.complaint(result) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [each for each in WRONG if each.fast], ids=lambda wrong: wrong.name)
+def test_the_shown_case_is_a_suspect_each_time(wrong: Wrong, tmp_path: Path) -> None:
+    """In 20 of 20 runs, by the same rule."""
+    result = stored(wrong.name, tmp_path / wrong.name, partial(suspects, wrong), "suspects")
+    assert result["suspect"] == TIMES, result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGHT)
+def test_drawn_cases_of_a_right_system_are_right_twice(name: str, tmp_path: Path) -> None:
+    """20 of its losses, kills and races."""
+    result = stored(name, tmp_path / name, partial(twice, name), "twice")
+    assert result["right"] == len(result["drawn"]) > 0, result
 
 
 def test_the_page_has_the_results() -> None:
