@@ -142,11 +142,11 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
 
 def _work(given: argparse.Namespace) -> Work:
     """Return what --lab names. Raises UsageError if the other options do not fit it."""
+    if given.explore and (given.breaks or str(given.lab) != LAB):
+        raise UsageError(f"--explore is for the checkout: --lab {LAB}, without --break")
     if str(given.lab) != LAB:
         if given.quick or given.full:
             raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
-        if given.explore:
-            raise UsageError(f"--explore is for the checkout: --lab {LAB}")
         bundle = read_bundle(given.lab.absolute())
         return Breaking(bundle) if given.breaks else Lab(bundle)
     if given.jobs not in (None, 1):

@@ -516,10 +516,11 @@ def test_a_system_that_cannot_be_explored_is_named(tmp_path: Path) -> None:
 
 
 def test_explore_is_for_the_checkout(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
-    """Other labs have no processes."""
+    """Other labs have no processes, and histories are no systems."""
+    assert teacher.grade(tmp_path / "subs", "--explore", "2", "--break") == 64
     teacher.lab = tmp_path / "bundle"
     assert teacher.grade(tmp_path / "subs", "--explore", "2") == 64
-    assert "--explore is for the checkout: --lab 6" in teacher.said
+    assert "--explore is for the checkout: --lab 6, without --break" in teacher.said
 
 
 def test_forgetting_a_member(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
