@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ..errors import SubmissionError, VoidError
 from ..session import BUILDING, Wish
@@ -34,8 +35,9 @@ from .cases import (
     writes,
 )
 from .cutter import ANSWER
+from .looks import LEFT_OUT, looked
 from .play import Run
-from .shown import Shown, shown, text
+from .shown import VERSION, Shown, as_json, shown, text
 from .steps import message
 from .system import SOON, System, running
 from .through import CLIENT
@@ -69,7 +71,7 @@ class Explorer:
         self._ends = contextlib.ExitStack()
         self._system: System | None = None
         self._began = time.monotonic()
-        self._soon = SOON
+        self._soon, self._tier = SOON, 0
         self._plain: list[tuple[Case, list[Said]]] = []
         self._right: defaultdict[str, list[Run]] = defaultdict(list)
         """The runs of each kind that were right, and that other cases can follow."""
@@ -106,6 +108,7 @@ class Explorer:
         self._ends.close()
         self._system = None
         self._system = self._ends.enter_context(running(self._wish, _starting, self._slow))
+        self._tier = self._system.tier
         return self._system
 
     def plain(self, times: int = TIMES) -> None:
@@ -252,9 +255,14 @@ class Explorer:
             if (case := next((case for case in cases if case.meant(chosen)), None)) is not None:
                 return case
             before = next((case for case in cases if case.begins(chosen)), None)
-            if before is None or (run := self.run(before)) is None:
+            if before is None:
                 return None
-            cases = list(self._following(run))
+            for _ in range(TIMES):  # what follows a fault by itself comes too late in some runs
+                if (run := self.run(before)) is None:
+                    return None
+                cases = list(self._following(run))
+                if any(case.meant(chosen) or case.begins(chosen) for case in cases):
+                    break
 
     def messages(self, scenario: str) -> tuple[str, ...]:
         """Return the messages of a scenario without a fault, after `plain`; those of a race in its usual order."""
@@ -324,8 +332,9 @@ class Explorer:
         say(f"{system.table()}\nEnter delivers the next message. The time-outs of callers go on meanwhile.")
 
         def pace(said: str) -> None:
-            say(f"next: {said}")
-            sys.stdin.readline()
+            if said:
+                say(f"next: {said}")
+                sys.stdin.readline()
 
         system.pace = pace
         run = system.run(case)
@@ -400,15 +409,55 @@ class Explorer:
             else:
                 self._count(run)
 
+    def _left(self, only: list[str]) -> list[str]:
+        """Return what is not tried. ``only``: the kinds that are."""
+        left = [kind for kind in KINDS if kind not in (*only, WRITE)]
+        if WRITE not in only or self._writing:
+            left.append("kills at later writes" if self.ran[WRITE] else "kills at writes")
+        return left
+
+    def report(self, folder: str, only: list[str], right: Run | None = None) -> dict[str, Any]:
+        """Return the content of explore.json, after one more run of each case that was found.
+
+        ``folder``: that of the system, as in the command line. ``right``: a run to show in which nothing is wrong.
+        """
+        cases = [*zip(self._places, self.found.values(), strict=True)]
+        cases += [(right.case, shown(right))] if right is not None else []
+        told = [as_json(self._looked(case, each), folder) for case, each in cases]
+        kinds = [{"kind": kind, "ran": self.ran[kind], "possible": self.possible[kind]} for kind in only]
+        return {
+            "explore": VERSION,
+            "name": self._name,
+            "again": shlex.join(["python", "-m", "grader", "explore", folder]),
+            "processes": list(self._names),
+            "tier": self._tier,
+            "cases": told,
+            "kinds": [kind for kind in kinds if kind["possible"]],
+            "not_explored": [*(kind for kind in only if not self.possible[kind] and kind != WRITE), *self._left(only)],
+            "not_repeated": self.unrepeated,
+            "not_run_again": self.unconfirmed,
+            "not_reached": self.unreached,
+            "void": self.void,
+            "second_faults_missed": self.second,
+            "held_too_long": self.overdue,
+        }
+
+    def _looked(self, case: Case, told: Shown) -> Shown:
+        """Return what a report says of a case, with what can be read after each of its steps."""
+        try:
+            return looked(case, told, self._system or self.start(), self._soon)
+        except (SubmissionError, VoidError) as error:
+            self._ends.close()
+            self._system = None
+            return replace(told, left_out=f"{LEFT_OUT}: another run of this case came to no end ({error}).")
+
     def ending(self, folder: str, only: list[str]) -> str:
         """Return what was explored, and how to see the first violation again."""
         ran, possible = sum(self.ran[kind] for kind in only), sum(self.possible.values())
         kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in only if self.possible[kind])
         took = time.monotonic() - self._began
-        left = [kind for kind in KINDS if kind not in (*only, WRITE)]
-        if WRITE not in only or self._writing:
-            left.append("kills at later writes" if self.ran[WRITE] else "kills at writes")
-        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left) or 'nothing'}"
+        left = ", ".join(self._left(only)) or "nothing"
+        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {left}"
         lines = [said if kinds else f"only checkouts without a fault were run, {took:.0f} s"]
         if self.untraced:
             lines.append(f"kills at writes are not explored: {self.untraced}")

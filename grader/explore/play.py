@@ -203,6 +203,7 @@ class Play:
         for number in self._late:
             delivered += self._go(partial(self._alone, number))
             delivered += self._rest()
+            self._system.pace("the request that is late")
             with contextlib.suppress(LookupError):  # it has arrived, because the caller took so long to give up
                 self._proxies.arrive(number)
             delivered += self._go(lambda: True)
