@@ -124,7 +124,7 @@ def explored_page(out: Out) -> str:
         "<h1>Lab 6: what explore has found</h1>",
         '<p class="about"><span>No points depend on this page.</span></p>',
     ]
-    cases = table("class", "at most one case of a kind and place, and five, for each team", head, lines)
+    cases = table("class", "at most one case for each kind and broken rule, and five, for each team", head, lines)
     found_none = "<p>No case has broken a system that was explored.</p>"
     body.append(f"<section><h2>Cases that break systems</h2>{cases if lines else found_none}</section>")
     head = [("Team", ""), ("Found", ""), ("Cases run", "num")]

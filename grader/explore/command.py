@@ -25,7 +25,7 @@ from ..session import Wish, ended_by_signals
 from ..statuses import FAILED, OK, VOID, Parser, positive, status_of
 from ..submission import Submission, read_submission
 from ..terms import Limits
-from .cases import KINDS
+from .cases import KILL, KINDS, LOSE, TWICE
 from .explorer import TIMES, Explorer, say
 from .play import Run
 from .quiet import uncounted
@@ -68,6 +68,10 @@ def _explore(words: list[str]) -> int:
     only = options.only.split(",")
     if unknown := [kind for kind in only if kind not in KINDS]:
         raise UsageError(f"--only: no such kind: {', '.join(map(repr, unknown))}; choose from {','.join(KINDS)}")
+    if TWICE in only and not {LOSE, KILL}.intersection(only):
+        raise UsageError(
+            "--only: twice needs lose or kill, because a second fault follows a case of these kinds; add one"
+        )
     if options.slow and not options.case:
         raise UsageError("--slow needs --case, which says what to run")
     submission = _submission(options.folder)

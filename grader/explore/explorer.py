@@ -48,6 +48,8 @@ TIMES = 3
 """How often each plain run is tried until its answers are right, and a case until it happens."""
 MOST = 5
 """The maximum number of suspects that are confirmed."""
+PROGRESS = 20.0
+"""Seconds between two lines of progress."""
 QUICK = "quick"
 """The queue of the losses after which no caller waits."""
 STILL = 20.0
@@ -225,7 +227,7 @@ class Explorer:
         return self._explore([(WRITE, WRITE, self._writes())], min(until, time.monotonic() + WRITING), stop)
 
     def _explore(self, waiting: list[Queue], until: float, stop: Callable[[], bool]) -> None:
-        spent = self._spent
+        spent, told = self._spent, time.monotonic()
         while (waiting or self._later) and time.monotonic() < until and not stop():
             quick = [queue for queue in waiting if queue[0] == QUICK]
             again: list[Queue] = [(RACE, RACE, iter([self._later.pop(0)]))] if self._later else []
@@ -238,6 +240,9 @@ class Explorer:
             if case is None:
                 continue
             began = time.monotonic()
+            if began > told + PROGRESS:
+                told = began
+                print(f"{self._ran()}; at most {until - began:.0f} s left", file=sys.stderr, flush=True)
             try:
                 run = self.run(case)
                 spent[name] += time.monotonic() - began
@@ -348,13 +353,14 @@ class Explorer:
         Returns whether both are wrong. Meanwhile races go on, which break nothing.
         """
         case, limits = run.case, self._wish.limits
+        told = shown(run)
         alike = any(each.place == case.place for each in self._places)
+        alike = alike or any((each.kind, each.rules) == (told.kind, told.rules) for each in self.found.values())
         if alike or len(self.found) + len(self.unrepeated) >= MOST:
             self.unconfirmed.append(case.id)
             return False
         at, longest = time.monotonic() - self._began, limits.convergence + limits.ready
-        wrong = shown(run).wrong[0]
-        say(f"at {at:.0f} s: {case.id}: {wrong}. Being confirmed on a fresh start (at most {longest:.0f} s)")
+        say(f"at {at:.0f} s: {case.id}: {told.wrong[0]}. Being confirmed on a fresh start (at most {longest:.0f} s)")
         system, again = self.start(), list[Run]()
         while len(again) < 2:
             if (one := self._reach(case)) is None:
@@ -451,14 +457,23 @@ class Explorer:
             self._system = None
             return replace(told, left_out=f"{LEFT_OUT}: another run of this case came to no end ({error}).")
 
+    def _ran(self) -> str:
+        """Return how many cases were run, of those that are known so far."""
+        of = {kind: count for kind, count in self.possible.items() if count}
+        kinds = ", ".join(f"{kind} {self.ran[kind]} of {of[kind]}" for kind in KINDS if kind in of)
+        return f"{sum(self.ran[kind] for kind in of)} of {sum(of.values())} ({kinds})"
+
     def ending(self, folder: str, only: list[str]) -> str:
         """Return what was explored, and how to see the first violation again."""
-        ran, possible = sum(self.ran[kind] for kind in only), sum(self.possible.values())
-        kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in only if self.possible[kind])
-        took = time.monotonic() - self._began
+        took, any_ran = time.monotonic() - self._began, any(self.possible[kind] for kind in only)
         left = ", ".join(self._left(only)) or "nothing"
-        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {left}"
-        lines = [said if kinds else f"only checkouts without a fault were run, {took:.0f} s"]
+        lacking = sum(self.possible.values()) - sum(self.ran[kind] for kind in self.possible)
+        tried = self.second + len(self.unreached) + len(self.void)
+        others = "; the others did not happen, or are void" if 0 < lacking <= tried else ""
+        said = f"explored {self._ran()}{others}, {took:.0f} s; not explored: {left}"
+        lines = [said if any_ran else f"only checkouts without a fault were run, {took:.0f} s"]
+        if any_ran and not self.found and not self.unrepeated:
+            lines.insert(0, "nothing is wrong in any run")
         if self.untraced:
             lines.append(f"kills at writes are not explored: {self.untraced}")
         if self.unrepeated:
