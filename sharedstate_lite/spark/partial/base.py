@@ -147,7 +147,8 @@ class BaseTables:
                     connection.register("wanted", wanted)
                 return connection.execute(f"{net} {query}", given).to_arrow_table()
             except duckdb.Error as error:
-                raise Error(f"the base table {relation} cannot be read: {error}") from error
+                why = str(error).partition("\n")[0]
+                raise Error(f"the base table {relation} cannot be read: {why}") from error
 
 
 def _names(columns: int) -> list[str]:
