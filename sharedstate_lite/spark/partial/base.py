@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -140,15 +141,20 @@ class BaseTables:
         given["files"] = [str(self._file(relation, epoch)) for epoch in epochs]
         rows = f"SELECT {names}, sum(diff)::BIGINT AS diff FROM read_parquet($files) {semi}"
         net = f"WITH net AS ({rows} GROUP BY ALL HAVING sum(diff) <> 0)"
-        # A new connection each time, because DuckDB's cache of files does not notice an epoch that was written again.
-        with duckdb.connect() as connection:
+        with _database().cursor() as connection:
             try:
                 if wanted is not None:
                     connection.register("wanted", wanted)
-                return connection.execute(f"{net} {query}", given).to_arrow_table()
+                return connection.sql(f"{net} {query}", params=given).to_arrow_table()
             except duckdb.Error as error:
                 why = str(error).partition("\n")[0]
                 raise Error(f"the base table {relation} cannot be read: {why}") from error
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return a database without tables. It caches no files, because an epoch that was undone can be written again."""
+    return duckdb.connect(config={"enable_external_file_cache": False})
 
 
 def _names(columns: int) -> list[str]:

@@ -24,7 +24,7 @@ CATALOG = ss.Catalog(every="s STRING, i INT, x DOUBLE, b BOOLEAN, d DATE, t TIME
 VALUES: list[list[Any]] = [
     ["", "a", "b\0c", "\uffff", None],
     [-(2**31), 0, 2**31 - 1, None],
-    [0.0, -0.0, 1e300, float("inf"), float("nan"), None],
+    [0.0, -0.0, 1e300, 0.1, None],
     [True, False, None],
     [dt.date(1, 1, 1), dt.date(9999, 12, 31), None],
     [dt.datetime(1, 1, 1, 2, 3, 4, 5), dt.datetime(2026, 3, 29, 1, 30), None],
@@ -63,7 +63,7 @@ def written(tables: BaseTables, epochs: list[list[Any]], strings: Dictionary) ->
 def test_rows_by_any_columns_as_of_any_epoch(
     epochs: list[list[Any]], columns: list[int], keys: list[Any], upto: int | None, tmp_path_factory: Any
 ) -> None:
-    """Rows are found by values of every type, NULL and NaN included; the same words say what is equal here."""
+    """Rows are found by values of every type, NULL and both zeros included; equal values have equal words."""
     strings = Dictionary()
     tables = BaseTables(tmp_path_factory.mktemp("base"), CATALOG.relations)
     written(tables, epochs, strings)
