@@ -120,14 +120,18 @@ def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
 
 
 def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
-    """The view, and the size of all state after compaction; partial state reads the same keys each time."""
+    """The view, and the size of all state after compaction; partial state reads the same keys each time.
+
+    On Spark, partial state keeps a file of its base tables for each epoch, so their bytes do not count.
+    """
     if engine.kind == "partial":
         rows: Any = [tuples(engine.read("result", key=key)) for key in keys]
     else:
         rows = tuples(engine.read("result"))
     engine.compact()
     table = engine.state()
-    return rows, table.operator.tolist(), table["rows"].tolist(), table["bytes"].tolist()
+    sized = table if isinstance(engine, ss.Engine) or engine.kind != "partial" else table[table["kind"] != "base"]
+    return rows, table.operator.tolist(), table["rows"].tolist(), sized["bytes"].tolist()
 
 
 @case_and_place

@@ -145,7 +145,8 @@ class BaseTables:
             try:
                 if wanted is not None:
                     connection.register("wanted", wanted)
-                return connection.sql(f"{net} {query}", params=given).to_arrow_table()
+                found: pa.Table = connection.sql(f"{net} {query}", params=given).to_arrow_table()
+                return found
             except duckdb.Error as error:
                 why = str(error).partition("\n")[0]
                 raise Error(f"the base table {relation} cannot be read: {why}") from error

@@ -69,7 +69,8 @@ def one_caller(method: C) -> C:
 
     @wraps(method)
     def call(self: PartialSparkEngine, *given: Any, **named: Any) -> Any:
-        if not self._call_lock.acquire(blocking=False):
+        lock: Any = self._call_lock
+        if not lock.acquire(blocking=False):
             raise Error(
                 f"{method.__name__}(): another thread is calling this engine, but partial state on Spark serves one "
                 "caller at a time; wait until that call returns, or give each thread an ss.engine('partial', views)"
@@ -81,7 +82,7 @@ def one_caller(method: C) -> C:
             self._query.raise_interrupt()
             return result
         finally:
-            self._call_lock.release()
+            lock.release()
 
     return cast(C, call)
 

@@ -23,7 +23,7 @@ def view() -> ss.View:
 def test_a_budget_is_refused(kind: str, option: str) -> None:
     """Before a session is started."""
     with pytest.raises(ss.ViewError, match=rf"^{option}: on Spark, no state has a budget, .*in one process$"):
-        ss.spark.engine(kind, [view()], **{option: 5})  # type: ignore[arg-type]
+        ss.spark.engine(kind, [view()], **{option: 5})
 
 
 def test_a_stream_is_refused() -> None:

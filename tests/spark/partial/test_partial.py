@@ -54,7 +54,8 @@ def test_partial_on_spark_is_the_one_in_process(
     place = tmp_path / "a place"
     catalog = ss.Catalog(**RELATIONS)
     with ss.engine("partial", [catalog.view(RESULT), catalog.view(USERS)]) as here:
-        with ss.spark.engine("partial", list(here.views.values()), spark, checkpoint=place, bins=2) as there:
+        there: Any = ss.spark.engine("partial", list(here.views.values()), spark, checkpoint=place, bins=2)
+        with there:
             for engine in (here, there):
                 assert len(engine.step(FIRST)["result"]) == 0
                 assert [len(engine.read("result")), len(engine.read("result"))] == [0, 0]
@@ -171,7 +172,8 @@ def test_a_driver_that_is_killed_in_a_read_or_in_an_epoch(spark: SparkSession, t
     The checkpoint is copied between the rounds, as a killed driver leaves it.
     """
     place, left = tmp_path / "live", list[Path]()
-    with ss.spark.engine("partial", [totals()], spark, checkpoint=place, bins=2) as engine:
+    made: Any = ss.spark.engine("partial", [totals()], spark, checkpoint=place, bins=2)
+    with made as engine:
         turn = engine._round
 
         def copied(messages: Any, kind: RoundKind, epoch: int, about: Any = None) -> Any:

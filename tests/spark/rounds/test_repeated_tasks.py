@@ -129,7 +129,7 @@ class PartialTwice(PartialRehearsal):
     """Partial state, in these rounds."""
 
     rounds_class = OnExecutors
-    _query: OnExecutors  # type: ignore[assignment]
+    _query: OnExecutors
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
