@@ -113,7 +113,7 @@ class Processes(Protocol):
         """Stop a service before its nth write. Raises TraceError if it cannot be traced."""
 
     def kill(self, names: tuple[str, ...], why: str = "") -> None:
-        """Kill processes together. ``why``: what is said of it in the steps."""
+        """Kill processes together. ``why``: the words for it in the steps."""
 
     def revive(self, names: tuple[str, ...]) -> None:
         """Start killed processes, the databases first, and wait until they are ready."""

@@ -139,7 +139,7 @@ class System:
         return Writes(self.aim((name,)), self._supervisor.places.data(name), nth)
 
     def kill(self, names: tuple[str, ...], why: str = "") -> None:
-        """Kill processes together. ``why``: what is said of it in the steps."""
+        """Kill processes together. ``why``: the words for it in the steps."""
         self.proxies.note(KILL, why)
         self.aim(names)
         self._supervisor.freeze(list(names))
