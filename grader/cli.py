@@ -7,7 +7,6 @@ import contextlib
 import os
 import shlex
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from .draft import draft
 from .errors import RecordError, SubmissionError, UsageError
 from .explain import explanation
+from .files import room
 from .folders import temporary
 from .outcomes import Verdict
 from .phases.powercut import MOST
@@ -163,7 +163,7 @@ def _checkout(options: argparse.Namespace, words: list[str]) -> int:
         can_explore = options.submission is not None and Path(options.submission).is_dir()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
-        with _room(out), _told(out):
+        with room(out), _told(out):
             with Shown(usual) as shown:
                 run(wish, out, shown.say)
             judgement, text = write(out, out)
@@ -184,7 +184,7 @@ def _replay(options: argparse.Namespace) -> int:
         raise UsageError(f"replay takes one folder, not {len(options.folder)}; with --compare it takes several")
     (folder,) = options.folder
     out = options.report or folder
-    with _room(out), _consistent(folder):
+    with room(out), _consistent(folder):
         judgement, text = write(folder, out)
     print(text)
     return _EXITS[judgement.verdict]
@@ -246,27 +246,6 @@ def _told(out: Path) -> Iterator[None]:
         raise
     except Exception as error:
         write_void(f"There is no verdict and no score, because the grader itself failed: {error}", out)
-        raise
-
-
-@contextlib.contextmanager
-def _room(out: Path) -> Iterator[None]:
-    """Create the report folder on entry. If the block raises, remove the folder again unless it contains files.
-
-    Raises UsageError if the folder cannot be created or written to.
-    """
-    made = [path for path in (out, *out.parents) if not path.exists()]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        raise UsageError(f"--report {out}: {error.strerror}; choose a folder that you can write to") from error
-    try:
-        yield
-    except BaseException:
-        for path in made:
-            with contextlib.suppress(OSError):  # the folder is not empty
-                path.rmdir()
         raise
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .errors import VoidError
+from .errors import UsageError, VoidError
 from .folders import temporary
 
 
@@ -69,3 +70,24 @@ def whole(out: Path) -> Iterator[Path]:
         if out.exists():
             out.rename(old)
         made.rename(out)
+
+
+@contextmanager
+def room(out: Path) -> Iterator[None]:
+    """Create the report folder on entry. If the block raises, remove the folder again unless it contains files.
+
+    Raises UsageError if the folder cannot be created or written to.
+    """
+    made = [path for path in (out, *out.parents) if not path.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise UsageError(f"--report {out}: {error.strerror}; choose a folder that you can write to") from error
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            with suppress(OSError):  # the folder is not empty
+                path.rmdir()
+        raise

@@ -54,6 +54,11 @@ def partial(label: str) -> bool:
     return EVERY[label][0] == "partial"
 
 
+def installs(label: str) -> bool:
+    """Whether views can come and go: partial state in bins and on Spark keeps those that it was started with."""
+    return label in ENGINES or not partial(label)
+
+
 def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
     """A new engine of that label."""
     kind, options = EVERY[label]

@@ -17,7 +17,7 @@ import pytest
 from cases import CASES, DOMAINS, RELATIONS, Case
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from places import ENGINES, IN_BINS, make, partial
+from places import ENGINES, IN_BINS, installs, make, partial
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import Oracle, difference
@@ -324,6 +324,8 @@ class Fleet:
         self.tops.append(name)
         for label, engine in self.engines.items():
             if not (case.multi or not label.startswith("full multi")) or not (case.partial or not partial(label)):
+                continue
+            if not installs(label):
                 continue
             # Engines that were restored have a catalog of their own.
             view = engine.catalog.views.get(name) or case.declare_in(engine.catalog, name)[-1]

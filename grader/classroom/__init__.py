@@ -6,7 +6,7 @@
     python -m grader grades OUT --course course.toml              # compute the grades again, without running anything
 
 `collect` finds the submissions, `pool` starts a process for each, `one` judges one submission, and `results` stores
-what was found. For lab 6, `teams` says what runs, and `checkout` grades one system. From the results, `points` and
-`late` compute scores, `gradebook` and `fill` write tables, and `pages` writes pages for students and the teacher. A
-result has no points, so that new points or dates run nothing again.
+what was found. For lab 6, `teams` says what runs, `checkout` grades one system, and `exploring` explores it. From the
+results, `points` and `late` compute scores, `gradebook` and `fill` write tables, and `pages` writes pages for students
+and the teacher. A result has no points, so that new points or dates run nothing again.
 """

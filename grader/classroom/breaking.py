@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..lab.breaking import BONUS, BREAK, HISTORIES, NEAR, Broken, Told, histories, read_broken, score
+from ..lab.breaking import BONUS, BREAK, HISTORIES, NEAR, Broken, Told, read_broken, score
 from ..lab.bundle import Bundle
 from ..lab.judge import Result
 from ..lab.source import read
 from ..outcomes import Outcome
-from ..student.breaks import breaking
+from ..student.breaks import told_of
 from ..submission.upload import choose
 from . import work
 from .one import ungraded
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .collect import Submission
 
 _BONUS = "bonus"
-_SOURCES = (
+SOURCES = (
     *("lab", "worker", "errors.py", "outcomes.py", "proc.py", "student/breaks.py", "student/cpu.py"),
     *("student/local.py", "classroom/breaking.py", "classroom/one.py", "submission/archive.py", "submission/upload.py"),
 )
@@ -45,9 +45,12 @@ class Breaking:
         if not self._broken.is_file():
             why = f"{bundle.checks.parent} has no {BREAK}: checks.py has no reader, or an earlier version has built it"
             raise UsageError(f"{why}; build it again: python -m grader lab build")
-        broken = read_broken(self._broken)
         both = self._checks.read_bytes() + b"\0" + self._broken.read_bytes()
-        self.hash = hashlib.sha256(both).hexdigest()
+        self.describe(read_broken(self._broken), both)
+
+    def describe(self, broken: Broken, content: bytes) -> None:
+        """Set what is known of a lab. ``content``: everything that can change a result."""
+        self.hash = hashlib.sha256(content).hexdigest()
         number = len(broken.wrong)
         self.points: Mapping[str, float] = {**dict.fromkeys(_ids(broken), 1), _BONUS: round(number * BONUS, 2)}
         about = {"number": broken.number, "title": f"{broken.title}: break it", "hand_in": [HISTORIES], "tasks": {}}
@@ -55,7 +58,7 @@ class Breaking:
 
     def grader(self) -> str:
         """Return a hash of what judges histories."""
-        return grader_hash(_SOURCES)
+        return grader_hash(SOURCES)
 
     def tier(self, scratch: Path, ungraded: bool, closed: Sequence[Path]) -> tuple[Tier, bool]:
         """Return that no sandbox is needed."""
@@ -65,7 +68,7 @@ class Breaking:
 
     def task(self, submission: Submission, key: Mapping[str, str], tier: Tier, scratch: Path, place: Path) -> work.Task:
         """Return the task for `judge`."""
-        paths = {"checks": str(self._checks), "broken": str(self._broken)}
+        paths = {"of": str(self._checks), "broken": str(self._broken)}
         return {**work.task(self, submission, key, tier, scratch), **paths}
 
     def counts(self, found: Found) -> bool:
@@ -92,13 +95,14 @@ def judge(task: Mapping[str, Any], scratch: Path) -> Found:
         chosen = choose([(name, Path(path)) for name, path in task["files"]], HISTORIES, scratch / "unpacked")
         content, notes = read(chosen.path.read_bytes(), chosen.name)
         (folder / HISTORIES).write_bytes(content)
-        lines = histories(content.decode())
-        with breaking(broken, Path(task["checks"]), place) as breaker:
-            told = list(breaker.told(lines))
+        told = list(told_of(broken, Path(task["of"]), content.decode(), place))
+    except KeyboardInterrupt:  # the class has been interrupted, and all shops have ended
+        raise SystemExit(1) from None
     except Exception as error:
         return {**found, **ungraded(error)}
     about = {"notes": [chosen.note] * bool(chosen.note) + notes, "histories": [one.as_json() for one in told]}
-    odd = [f"line {one.line}: {one.word}" for one in told if one.waited or one.blamed]
+    more = "more wrong solutions may be exposed on an idle machine"
+    odd = [f"line {one.line}: {one.word or more}" for one in told if one.waited or one.blamed]
     return {**found, "status": GRADED, **about, "look": odd, "checks": _checks(broken, told)}
 
 

@@ -19,9 +19,10 @@ from ..errors import UsageError
 from ..files import as_json, write
 from ..lab.bundle import read_bundle
 from ..report.words import counted
-from ..statuses import Parser, status_of
+from ..statuses import Parser, positive, status_of
 from .breaking import Breaking
 from .collect import RULES, collect
+from .explored import explore
 from .fill import feedback_zip, fill
 from .gradebook import RUN, Out, Row, read_out, states
 from .late import read_course
@@ -29,8 +30,9 @@ from .points import read_adjust, read_rubric
 from .results import UNFINISHED, VOID, read
 from .roster import Student, known_ids, read_roster
 from .run import ALL, GONE, Grading, chosen, enrol, put_aside, run_of, same_lab
+from .shops import Shops
 from .single import how, only_on_linux, scratch_folder
-from .tables import left_out, write_all
+from .tables import EXPLORED, left_out, write_all
 from .teams import FULL, LAB, QUICK, Checkout, seed_of
 from .times import Times, read_times
 from .work import CHECKOUT, Lab, Work
@@ -47,6 +49,8 @@ def _parser() -> Parser:
     length = grade.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="lab 6: up to 3 minutes a team (the default)")
     length.add_argument("--full", action="store_true", help="lab 6: up to 13 minutes a team, with all faults")
+    told = "lab 6: then explore each system for so many minutes, for a page without points"
+    grade.add_argument("--explore", type=positive, metavar="MINUTES", help=told)
     grade.add_argument("--out", type=Path, required=True, help="the folder for results, gradebook and feedback")
     grade.add_argument("--roster", type=Path, help="the students: id, name, team, lms_id")
     grade.add_argument("--jobs", type=_jobs, help="processes (default: one for each core)")
@@ -138,17 +142,21 @@ def _class(given: argparse.Namespace, words: list[str]) -> int:
 
 def _work(given: argparse.Namespace) -> Work:
     """Return what --lab names. Raises UsageError if the other options do not fit it."""
+    if given.explore and (given.breaks or str(given.lab) != LAB):
+        raise UsageError(f"--explore is for the checkout: --lab {LAB}, without --break")
     if str(given.lab) != LAB:
         if given.quick or given.full:
             raise UsageError(f"--quick and --full are for the checkout: --lab {LAB}")
         bundle = read_bundle(given.lab.absolute())
         return Breaking(bundle) if given.breaks else Lab(bundle)
-    if given.breaks:
-        raise UsageError(f"--break is for a lab that `lab build` has built, not for --lab {LAB}")
     if given.jobs not in (None, 1):
         rule = "systems are graded one at a time, because they would slow each other down"
         raise UsageError(f"--jobs {given.jobs}: {rule}; leave it out")
     given.jobs = 1
+    if given.breaks and (given.quick or given.full):
+        raise UsageError("--quick and --full are for systems of teams, and --break is for histories; leave one out")
+    if given.breaks:
+        return Shops()
     return Checkout(seed_of(given.out), FULL if given.full else QUICK)
 
 
@@ -188,6 +196,8 @@ def _grade(
     if run.get("ungraded") and not weak:
         about["regrading"], regrade = "", ALL
     Grading(given.out, work, tier, given.jobs or os.cpu_count() or 1, about, scratch).grade(found, only, regrade)
+    if given.explore:
+        explore(given.out, [one for one in found.submissions if one.id in (only or {one.id})], given.explore, scratch)
 
 
 def _noted(out: Out, given: argparse.Namespace) -> Out:
@@ -208,7 +218,7 @@ def _noted(out: Out, given: argparse.Namespace) -> Out:
 def _summary(rows: Sequence[Row], out: Out) -> int:
     """Print a summary and return the exit status."""
     print(f"Lab {out.lab}: {states(rows)}.")
-    for name in ("gradebook.csv", "problems.csv", "class.html"):
+    for name in ("gradebook.csv", "problems.csv", "class.html", EXPLORED):
         if (out.folder / name).exists():
             print(f"  {out.folder / name}")
     newest = {out.place(row.id): out.newest[out.place(row.id)]["status"] for row in rows if row.kept}

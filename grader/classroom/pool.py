@@ -33,7 +33,7 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from grader.classroom.pool
 _PR_SET_PDEATHSIG = 1
 _PATIENCE = 60.0
 """Seconds that a process may take to kill the student's processes and to end."""
-_JUDGES = {"lab": "one", "checkout": "checkout", "break": "breaking"}
+_JUDGES = {"lab": "one", "checkout": "checkout", "break": "breaking", "explore": "exploring"}
 """The module of each kind of work with the function ``judge(task, place) -> Found``."""
 
 

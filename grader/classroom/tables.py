@@ -9,11 +9,13 @@ from pathlib import Path
 
 from ..files import as_json, write
 from ..folders import remove
+from .explored import FOLDER, explored_page, forget
 from .gradebook import MEND_OVER, RUN, Out, Row, changes, gradebook, problems, rows_of, table
 from .late import Course
 from .pages import class_page, feedback
 from .points import Adjust, Rubric, number
 
+EXPLORED = "explore.html"
 _PROBLEMS = ("id", "lab", "status", "problem", "what_to_do")
 
 
@@ -46,6 +48,9 @@ def write_all(outs: Sequence[Out], course: Course, rubric: Rubric, adjust: Adjus
         for page, row in pages.items():
             write(page, feedback(row, out, rubric))
         write(out.folder / "class.html", class_page(rows, out, rubric, wrong))
+        if (out.folder / FOLDER).is_dir():
+            forget(out)
+            write(out.folder / EXPLORED, explored_page(out))
     return found
 
 

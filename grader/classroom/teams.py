@@ -29,7 +29,7 @@ LAB, NUMBER = "6", 6
 """What --lab calls the checkout, and its number in the gradebook. A teacher's own lab may have this number, too."""
 QUICK, FULL = "quick", "full"
 _RUBRIC = Path(__file__).resolve().parents[1] / "rubric.toml"
-_SOURCES = (
+SOURCES = (
     *("audit", "orders", "phases", "powercut", "processes", "record", "report", "sandbox", "shop", "submission"),
     *("verdict", "wire", "errors.py", "files.py", "folders.py", "outcomes.py", "proc.py", "session.py", "table.py"),
     *("terms.py", "toml.py", "classroom/checkout.py"),
@@ -62,7 +62,7 @@ class Checkout:
 
     def grader(self) -> str:
         """Return a hash of the sources that can change a result of `checkout`."""
-        return grader_hash(_SOURCES)
+        return grader_hash(SOURCES)
 
     def tier(self, scratch: Path, ungraded: bool, closed: Sequence[Path]) -> tuple[Tier, bool]:
         """Return the best tier for systems, which have no hidden checks to read."""

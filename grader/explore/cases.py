@@ -164,10 +164,15 @@ class Case:
         """
         text = re.sub(r"^[A-Z][0-9.]+: *", "", " ".join(text.split()))
         mine, other = str(self).split(", "), text.split(", ")
-        return text == self.id or len(mine) == len(other) and all(map(_shorter, mine, other))
+        return text == self.id or len(mine) == len(other) and all(map(shorter, mine, other))
+
+    def begins(self, text: str) -> bool:
+        """Return whether a person means a case that does something more after this one."""
+        parts = text.split(", ")
+        return text.startswith(f"{self.id}.") or self.meant(", ".join(parts[: str(self).count(", ") + 1]))
 
 
-def _shorter(full: str, text: str) -> bool:
+def shorter(full: str, text: str) -> bool:
     """Return whether a text is the same, or a part of its path was left out at the end."""
     return full == text or ("/" in text and full.startswith(text) and full[len(text)] in "/?")
 

@@ -15,15 +15,19 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
+from ..files import room
+from ..report.explored import write_explored
 from ..session import Wish, ended_by_signals
 from ..statuses import FAILED, OK, VOID, Parser, positive, status_of
 from ..submission import Submission, read_submission
 from ..terms import Limits
-from .cases import KINDS
+from .cases import KILL, KINDS, LOSE, TWICE
 from .explorer import TIMES, Explorer, say
+from .play import Run
 from .quiet import uncounted
 from .shown import shown, text
 from .world import PHASE
@@ -44,6 +48,7 @@ def _parser() -> Parser:
     parser.add_argument("--slow", action="store_true", help="with --case: Enter delivers the next message; no sandbox")
     parser.add_argument("--convergence", type=positive, default=Limits.convergence, help="seconds that effects have")
     parser.add_argument("--ready", type=positive, default=Limits.ready, help="seconds to become ready")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="folder for explore.html and explore.json")
     return parser
 
 
@@ -63,6 +68,10 @@ def _explore(words: list[str]) -> int:
     only = options.only.split(",")
     if unknown := [kind for kind in only if kind not in KINDS]:
         raise UsageError(f"--only: no such kind: {', '.join(map(repr, unknown))}; choose from {','.join(KINDS)}")
+    if TWICE in only and not {LOSE, KILL}.intersection(only):
+        raise UsageError(
+            "--only: twice needs lose or kill, because a second fault follows a case of these kinds; add one"
+        )
     if options.slow and not options.case:
         raise UsageError("--slow needs --case, which says what to run")
     submission = _submission(options.folder)
@@ -70,32 +79,41 @@ def _explore(words: list[str]) -> int:
     wish = Wish(
         submission, (PHASE,), limits, 0, 0, shlex.join(["python", "-m", "grader", "explore", *words]), "explore"
     )
+    out = (options.report or Path("reports") / f"explore-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
     if said := uncounted():
         say(said)
     try:
-        with ended_by_signals(), Explorer(wish, options.folder.name, options.slow) as explorer:
-            return _run(explorer, options, only)
+        with (
+            nullcontext() if options.slow else room(out),
+            ended_by_signals(),
+            Explorer(wish, options.folder.name, options.slow) as explorer,
+        ):
+            return _run(explorer, options, only, out)
     except SubmissionError as error:
         raise VoidError(f"the system cannot be explored: {error}") from error
 
 
-def _run(explorer: Explorer, options: Namespace, only: list[str]) -> int:
+def _run(explorer: Explorer, options: Namespace, only: list[str], out: Path) -> int:
     """Run all cases, or the one that was chosen, and return the exit status."""
     explorer.plain()
-    until = time.monotonic() + 60 * options.minutes
+    until, run = time.monotonic() + 60 * options.minutes, None
     if options.case is not None and not explorer.found:
-        return _one(explorer, options.case, options.slow)
-    if not explorer.found:
-        explorer.explore(only, until, lambda: options.first and bool(explorer.found))
-    say(explorer.ending(str(options.folder), only))
-    if explorer.found:
+        run = _one(explorer, options.case, options.slow)
+    else:
+        if not explorer.found:
+            explorer.explore(only, until, lambda: options.first and bool(explorer.found))
+        say(explorer.ending(str(options.folder), only))
+    if not options.slow:
+        right = run if run is not None and not run.violations else None
+        say(f"  report: {write_explored(explorer.report(str(options.folder), only, right), out)}")
+    if explorer.found or (options.slow and run is not None and run.violations):
         return FAILED
     return VOID if explorer.unreached else OK
 
 
-def _one(explorer: Explorer, chosen: str, slow: bool) -> int:
-    """Run one case, and return the exit status."""
+def _one(explorer: Explorer, chosen: str, slow: bool) -> Run:
+    """Run one case."""
     case = explorer.find(chosen)
     if case is None:
         raise UsageError(f"--case {chosen!r}: this system has no such case; explore it without --case to see some")
@@ -108,7 +126,7 @@ def _one(explorer: Explorer, chosen: str, slow: bool) -> int:
         raise VoidError(f"{why}: not in {TIMES} tries")
     if slow or not run.violations or not explorer.suspect(run):
         say(text(shown(run)))
-    return FAILED if explorer.found or (slow and run.violations) else OK
+    return run
 
 
 def main(words: list[str]) -> int:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ..errors import SubmissionError, VoidError
 from ..session import BUILDING, Wish
@@ -34,8 +35,9 @@ from .cases import (
     writes,
 )
 from .cutter import ANSWER
+from .looks import LEFT_OUT, looked
 from .play import Run
-from .shown import Shown, shown, text
+from .shown import VERSION, Shown, as_json, shown, text
 from .steps import message
 from .system import SOON, System, running
 from .through import CLIENT
@@ -46,6 +48,8 @@ TIMES = 3
 """How often each plain run is tried until its answers are right, and a case until it happens."""
 MOST = 5
 """The maximum number of suspects that are confirmed."""
+PROGRESS = 20.0
+"""Seconds between two lines of progress."""
 QUICK = "quick"
 """The queue of the losses after which no caller waits."""
 STILL = 20.0
@@ -69,7 +73,7 @@ class Explorer:
         self._ends = contextlib.ExitStack()
         self._system: System | None = None
         self._began = time.monotonic()
-        self._soon = SOON
+        self._soon, self._tier = SOON, 0
         self._plain: list[tuple[Case, list[Said]]] = []
         self._right: defaultdict[str, list[Run]] = defaultdict(list)
         """The runs of each kind that were right, and that other cases can follow."""
@@ -106,16 +110,17 @@ class Explorer:
         self._ends.close()
         self._system = None
         self._system = self._ends.enter_context(running(self._wish, _starting, self._slow))
+        self._tier = self._system.tier
         return self._system
 
-    def plain(self) -> None:
-        """Run each scenario three times without a fault. Raises VoidError if the answers differ or are wrong."""
+    def plain(self, times: int = TIMES) -> None:
+        """Run each scenario ``times`` times without a fault. Raises VoidError if the answers differ or are wrong."""
         system = self._system or self.start()
         self._began = time.monotonic()
         differ, strangers = 0, set[str]()
         for scenario in SCENARIOS:
             case, runs = Case(scenario), list[Run]()
-            for _ in range(TIMES):
+            for _ in range(times):
                 before = system.strangers()
                 tries = (system.run(case) for _ in range(TIMES))
                 runs.append(run := next((one for one in tries if not one.void), None) or system.run(case))
@@ -222,7 +227,7 @@ class Explorer:
         return self._explore([(WRITE, WRITE, self._writes())], min(until, time.monotonic() + WRITING), stop)
 
     def _explore(self, waiting: list[Queue], until: float, stop: Callable[[], bool]) -> None:
-        spent = self._spent
+        spent, told = self._spent, time.monotonic()
         while (waiting or self._later) and time.monotonic() < until and not stop():
             quick = [queue for queue in waiting if queue[0] == QUICK]
             again: list[Queue] = [(RACE, RACE, iter([self._later.pop(0)]))] if self._later else []
@@ -235,6 +240,9 @@ class Explorer:
             if case is None:
                 continue
             began = time.monotonic()
+            if began > told + PROGRESS:
+                told = began
+                print(f"{self._ran()}; at most {until - began:.0f} s left", file=sys.stderr, flush=True)
             try:
                 run = self.run(case)
                 spent[name] += time.monotonic() - began
@@ -251,10 +259,23 @@ class Explorer:
         while True:
             if (case := next((case for case in cases if case.meant(chosen)), None)) is not None:
                 return case
-            before = next((case for case in cases if chosen.startswith((f"{case.id}.", f"{case}, "))), None)
-            if before is None or (run := self.run(before)) is None:
+            before = next((case for case in cases if case.begins(chosen)), None)
+            if before is None:
                 return None
-            cases = list(self._following(run))
+            for _ in range(TIMES):  # what follows a fault by itself comes too late in some runs
+                if (run := self.run(before)) is None:
+                    return None
+                cases = list(self._following(run))
+                if any(case.meant(chosen) or case.begins(chosen) for case in cases):
+                    break
+
+    def messages(self, scenario: str) -> tuple[str, ...]:
+        """Return the messages of a scenario without a fault, after `plain`; those of a race in its usual order."""
+        for case, messages in self._plain:
+            if case.scenario.name == scenario:
+                return tuple(said for _, said in messages)
+        run = self.run(next(case for case in _first_races() if case.scenario.name == scenario))
+        return run.words if run else ()
 
     def _following(self, run: Run) -> Iterator[Case]:
         """Return the cases that do one thing more than the case of a run."""
@@ -316,8 +337,9 @@ class Explorer:
         say(f"{system.table()}\nEnter delivers the next message. The time-outs of callers go on meanwhile.")
 
         def pace(said: str) -> None:
-            say(f"next: {said}")
-            sys.stdin.readline()
+            if said:
+                say(f"next: {said}")
+                sys.stdin.readline()
 
         system.pace = pace
         run = system.run(case)
@@ -331,13 +353,14 @@ class Explorer:
         Returns whether both are wrong. Meanwhile races go on, which break nothing.
         """
         case, limits = run.case, self._wish.limits
+        told = shown(run)
         alike = any(each.place == case.place for each in self._places)
+        alike = alike or any((each.kind, each.rules) == (told.kind, told.rules) for each in self.found.values())
         if alike or len(self.found) + len(self.unrepeated) >= MOST:
             self.unconfirmed.append(case.id)
             return False
         at, longest = time.monotonic() - self._began, limits.convergence + limits.ready
-        wrong = shown(run).wrong[0]
-        say(f"at {at:.0f} s: {case.id}: {wrong}. Being confirmed on a fresh start (at most {longest:.0f} s)")
+        say(f"at {at:.0f} s: {case.id}: {told.wrong[0]}. Being confirmed on a fresh start (at most {longest:.0f} s)")
         system, again = self.start(), list[Run]()
         while len(again) < 2:
             if (one := self._reach(case)) is None:
@@ -392,16 +415,65 @@ class Explorer:
             else:
                 self._count(run)
 
-    def ending(self, folder: str, only: list[str]) -> str:
-        """Return what was explored, and how to see the first violation again."""
-        ran, possible = sum(self.ran[kind] for kind in only), sum(self.possible.values())
-        kinds = ", ".join(f"{kind} {self.ran[kind]} of {self.possible[kind]}" for kind in only if self.possible[kind])
-        took = time.monotonic() - self._began
+    def _left(self, only: list[str]) -> list[str]:
+        """Return what is not tried. ``only``: the kinds that are."""
         left = [kind for kind in KINDS if kind not in (*only, WRITE)]
         if WRITE not in only or self._writing:
             left.append("kills at later writes" if self.ran[WRITE] else "kills at writes")
-        said = f"explored {ran} of {possible} ({kinds}), {took:.0f} s; not explored: {', '.join(left) or 'nothing'}"
-        lines = [said if kinds else f"only checkouts without a fault were run, {took:.0f} s"]
+        return left
+
+    def report(self, folder: str, only: list[str], right: Run | None = None) -> dict[str, Any]:
+        """Return the content of explore.json, after one more run of each case that was found.
+
+        ``folder``: that of the system, as in the command line. ``right``: a run to show in which nothing is wrong.
+        """
+        cases = [*zip(self._places, self.found.values(), strict=True)]
+        cases += [(right.case, shown(right))] if right is not None else []
+        told = [as_json(self._looked(case, each), folder) for case, each in cases]
+        kinds = [{"kind": kind, "ran": self.ran[kind], "possible": self.possible[kind]} for kind in only]
+        return {
+            "explore": VERSION,
+            "name": self._name,
+            "again": shlex.join(["python", "-m", "grader", "explore", folder]),
+            "processes": list(self._names),
+            "tier": self._tier,
+            "cases": told,
+            "kinds": [kind for kind in kinds if kind["possible"]],
+            "not_explored": [*(kind for kind in only if not self.possible[kind] and kind != WRITE), *self._left(only)],
+            "not_repeated": self.unrepeated,
+            "not_run_again": self.unconfirmed,
+            "not_reached": self.unreached,
+            "void": self.void,
+            "second_faults_missed": self.second,
+            "held_too_long": self.overdue,
+        }
+
+    def _looked(self, case: Case, told: Shown) -> Shown:
+        """Return what a report says of a case, with what can be read after each of its steps."""
+        try:
+            return looked(case, told, self._system or self.start(), self._soon)
+        except (SubmissionError, VoidError) as error:
+            self._ends.close()
+            self._system = None
+            return replace(told, left_out=f"{LEFT_OUT}: another run of this case came to no end ({error}).")
+
+    def _ran(self) -> str:
+        """Return how many cases were run, of those that are known so far."""
+        of = {kind: count for kind, count in self.possible.items() if count}
+        kinds = ", ".join(f"{kind} {self.ran[kind]} of {of[kind]}" for kind in KINDS if kind in of)
+        return f"{sum(self.ran[kind] for kind in of)} of {sum(of.values())} ({kinds})"
+
+    def ending(self, folder: str, only: list[str]) -> str:
+        """Return what was explored, and how to see the first violation again."""
+        took, any_ran = time.monotonic() - self._began, any(self.possible[kind] for kind in only)
+        left = ", ".join(self._left(only)) or "nothing"
+        lacking = sum(self.possible.values()) - sum(self.ran[kind] for kind in self.possible)
+        tried = self.second + len(self.unreached) + len(self.void)
+        others = "; the others did not happen, or are void" if 0 < lacking <= tried else ""
+        said = f"explored {self._ran()}{others}, {took:.0f} s; not explored: {left}"
+        lines = [said if any_ran else f"only checkouts without a fault were run, {took:.0f} s"]
+        if any_ran and not self.found and not self.unrepeated:
+            lines.insert(0, "nothing is wrong in any run")
         if self.untraced:
             lines.append(f"kills at writes are not explored: {self.untraced}")
         if self.unrepeated:

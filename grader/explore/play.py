@@ -203,6 +203,7 @@ class Play:
         for number in self._late:
             delivered += self._go(partial(self._alone, number))
             delivered += self._rest()
+            self._system.pace("the request that is late")
             with contextlib.suppress(LookupError):  # it has arrived, because the caller took so long to give up
                 self._proxies.arrive(number)
             delivered += self._go(lambda: True)
@@ -268,19 +269,17 @@ class Play:
     def _decide(self, nth: int, message: Event) -> Fate | None:
         if self._down and time.monotonic() - self._down_at > DOWN:
             self._revive()
-        began = time.monotonic()
-        self._system.pace(said := self._said(message))
-        self._paused += time.monotonic() - began
-        self._last = self._now()
+        said, fault = self._said(message), next(iter(self._case.faults[self._done :]), None)
         self._seen[said] += 1
-        if self._done >= len(self._case.faults):
-            return None
-        fault = self._case.faults[self._done]
         if self._struck:
             hit = message.message == self._struck
         else:
-            hit = fault is not self._strike and (said, self._seen[said]) == (fault.at, fault.nth)
-        if not hit:
+            hit = fault is not self._strike and (said, self._seen[said]) == (fault and (fault.at, fault.nth))
+        began = time.monotonic()
+        self._system.pace(f"{said} (here: {fault.what})" if fault and hit else said)
+        self._paused += time.monotonic() - began
+        self._last = self._now()
+        if fault is None or not hit:
             return None
         self._done += 1
         fates: dict[str, Fate] = {

@@ -53,6 +53,12 @@ def together(names: Sequence[str]) -> str:
 
 def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
     """Return the steps of a run, one line each: what was delivered, where a connection broke, and what was killed."""
+    return [line for _, line in told(events, names)]
+
+
+def told(events: Sequence[Event], names: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return the steps of a run, each with the place of its event: of the first one, if there are several."""
+    places = list[int]()
     lines, times = list[str](), 0
     kept: dict[int, int] = {}
     alone, silent, killed = set[int](), set[int](), list[str]()
@@ -64,7 +70,7 @@ def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
             line = f"{way}   {said}" + " (held for too long)" * (event.what == "overdue")
             times = times + 1 if said == "..." and lines and lines[-1].startswith(line) else 1
             lines[len(lines) - (times > 1) :] = [line if times == 1 else f"{line} ({times} times)"]
-        elif event.what == "kept" or (event.what == "dropped" and event.kind == REQUEST):
+        elif event.what == "kept" or (event.what == "dropped" and event.kind != ANSWER):
             lines.append(
                 f"nothing more passes {way}: {said} has not arrived"
                 if event.connection in silent
@@ -92,7 +98,8 @@ def steps(events: Sequence[Event], names: Mapping[str, str]) -> list[str]:
         elif event.what == UP and killed and event.sender == killed[-1]:
             lines.append(f"{together(killed)} {'are' if len(killed) > 1 else 'is'} started again")
             killed = []
-    return lines
+        places += [at] * (len(lines) - len(places))
+    return list(zip(places, lines, strict=True))
 
 
-__all__ = ["message", "steps", "together", "word"]
+__all__ = ["message", "steps", "together", "told", "word"]

@@ -52,12 +52,17 @@ class System:
         urls = submission.urls
         self._routes = Routes({service: self._supervisor.places.fill(url) for service, url in urls.items()})
         self.pace: Callable[[str], None] = lambda said: None
-        """Called before a message is delivered, with its words."""
+        """Called before a message is delivered, with its words, and with "" when no more comes."""
         self.earlier = set[str]()
         """The ids of earlier runs. Short ones could be a part of others."""
         self._databases = {each.name for each in submission.processes if each.role == "database"}
         self.schedule = Schedule(proxies, self._supervisor.pids)
         self._supervisor.changed.append(self.schedule.quiet.fresh)
+
+    @property
+    def session(self) -> Session:
+        """The processes and the client, and the record of the newest run."""
+        return self._session
 
     @property
     def tier(self) -> int:
@@ -85,6 +90,7 @@ class System:
         mine = [made for made in world.names if len(made) >= LONG]
         self.earlier -= {*mine}
         run = Play(self, case, live, world, flowing).run()
+        self.pace("")
         run.origin = clock.origin
         self.earlier |= {*mine}
         if run.failed:

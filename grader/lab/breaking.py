@@ -10,6 +10,8 @@ solutions to break.json, and proves that they can be exposed (`cover`):
     areas                  for each area that is hidden the title of its task
     known                  how many changes the shortest set of histories has that is known to expose all
     set                    these histories; not in the students' copy
+    shops                  whether it is lab 6 (`shops`): ``text`` is then the folder of a wrong shop, and ``parts`` the
+                           right one of labs/checkout that has the same messages, if there is one
 
 All of these are the author's. A history is only text: `histories` cuts the file, and the reader of the lab's checks.py
 accepts or refuses each line. The solutions run in one process, which is killed if one of them hangs. For each history
@@ -93,6 +95,7 @@ class Broken:
     wrong: Sequence[Wrong]
     areas: Mapping[str, str]
     known: int
+    shops: bool = False
 
     @property
     def most(self) -> int:
@@ -112,13 +115,19 @@ def host(texts: Sequence[str]) -> str:
 def read_broken(path: Path) -> Broken:
     """Read a break.json. Raises UsageError if it is none."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        wrong = [Wrong(*(one[name] for name in ("area", "says", "text", "parts"))) for one in said["wrong"]]
-        return Broken(said["number"], said["title"], said["solution"], wrong, said["areas"], said["known"])
+        return broken_of(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is missing; take the folder break/ from your teacher") from None
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged ({error}); take it from where you got it again") from None
+
+
+def broken_of(text: str) -> Broken:
+    """Return the content of a break.json. Raises ValueError, KeyError or TypeError if it is none."""
+    said = json.loads(text)
+    wrong = [Wrong(*(one[name] for name in ("area", "says", "text", "parts"))) for one in said["wrong"]]
+    about = {name: said[name] for name in ("number", "title", "solution", "areas", "known")}
+    return Broken(**about, wrong=wrong, shops=said.get("shops", False))
 
 
 def read_reader(checks: Path) -> Reader | None:
@@ -154,10 +163,8 @@ def histories(text: str) -> list[History]:
     >>> [one.text for one in histories("+a | -a  # a comment\\n    trace   +a |\\n            +b\\n    right   1\\n+c")]
     ['+a | -a', '+a | +b', '+c']
     """
-    if len(text.encode()) > _BYTES:
-        raise SubmissionError(f"it has more than {_BYTES:,} bytes", "leave histories out")
     found, above, other = list[History](), "", False
-    for number, raw in enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1):
+    for number, raw in lines(text):
         line = raw.partition("#")[0].rstrip()
         printed = _TRACE.match(line)
         body = line[printed.end() :] if printed else line.lstrip()
@@ -173,6 +180,13 @@ def histories(text: str) -> list[History]:
         else:
             found.append(History(body, ((0, number, column),)))
     return found
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file of histories with their numbers. Raises SubmissionError if it is too large."""
+    if len(text.encode()) > _BYTES:
+        raise SubmissionError(f"it has more than {_BYTES:,} bytes", "leave histories out")
+    yield from enumerate(text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"), 1)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _hand_out(lab: Path, out: Path, secret: Path | None) -> int:
     if secret is not None:
         raise UsageError(f"--secret {secret}: the checkout has no hidden checks; leave it out")
     hand_out(lab, out.absolute())
-    print(f"{out}: student/, with the system to start from, the tasks and the assignment")
+    print(f"{out}: student/, with the system to start from, the tasks and the assignment; break/, for after the lab")
     print("  its wrong solutions are the systems in docs/zoo.md; grade with: python -m grader class ... --lab 6")
     return OK
 

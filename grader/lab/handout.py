@@ -3,6 +3,7 @@
 student/start/          the system to start from, and no other one of the master
 student/README.md       lab.md: the tasks and their points
 student/assignment.md   docs/assignment.md without the notes for teachers
+break/                  wrong shops, for after the lab (`shops`)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..errors import UsageError
 from ..files import whole, write_all
 from ..folders import paths
 from .build import GRADER
+from .shops import MASTER, to_break
 
 START, TASKS, TEACHERS = "start", "lab.md", "\n## For teachers\n"
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
@@ -21,11 +23,11 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 def is_checkout(lab: Path) -> bool:
     """Return whether a folder is the master of the checkout."""
-    return (lab / START / "checkout.toml").is_file() and (lab / TASKS).is_file()
+    return (lab / START / "checkout.toml").is_file() and (lab / TASKS).is_file() and (lab / MASTER).is_file()
 
 
 def hand_out(lab: Path, out: Path) -> None:
-    """Write student/ into ``out``. The same master gives the same bytes.
+    """Write student/ and break/ into ``out``. The same master gives the same bytes.
 
     Raises UsageError if ``out`` is something else than an earlier copy.
     """
@@ -38,6 +40,7 @@ def hand_out(lab: Path, out: Path) -> None:
     files["assignment.md"] = _linked(assignment.partition(TEACHERS)[0].rstrip() + "\n")
     with whole(out) as made:
         write_all(made / "student", files)
+        write_all(made / "break", to_break(lab))
 
 
 def _linked(text: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from .. import postgres
 from ..postgres.rows import connected
-from ..spark.partial.jdbc import write
+from ..spark.postgres import write
 from . import limits, numbered
 from .draws import Whole, below, key, uniform
 

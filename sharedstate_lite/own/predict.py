@@ -244,8 +244,6 @@ class Predictor:
         mass = weight * pairs
         doubts = merged(a.doubts, b.doubts)
         whole = a.whole and b.whole
-        if not mass.sum() and not whole and not b.whole and m and len(there):
-            return self._unmatched(a, b, types, (a_keys, b_keys), doubts)
         if not a.whole and mass.sum():
             doubts = merged(doubts, {SKEW: 1 + 2 * float(mass.std() / mass.mean()) / m**0.5})
         if pairs.sum() <= SAMPLE:
@@ -271,19 +269,6 @@ class Predictor:
         nth = ((at - ends[who] + mass[who]) / weight[who]).astype(np.int64).clip(0, pairs[who] - 1)
         drawn, times = np.unique(np.stack([who, nth]), axis=1, return_counts=True)
         return drawn[0], drawn[1], times * step
-
-    def _unmatched(
-        self, a: Sampled, b: Sampled, types: tuple[Type, ...], keys: tuple[Columns, Columns], doubts: Doubts
-    ) -> Sampled:
-        """Join two samples without a common key as if each key of one side had its share of the other."""
-        none = [None] * len(types)
-        sides = zip((a, b), keys, strict=True)
-        kinds = [self._estimate(s.words[list(k)], types, s, none, none) for s, k in sides]
-        count = min(SAMPLE, len(a.copies) * len(b.copies))
-        who, partner = np.arange(count) % len(a.copies), self.random.integers(0, len(b.copies), count)
-        weight = np.full(count, a.total * b.total / max(1.0, *(k.rows for k in kinds)) / count)
-        words = np.concatenate([a.words[:, who], b.words[:, partner]])
-        return Sampled(words, a.copies[who] * b.copies[partner], weight, merged(doubts, {DISTINCT: 10.0}))
 
     # --- groups -----------------------------------------------------------------
 
@@ -374,9 +359,6 @@ class Predictor:
             part.distinct(total) if k is None or size is None else self._kept_values(k, size, total)
             for part, k, size in zip(parts, known, sizes, strict=True)
         ]
-        if len(types) == 1 and known[0] is not None:
-            # As many as a part of the table's own sample has, which is skewed alike.
-            usual = min(usual, self._rarefied(known[0], m))
         apart = usual - len(hits) > 2 * (m - usual + 1) ** 0.5
         free = product.distinct(total) if len(types) > 1 else alone_guess[0]
         least = max(alone_guess) if len(types) > 1 else 0.0
@@ -393,7 +375,7 @@ class Predictor:
         if len(types) > 1 and None not in known:
             doubt = {CORRELATION: max(free / guess, guess / max(low, least))}
         elif known[0] is not None and len(types) == 1:
-            doubt = {CORRELATION: free / guess} if apart else {SKEW: self._tail(known[0], guess)}
+            doubt = {CORRELATION: free / guess} if apart else {}
         return Guess(guess, merged(rows.doubts, doubt))
 
     def _kept_values(self, known: ColumnStatistics, size: float, total: float) -> float:
@@ -409,22 +391,6 @@ class Predictor:
 
     def _rows_of(self, known: ColumnStatistics) -> int:
         return next(t.rows for t in self.tables.values() if any(c is known for c in t.columns))
-
-    def _rarefied(self, known: ColumnStatistics, m: int) -> float:
-        """Return how many values are expected in ``m`` rows of the sample of a column's own table."""
-        table = next(t for t in self.tables.values() if any(c is known for c in t.columns))
-        column = next(i for i, c in enumerate(table.columns) if c is known)
-        hits = np.unique(table.words[column][table.sample], return_counts=True)[1]
-        return float((1 - (1 - min(m / len(table.sample), 1.0)) ** hits).sum())
-
-    def _tail(self, known: ColumnStatistics, guess: float) -> float:
-        """Return how wrong the formula may be because values beyond the most frequent ones are not equally likely."""
-        rest = known.distinct - len(known.counts)
-        if not rest:
-            return 1.0
-        mean = max((self._rows_of(known) - known.nulls - known.counts.sum()) / rest, 1.0)
-        skewed = known.counts[-1] / (mean + 3 * mean**0.5)  # by chance, some of equally likely values are more frequent
-        return float(1 + max(skewed - 1, 0.0) * max(1 - guess / known.distinct, 0.0))
 
     # --- columns ----------------------------------------------------------------
 

@@ -36,10 +36,6 @@ class Budget:
         own = [p for p in flow.state_parts() if CACHED in p.bill]
         rows = sum(p.arrangement.rows for p in own)
         size = sum(p.arrangement.nbytes + p.extra for p in own)
-        return self.share_over(rows, size)
-
-    def share_over(self, rows: int, size: int) -> float:
-        """Return the fraction of ``rows`` rows and ``size`` bytes that exceeds the budget, or 0.0."""
         bounds = ((rows, self.rows), (size, self.bytes))
         over = (1 - bound / used for used, bound in bounds if bound is not None and used > bound)
         return max(over, default=0.0)

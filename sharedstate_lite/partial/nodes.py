@@ -383,5 +383,6 @@ def no_key(view: str, schema: Schema, column: int, why: str) -> ViewError:
     """Return the error for a key column that does not come from a base table; see :func:`no_join`."""
     return ViewError(
         f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot reach a base "
-        f"table; declare the view with a key=[...] of base-table columns, or use full or shared state"
+        "table; make base-table columns the key (the GROUP BY columns, otherwise the first column; in Python also "
+        "key=[...]), or use full or shared state"
     )

@@ -20,7 +20,7 @@ Modules, from the bottom:
     server        Server: the class that the owner uses
     rows          write(): copies an Arrow table or a pandas frame into a table with COPY
 
-To read tables with Spark, use :mod:`sharedstate_lite.spark.partial.jdbc`. See docs/services.md.
+To write a Spark DataFrame, use :mod:`sharedstate_lite.spark.postgres`. See docs/services.md.
 """
 
 from __future__ import annotations

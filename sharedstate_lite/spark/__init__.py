@@ -18,11 +18,13 @@ A checkpoint survives ``kill -9``: `state` reads it, and `restore` starts an eng
 Rooms, from the bottom:
 
     session    starts and stops Spark
+    rounds     the streaming query that runs the bins
     bins       a worker's part: one bin of one stage, without Spark
-    query      the streaming query that runs the bins
     driver     the driver's part: the engine, its checkpoints and the state reader
     jobs       streaming jobs
-    partial    partial state
+    partial    partial state, for one caller at a time
+
+The module `postgres` writes DataFrames to PostgreSQL.
 
 Importing this package does not import PySpark. The first session does.
 
@@ -51,16 +53,16 @@ if TYPE_CHECKING:
     from .driver.engine import SparkEngine
     from .driver.store import EngineReader
     from .jobs.job import Job
-    from .partial.base_postgres import Postgres
 
 _session = session
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Postgres":  # imported on first use, because it needs psycopg
-        from .partial.base_postgres import Postgres
-
-        return Postgres
+    if name == "Postgres":
+        raise AttributeError(
+            "spark.Postgres: base tables of partial state on Spark are Parquet files in the checkpoint, not tables in "
+            "PostgreSQL; insert the rows of such a table with step()"
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -73,11 +75,10 @@ def _engine_spec(
     views: Any,
     join: str,
     columns: str,
-    max_rows: int | None,
-    max_bytes: int | None,
-    seed: int,
-    without: Iterable[str],
-    base: Mapping[str, Postgres] | None,
+    seed: int = 0,
+    without: Iterable[str] = (),
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
 ) -> EngineSpec:
     """Return the specification of an engine.
 
@@ -87,18 +88,22 @@ def _engine_spec(
 
     # The views are read twice, so turn an iterator into a list.
     views = list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
-    rules = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
-    # Convert NumPy's integers, because the options are written as JSON.
-    numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
-    options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": rules}
+    budget = [name for name, most in (("max_rows", max_rows), ("max_bytes", max_bytes)) if most is not None]
+    if budget:
+        raise ViewError(
+            f"{' and '.join(budget)}: on Spark, no state has a budget, because no process sees all bins; evict keys "
+            "with evict(), or use ss.engine('partial', views) in one process"
+        )
     if kind != "full" and columns != "used":
         raise ViewError(f"columns: only full state has this option; leave it out for {kind} state")
     if kind == "partial":
         from .partial.placement import place
 
+        rules = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
+        # Convert NumPy's integers, because the options are written as JSON.
+        options = {"seed": int(seed) if is_integer(seed) else seed, "without": rules}
         return EngineSpec(kind, views, join, options, place)
-    defaults: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
-    given = [name for name, value in (options | {"base": base}).items() if value != defaults[name]]
+    given = [name for name, value in (("seed", seed), ("without", without)) if value]
     if given:
         raise ViewError(f"{', '.join(given)}: only partial state has this option; leave it out for {kind} state")
     return EngineSpec(kind, views, join, {"columns": columns} if kind == "full" else {})
@@ -121,11 +126,10 @@ def engine(
     bins: int | None = None,
     join: str = "auto",
     columns: str = "used",
-    max_rows: int | None = None,
-    max_bytes: int | None = None,
     seed: int = 0,
     without: Iterable[str] = (),
-    base: Mapping[str, Postgres] | None = None,
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
 ) -> SparkEngine:
     """Start an engine that runs as a streaming query, and return it. It has the same methods as one from ``ss.engine``.
 
@@ -136,17 +140,17 @@ def engine(
     ``join`` has the same values as in ``ss.engine``, except that Spark does not support "delta". Full state also
     accepts ``columns``, as in ``ss.engine``.
 
-    Partial state also accepts ``max_rows``, ``max_bytes``, ``seed`` and ``without``, as ``ss.engine`` does. Its
-    ``base`` maps relations to `Postgres` tables, which replace their Parquet files as base tables.
+    Partial state also accepts ``seed`` and ``without``, as ``ss.engine`` does. It serves one caller at a time, and
+    keeps its views. ``max_rows`` and ``max_bytes`` are refused, because a budget is only kept in one process.
 
     Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
     to another engine.
     """
-    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
+    spec = _engine_spec(kind, views, join, columns, seed, without, max_rows, max_bytes)
     if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(spec, _on(session), checkpoint, bins, base=base), checkpoint)
+        return _announced(PartialSparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
     from .driver.engine import SparkEngine
 
     return _announced(SparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
@@ -157,16 +161,14 @@ def restore(
     session: SparkSession | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
-    base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
     """Start an engine with the views and the state at ``path``, and return it. It continues after its last epoch.
 
     The engine is a context manager. ``path`` is either a copy that ``engine.checkpoint(path)`` wrote, or the
     ``checkpoint`` folder of an engine that was closed or killed. A copy is never changed. It is verified, and then
-    copied to ``checkpoint`` or, without that argument, to a temporary folder. ``base`` must be the same as for the
-    original engine, because a checkpoint does not contain tables in PostgreSQL.
+    copied to ``checkpoint`` or, without that argument, to a temporary folder.
 
-    Raises CheckpointError if ``path`` cannot be used, and ViewError if ``base`` does not fit the engine.
+    Raises CheckpointError if ``path`` cannot be used.
     """
     from .bins import engine_spec
     from .driver import checkpoint_copy
@@ -178,8 +180,6 @@ def restore(
     source = absolute(path)
     described = home.read(source, "views")
     spec, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
-    if spec.kind != "partial" and base:
-        raise ViewError(f"base: {spec.kind} state stores its base tables itself; leave out base=")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
@@ -187,7 +187,7 @@ def restore(
     if spec.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
-        return _announced(PartialSparkEngine(spec, _on(session), location, bins, copy, base=base), path)
+        return _announced(PartialSparkEngine(spec, _on(session), location, bins, copy), path)
     return _announced(SparkEngine(spec, _on(session), location, bins, copy), path)
 
 
@@ -202,11 +202,6 @@ def stream(
     bins: int | None = None,
     join: str = "auto",
     columns: str = "used",
-    max_rows: int | None = None,
-    max_bytes: int | None = None,
-    seed: int = 0,
-    without: Iterable[str] = (),
-    base: Mapping[str, Postgres] | None = None,
 ) -> Job:
     """Start a streaming job that reads relations from ``sources`` and writes the changes of views to ``sink``.
 
@@ -219,17 +214,16 @@ def stream(
     least once per micro-batch. If ``checkpoint`` already exists, the job continues from it, and a note says so. A
     micro-batch that fails for a reason other than its rows is retried.
 
-    A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, so that keys
-    can be looked up while it runs. Its sink receives the changes of filled keys only. The options of full and partial
-    state are those of `engine`.
+    The options are those of `engine`. Partial state has no streams, because it serves one caller at a time.
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
-    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if spec.kind == "partial":
-        from .partial.job import PartialJob
-
-        return PartialJob(base, spec, sources, sink, _on(session), checkpoint, bins)
+    if kind == "partial":
+        raise ViewError(
+            "stream('partial'): on Spark, partial state serves one caller at a time, and a stream is a caller; call "
+            "step() and read() of ss.spark.engine('partial', views), or of ss.engine('partial', views) in one process"
+        )
+    spec = _engine_spec(kind, views, join, columns)
     from .jobs.job import Job
 
     return Job(spec, sources, sink, _on(session), checkpoint, bins)
@@ -260,7 +254,9 @@ def state(
     from .partial import state as partial
 
     reader = _reader(checkpoint, batch, session)
-    return partial.state(reader, operator) if reader.kind == "partial" else store.state(reader, operator)
+    if reader.kind != "partial":
+        return store.state(reader, operator)
+    return partial.state(reader.route, reader, partial.base_tables(reader, slice(reader.batch + 1)), operator)
 
 
 def filled(
@@ -282,7 +278,7 @@ def filled(
     reader = _reader(checkpoint, batch, session)
     if reader.kind != "partial":
         raise ViewError(f"{checkpoint}: only partial state has filled keys, not {reader.kind} state; use state()")
-    return partial.filled(reader, operator)
+    return partial.filled(reader.route, reader, operator)
 
 
 def changes(
@@ -298,9 +294,8 @@ def changes(
     from .partial import state as partial
 
     after = _reader(checkpoint, batch, session)
-    if after.kind == "partial" and (base := partial.bases(after).get(operator)) is not None:
-        return partial.base_rows(after, base, since=after.batch - 1)
-    return store.changes(after, operator)
+    found = partial.changes(after, operator) if after.kind == "partial" else None
+    return store.changes(after, operator) if found is None else found
 
 
 def partitions(
@@ -366,7 +361,6 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
 __all__ = [
     "Cluster",
     "Java",
-    "Postgres",
     "batches",
     "changes",
     "engine",

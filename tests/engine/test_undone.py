@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from places import ENGINES, IN_BINS, make
+from places import ENGINES, IN_BINS, installs, make
 from support import fingerprint, pairs
 
 import sharedstate_lite as ss
@@ -127,5 +127,6 @@ def test_a_view_of_another_catalog_is_not_dropped(label: str) -> None:
         with pytest.raises(ss.ViewError, match="view w belongs to another catalog"):
             engine.drop(other.view(SQL[1]))
         assert list(engine.views) == ["v", "w"]
-        engine.drop(mine.views["w"])
-        assert list(engine.views) == ["v"]
+        if installs(label):
+            engine.drop(mine.views["w"])
+            assert list(engine.views) == ["v"]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from classes import Teacher, contents, handed_in
 from records import charged, right
 
 from grader.__main__ import main
-from grader.classroom import checkout, run, teams, work
+from grader.classroom import checkout, explored, exploring, results, run, teams, work
 from grader.classroom.checkout import result, system
 from grader.classroom.points import Rubric, earned
 from grader.classroom.results import hash_of, reason
 from grader.errors import SubmissionError
 from grader.record import Exchange, Notes, Record
 from grader.report.as_json import content
+from grader.report.explored import write_explored
 from grader.sandbox import Tier
 from grader.submission import read_submission
 from grader.table import ASKED, JUDGED
@@ -35,6 +36,7 @@ from grader.terms import SAFETY
 from grader.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "tests" / "grader" / "explore" / "stored"
 KEY = {"submission": "s" * 64, "bundle": "b" * 64, "grader": "g" * 64}
 ROSTER = """id,name,team,lms_id
 s0001,Student 1,red,1000001
@@ -406,6 +408,121 @@ def test_a_roster_that_comes_later(teacher: Teacher, tmp_path: Path, runs: Runs)
     assert teacher.grade(tmp_path / "subs") == 1 and runs.taken() == []
 
 
+class Explorations:
+    """In place of the pool: a system's report has the cases that are given for its team."""
+
+    def __init__(self, **cases: list[str]) -> None:
+        self.cases, self.asked, self.status = cases, list[tuple[str, float]](), "graded"
+
+    def __call__(self, tasks: Iterable[dict[str, Any]], jobs: int) -> Iterator[tuple[Any, Any, float]]:
+        assert jobs == 1
+        for task in tasks:
+            self.asked.append((task["id"], task["minutes"]))
+            if self.status == "stopped":
+                raise KeyboardInterrupt
+            told = json.loads((STORED / "late.json").read_text("utf-8"))
+            told["cases"] = [{**told["cases"][0], "place": place} for place in self.cases[task["id"]]]
+            if self.status == "graded":
+                write_explored(told, Path(task["out"]))
+            yield task, {"found": explored.fresh(task, self.status, "too busy" * (self.status == "void"))}, 1.0
+
+    def taken(self) -> list[tuple[str, float]]:
+        """Return who was asked since the last call."""
+        asked, self.asked = self.asked, []
+        return asked
+
+
+@pytest.fixture
+def explorations(monkeypatch: pytest.MonkeyPatch) -> Explorations:
+    """Teams red and blue have a mistake in common, and blue one more."""
+    found = Explorations(red=["late order->stock"], blue=["late order->stock", "kill order order->stock"])
+    monkeypatch.setattr(explored, "run", found)
+    return found
+
+
+def test_the_class_is_explored_after_it_was_graded(
+    teacher: Teacher, tmp_path: Path, runs: Runs, explorations: Explorations
+) -> None:
+    """The page says which case breaks how many teams, and links their reports. The grades stay as they are."""
+    subs, words = tmp_path / "subs", ("--roster", tmp_path / "roster.csv")
+    assert teacher.grade(subs, *words) == 1
+    before = contents(teacher.out)
+    assert teacher.grade(subs, "--explore", "2") == 1
+    assert "2 systems to explore, one at a time, up to 2 minutes each" in teacher.said
+    assert "explored 2 of 2: red: 1 wrong case" in teacher.said
+    assert explorations.taken() == [("blue", 2.0), ("red", 2.0)] and runs.taken()[2:] == []
+    after = contents(teacher.out)
+    assert {name: after[name] for name in before if name != "run.json"} == {
+        name: text for name, text in before.items() if name != "run.json"
+    }
+    page = (teacher.out / "explore.html").read_text("utf-8")
+    cells = re.findall(r'<th scope="row">(.*?)</th>.*?<td class="num">(\d of \d)</td>', page)
+    assert cells[:2] == [("late order → stock", "2 of 2"), ("kill order order → stock", "1 of 2")]
+    links = {link.partition("#")[0] for link in re.findall('href="(.+?)"', page)}
+    assert len(links) == 2 and all((teacher.out / link).is_file() for link in links)
+    assert "points" in page and "85" not in re.sub("<style>.*?</style>", "", page, flags=re.S)
+
+
+def test_an_exploration_is_not_run_again(
+    teacher: Teacher, tmp_path: Path, runs: Runs, explorations: Explorations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a later explorer, and not for fewer minutes; but if the system has changed, or the machine was busy."""
+    subs = tmp_path / "subs"
+    explorations.status = "stopped"
+    assert teacher.grade(subs, "--explore", "2") == 130
+    explorations.taken()
+    explorations.status = "void"
+    assert teacher.grade(subs, "--explore", "2") == 0
+    assert "explored 1 of 2: blue: void: too busy" in teacher.said and len(explorations.taken()) == 2
+    assert "void: too busy" in (teacher.out / "explore.html").read_text("utf-8")
+    explorations.status = "graded"
+    assert teacher.grade(subs, "--explore", "2", "--only", "red") == 0
+    assert explorations.taken() == [("red", 2.0)]
+    monkeypatch.setattr(explored, "grader_hash", lambda sources: "another explorer")
+    assert teacher.grade(subs, "--explore", "1") == 0
+    assert explorations.taken() == [("blue", 1.0)]
+    assert teacher.grade(subs, "--explore", "1") == 0 and explorations.taken() == []
+    (subs / "red" / "checkout.toml").write_text('name = "mended"\n')
+    assert teacher.grade(subs, "--explore", "1") == 0
+    assert explorations.taken() == [("red", 1.0)]
+    assert len([*(teacher.out / "explore").iterdir()]) == 2  # that of the earlier system is gone
+    assert teacher.grade(subs, "--explore", "3") == 0
+    assert explorations.taken() == [("blue", 3.0), ("red", 3.0)]
+    graded = runs.taken()
+    assert sorted(graded) == [("blue", "quick"), ("red", "quick"), ("red", "quick")]
+
+
+def test_a_change_of_the_explorer_grades_no_class_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither does a change of its report. The hash of what grades a system knows the files of other reports."""
+    shutil.copytree(ROOT / "grader", tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(results, "_GRADER", tmp_path / "grader")
+    before = teams.Checkout(1).grader()
+    for name in ("explore/cases.py", "report/explored/page.py", "classroom/explored.py", "classroom/exploring.py"):
+        (tmp_path / "grader" / name).write_text("")
+        assert teams.Checkout(1).grader() == before
+    (tmp_path / "grader" / "report" / "as_json.py").write_text("")
+    assert teams.Checkout(1).grader() != before
+
+
+def test_a_system_that_cannot_be_explored_is_named(tmp_path: Path) -> None:
+    """With the reason; the next one is explored."""
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "checkout.toml").write_text('name = "x"\nbase_url = 3\n')
+    about = {"submission": "s" * 64, "explorer": "e", "minutes": 1.0, "files": [("", str(tmp_path / "wrong"))]}
+    found = exploring.judge({**about, "out": str(tmp_path / "out")}, tmp_path / "scratch")
+    assert found["status"] == "impossible" and "at least one [[process]] table" in found["why"]
+    assert explored.words(tmp_path, found).startswith("impossible: checkout.toml")
+
+
+def test_explore_is_for_the_checkout(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
+    """Other labs have no processes, and histories are no systems."""
+    assert teacher.grade(tmp_path / "subs", "--explore", "2", "--break") == 64
+    teacher.lab = tmp_path / "bundle"
+    assert teacher.grade(tmp_path / "subs", "--explore", "2") == 64
+    assert "--explore is for the checkout: --lab 6, without --break" in teacher.said
+
+
 def test_forgetting_a_member(teacher: Teacher, tmp_path: Path, runs: Runs) -> None:
     """Who is no longer in the roster is in no file; the team keeps its result."""
     roster = tmp_path / "roster.csv"
@@ -459,8 +576,8 @@ def test_the_key_covers_the_grader() -> None:
     """All rooms of the grader that `checkout` runs are in the hash of its results, and no others."""
     rooms = {path.parent.name for path in (ROOT / "grader").glob("*/__init__.py")}
     without = {"classroom", "draft", "explore", "lab", "student", "worker"}
-    assert {name for name in teams._SOURCES if not name.endswith(".py")} == rooms - without
-    assert all((ROOT / "grader" / name).exists() for name in teams._SOURCES)
+    assert {name for name in teams.SOURCES if not name.endswith(".py")} == rooms - without
+    assert all((ROOT / "grader" / name).exists() for name in teams.SOURCES)
 
 
 SHORT = """
@@ -551,7 +668,9 @@ def test_the_copy_for_students(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(words) == 0
     files = {name: text.decode() for name, text in contents(out).items()}
     start = {path.name for path in (ROOT / "labs" / "checkout" / "start").iterdir()} - {"__pycache__"}
-    assert {name.split("/")[1] for name in files} == {"README.md", "assignment.md", "start"}
+    assert {name.split("/")[0] for name in files} == {"student", "break"}
+    mine = {name.split("/")[1] for name in files if name.startswith("student/")}
+    assert mine == {"README.md", "assignment.md", "start"}
     assert {name.split("/")[2] for name in files if name.startswith("student/start/")} == start
     assert read_submission(out / "student" / "start").name == "the first system"
     for name in ("README.md", "assignment.md"):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from classes import CHECKS, HIDDEN, RIGHT, SMALL, WRONG, Teacher, bundle, contents, handed_in
 
-from grader.classroom import pool, teams, work
+from grader.classroom import breaking, pool, teams, work
 from grader.classroom.results import _SOURCES
 from grader.classroom.run import Progress
 
@@ -240,9 +240,14 @@ STORES = {"classroom/results.py", "files.py"}
 @pytest.mark.parametrize(
     ("judges", "sources", "without"),
     [
-        # How results are stored; what reads a checkout.toml.
+        # How results are stored; what reads a checkout.toml; what the commands of students print.
         ("one", _SOURCES, {*STORES, "toml.py", *(f"submission/{x}.py" for x in ("model", "places", "reading"))}),
-        ("checkout", teams._SOURCES, STORES),
+        ("checkout", teams.SOURCES, STORES),
+        (
+            "breaking, grader.explore.breaking",
+            (*breaking.SOURCES, *teams.SOURCES, "explore"),
+            {*STORES, "classroom/work.py", "statuses.py", *(f"student/{x}.py" for x in ("command", "files", "folder"))},
+        ),
     ],
 )  # fmt: skip
 def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], without: set[str]) -> None:
@@ -251,7 +256,7 @@ def test_the_hash_covers_what_judges(judges: str, sources: tuple[str, ...], with
     code = f"import sys, grader.classroom.{judges}; print(*{found})"
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     loaded = {Path(path).relative_to(ROOT / "grader").as_posix() for path in said.split()}
-    assert f"classroom/{judges}.py" in loaded
+    assert f"classroom/{judges.partition(',')[0]}.py" in loaded
     known = ("__init__.py", *sources, *without)
     assert not [path for path in loaded if not path.startswith(known) and not path.endswith("/__init__.py")]
 

@@ -28,7 +28,7 @@ from grader.verdict.story import story
 
 NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
 VOID = {"meta", "br", "path", "circle", "rect", "line", "col"}
-DRAWN = {"svg", "path", "circle", "rect", "line"}
+DRAWN = {"svg", "path", "circle", "rect", "line", "text"}
 KNOWN = set(
     "html head title style body main header section footer h1 h2 h3 p span b em i small a code pre div dl dt dd ul ol "
     "li table colgroup thead tbody tr th td figure figcaption".split()

@@ -11,7 +11,7 @@ import pytest
 from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
-from places import ENGINES, IN_BINS, every_place, make, partial, restored
+from places import ENGINES, IN_BINS, every_place, installs, make, partial, restored
 from support import (
     Fleet,
     Input,
@@ -120,14 +120,18 @@ def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
 
 
 def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
-    """The view, and the size of all state after compaction; partial state reads the same keys each time."""
+    """The view, and the size of all state after compaction; partial state reads the same keys each time.
+
+    On Spark, partial state keeps a file of its base tables for each epoch, so their bytes do not count.
+    """
     if engine.kind == "partial":
         rows: Any = [tuples(engine.read("result", key=key)) for key in keys]
     else:
         rows = tuples(engine.read("result"))
     engine.compact()
     table = engine.state()
-    return rows, table.operator.tolist(), table["rows"].tolist(), table["bytes"].tolist()
+    sized = table if isinstance(engine, ss.Engine) or engine.kind != "partial" else table[table["kind"] != "base"]
+    return rows, table.operator.tolist(), table["rows"].tolist(), sized["bytes"].tolist()
 
 
 @case_and_place
@@ -191,7 +195,7 @@ def test_rule_05_installed_late_equals_early(name: str, place: Place) -> None:
         there: dict[str, Counter[Any]] = {}
         steps = [data.draw(inputs(relations_of(view), there)) for _ in range(4)]
         when, keys = data.draw(st.integers(0, 3)), data.draw(st.lists(keys_of(view), max_size=3))
-        for label in labels(CASES[name], view, place):
+        for label in filter(installs, labels(CASES[name], view, place)):
             late_install(label, name, steps, when, keys)
 
     run()
@@ -229,7 +233,7 @@ def late_install(label: str, name: str, steps: list[Input], when: int, keys: lis
             assert tuples(late.read("result")) == tuples(early.read("result")), label
 
 
-@pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
+@pytest.mark.parametrize("label", [label for label in [*ENGINES, *IN_BINS] if installs(label)])
 def test_rule_05_on_relations_that_no_view_used(label: str) -> None:
     """A view that is installed later has the rows of relations that no view used before."""
     catalog = ss.Catalog(**RELATIONS)

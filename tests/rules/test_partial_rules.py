@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 import pytest
-from partial_rehearsal import PartialRehearsal
 from support import own
 
 import sharedstate_lite as ss
@@ -150,14 +149,11 @@ def test_rule_21_deleting_the_extremum_reads_the_parent_again() -> None:
     assert partial.filled("result") == [("Fruit",)]
 
 
-@pytest.mark.parametrize("place", ["in one process", "in bins"])
-def test_the_least_recently_used_key_goes_first(place: str) -> None:
-    """A budget evicts the key whose last use is the oldest, counted in operations, in any bin."""
+def test_the_least_recently_used_key_goes_first() -> None:
+    """A budget evicts the key whose last use is the oldest, counted in operations."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
-    engine: Any = (
-        PartialRehearsal([view], max_rows=9) if place == "in bins" else ss.engine("partial", [view], max_rows=9)
-    )
+    engine = ss.engine("partial", [view], max_rows=9)
     engine.step({"visit": [((p, "u", 1), 1) for p in "abcdef"]})
     for key in "abc":
         engine.read("v", key=key)

@@ -2,8 +2,10 @@
 
 Each operator belongs to one stage and has a copy in each bin (see `sharedstate_lite.spark.bins`). Within a micro-batch,
 changes and responses go down through the stages. Upqueries go up, so they are written to the input of the next
-micro-batch. Each such micro-batch is called a *round*. Base tables are outside the bins, in Parquet files or in
-PostgreSQL, and Spark's tasks answer the upqueries that reach them.
+micro-batch. Each such micro-batch is called a *round*. Base tables are outside the bins, in Parquet files, and the
+driver answers the upqueries that reach them.
+
+The engine serves one caller at a time. Several callers, a budget and late views are in one process only.
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite.spark.partial.placement import place
@@ -27,17 +29,11 @@ Modules, from the bottom:
     nodes           BinGraph, and the operators for edges that cross bins; its join can wait for a missing key
     placement       the stage of each operator, and the bin of each row
     messages        messages of the graph, lookups and commands as rows of the stream
-    keys            decodes filled keys from the state store
     upquery_codec   encodes open upqueries as JSON, to store them between micro-batches
     bin             PartialBin: one bin of one stage
-    base            BaseTables: the interface of the base tables
-    base_spark      base tables that Spark's tasks read; base_parquet and base_postgres store the rows
-    scheduler       lets the lookups and epochs of several callers share the micro-batches of one query
-    driver          PartialDriver: implements the engine interface with messages to the bins; does not need Spark
-    engine          PartialSparkEngine: a PartialDriver that runs one streaming query
-    state           reads filled keys and base tables from a checkpoint
-    job             a stream that reads epochs from sources while callers look up keys
-    jdbc            reads PostgreSQL tables as DataFrames, and writes DataFrames to tables
+    base            BaseTables: Parquet files that the driver reads with DuckDB
+    state           filled keys and state as tables, of a running engine or of a checkpoint
+    engine          PartialSparkEngine: a SparkEngine whose calls run rounds until no message is left
 
 Source: Noria (Gjengset et al., OSDI 2018), and its sharding (Gjengset's thesis, 2021, chapter 5).
 """
@@ -49,10 +45,8 @@ from typing import Any
 from ...system.lazy import lazy_name
 
 _HOME = {
-    "PartialJob": "job",
     "PartialSparkEngine": "engine",
     "Placement": "placement",
-    "Postgres": "base_postgres",
     "place": "placement",
 }
 

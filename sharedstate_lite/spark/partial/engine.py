@@ -1,197 +1,374 @@
-"""Partial state on Spark: a `PartialDriver` that runs one streaming query, and the base tables outside the bins.
+"""Partial state on Spark, for one caller at a time: a `SparkEngine` whose calls are rounds until no message is left.
 
-    g-.../base/N/    the base table of relation N of the catalog, as Parquet files (`base_parquet`)
+    g-.../base/    the base tables (`base`)
 
-If a driver is killed between two rounds, some messages have not been delivered yet. They are in the outboxes of the
-last micro-batches, and the next engine delivers them.
+The driver does not store rows. Filled keys, their rows and open upqueries are in the bins. A call sends messages to the
+bins, and each round is a micro-batch: bins send messages down to later stages in the same round, and up in the next
+one. The driver answers the upqueries that reach a base table.
+
+State in the bins is a cache. If an epoch fails after its first round, or the driver is killed between two rounds, the
+bins forget it: all keys become holes, and no row is lost, because the base tables have them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ...changelog.validate import relation as known
-from ...errors import CheckpointError, Error, RelationError
+import numpy as np
+import pandas as pd
+
+from ...changelog import validate
+from ...changelog.changes import Changes, sorted_frame
+from ...engine import view_rules
+from ...engine.engine import EpochInput
+from ...errors import Error, RowError, TimeError, ViewError, is_integer, shorten
+from ...partial import chains
+from ...partial.describe import unread
+from ...partial.nodes import BaseNode
+from ...plan.view import View
+from ...storage import wire
+from ...storage.arrangement import Arrangement
+from ...storage.batch import Delta, Layout, concat
+from ...storage.encoding import Dictionary, Words
+from ...system.notes import note_once
 from ..bins.engine_spec import EngineSpec
 from ..driver.engine import SparkEngine
 from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage
 from ..rounds.query import Query
-from .base_parquet import ParquetTable
-from .base_postgres import Postgres, PostgresTable
-from .base_spark import BaseTable, SparkBaseTables
+from . import state as shown_state
+from .base import BaseTables
 from .bin import PartialRecipe
-from .driver import PartialDriver
-from .scheduler import ExclusiveRequest, RoundScheduler
+from .messages import (
+    ANSWER,
+    COMMAND,
+    EVICTED,
+    GRAPH,
+    LOOKUP,
+    OUT,
+    REPORT,
+    UPQUERY,
+    decode_message,
+    encode_message,
+    split_keys,
+)
+from .nodes import types_of
+from .placement import Placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+C = TypeVar("C", bound=Callable[..., Any])
 
-class PartialSparkEngine(PartialDriver, SparkEngine):
-    """A partial engine on Spark, created by `sharedstate_lite.spark.engine` or ``restore``.
+
+def one_caller(method: C) -> C:
+    """Decorate a method that runs rounds. Raises Error if another thread is in such a method."""
+
+    @wraps(method)
+    def call(self: PartialSparkEngine, *given: Any, **named: Any) -> Any:
+        lock: Any = self._call_lock
+        if not lock.acquire(blocking=False):
+            raise Error(
+                f"{method.__name__}(): another thread is calling this engine, but partial state on Spark serves one "
+                "caller at a time; wait until that call returns, or give each thread an ss.engine('partial', views)"
+            )
+        try:
+            self._check_open()
+            self._recover()
+            result = method(self, *given, **named)
+            self._query.raise_interrupt()
+            return result
+        finally:
+            lock.release()
+
+    return cast(C, call)
+
+
+class PartialSparkEngine(SparkEngine):
+    """A partial engine on Spark, created by `sharedstate_lite.spark.engine` or ``restore``; see the module's docstring.
 
     A context manager, which closes the engine.
     """
 
+    _route: Placement  # type: ignore[assignment]
+
     def __init__(
-        self,
-        spec: EngineSpec,
-        session: SparkSession,
-        checkpoint: Any,
-        bins: int | None,
-        copy: Path | None = None,
-        base: Mapping[str, Postgres] | None = None,
+        self, spec: EngineSpec, session: SparkSession, checkpoint: Any, bins: int | None, copy: Path | None = None
     ) -> None:
-        self._given: dict[str, Any] = dict(base or {})
-        self._base_tables: SparkBaseTables | None = None
-        self._undone: Error | None = None
-        """The error that made the constructor undo the last epoch. The process that called ``step`` was killed."""
-        RoundScheduler.__init__(self)
-        SparkEngine.__init__(self, spec, session, checkpoint, bins, copy)
+        super().__init__(spec, session, checkpoint, bins, copy)
         try:
-            self.base_tables.take_back(self.epoch)
-            self._resume()
+            entries = self._query.inbox.entries
+            self._begin(BaseTables(self._query.folder / "base", self.catalog.relations, entries))
+            self._base.take_back(self.epoch)
+            # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
+            last = next((e for e in reversed(entries) if e.kind is not RoundKind.RESCALE), None)
+            if last is not None and (last.void or any(map(_undelivered, self._query.output(last.number)))):
+                self._left = "forget"
+                self._recover()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def base_tables(self) -> SparkBaseTables:
-        """See `PartialDriver.base_tables`."""
-        assert self._base_tables is not None
-        return self._base_tables
+    def _begin(self, base: BaseTables) -> None:
+        self._base = base
+        self.rounds = 0
+        self._left = ""
+        """The command by which the bins drop what a call has left that failed after its first round; see `_obey`."""
+        self._random = np.random.default_rng(self._route.engine.seed)
+        self._told: set[str] = set()
+        """The views about which a note was logged."""
 
     def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
-        folder = self.location / options["generation"]
-        budget = route.engine.budget.set
-        recipe = PartialRecipe(options["generation"], self.bins, spec.route, budget=budget)
-        relations = route.engine.catalog.relations
-        if options["base"] != sorted(self._given):
-            raise CheckpointError(
-                f"{self.location}: this checkpoint was created with base= for {', '.join(options['base']) or 'none'}, "
-                f"not for {', '.join(sorted(self._given)) or 'none'}; pass base= for the same relations"
-            )
-        given: dict[str, Postgres] = {}
-        for name, table in self._given.items():
-            relation = known(route.engine.catalog, name)[0]
-            if not isinstance(table, Postgres):
-                raise RelationError(f"base: {relation}={table!r} is not a table; pass spark.Postgres(server, table)")
-            given[relation] = table
-        (folder / "base").mkdir(parents=True, exist_ok=True)
+        recipe = PartialRecipe(options["generation"], self.bins, spec.route)
+        return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
-        def open_table(relation: str) -> BaseTable:
-            schema = relations[relation]
-            if relation in given:
-                return PostgresTable(given[relation], self.session, relation, schema, self._new)
-            return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
+    # --- the engine interface ---------------------------------------------------
 
-        self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.bins, self._base_tables.make = self.bins, spec.route
-        return Query(self.session, folder, recipe, route.stages, options["began"])
-
-    def _generation(self) -> dict[str, Any]:
-        return super()._generation() | {"base": sorted(self._given)}
-
-    def _resume(self) -> None:
-        """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
-        entries = self._query.inbox.entries
-        # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
-        last = max((n for n, e in enumerate(entries) if e.kind is not RoundKind.RESCALE), default=-1)
-        if last < 0:
-            return
-        before = (RoundKind.EPOCH, RoundKind.RESCALE)
-        while last > 0 and entries[last].kind is RoundKind.EPOCH and entries[last - 1].kind not in before:
-            last -= 1
-        self._recall_counters()
-        recovered = max((n for n, e in enumerate(entries) if e.kind is RoundKind.RECOVERY), default=-1)
-        voided = [e for e in entries[recovered + 1 :] if e.void]
-        refused = {e.kind for e in voided if e.kind is not RoundKind.EPOCH or not e.sha256}
-        if refused:
-            # A micro-batch was rejected, and the driver was killed before it called `_recover`.
-            if RoundKind.ROUND in refused:
-                self._undo_epoch(self._query.refusal)
-            command = "abandon" if refused == {RoundKind.READ} else "forget"
-            self._collect(self._run(self._commands(command), RoundKind.RECOVERY, self.epoch))
-            self._messages, self._touches, self._upqueries = [], [], []
+    @one_caller
+    def step(self, inputs: EpochInput) -> dict[str, Changes]:
+        """Apply one epoch; see `sharedstate_lite.engine.engine.Engine.step`."""
+        strings = Dictionary()
         try:
-            sent = [] if refused else [e.number for e in entries[last:] if e.kind is not RoundKind.RESCALE]
-            self._collect([m for number in sent for m in self._query.output(number)])
-            while self._messages or self._upqueries:
-                self._run_round([])
+            deltas = {r: self._net(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
+            out = self._apply(deltas, strings)
         except Error as error:
-            # The callers that waited for these messages are gone. A new lookup of the same keys raises the error.
-            self._messages, self._touches, self._upqueries = [], [], []
-            if not isinstance(error, CheckpointError):
-                self._undo_epoch(error)
-            self._run_rounds(self._commands("forget"), RoundKind.RECOVERY)
-        self._evicted, self.rounds = [], 0
-
-    def _undo_epoch(self, error: Error | None) -> None:
-        """Undo the last epoch, because one of its rounds failed.
-
-        Do nothing if the last micro-batch, apart from rounds and rescalings, is not an epoch or was undone already.
-        """
-        later = (RoundKind.ROUND, RoundKind.RESCALE)
-        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in later), None)
-        if last is not None and last.kind is RoundKind.EPOCH and not last.void:
-            self._undone = error
-            self._take_back(last.epoch - 1, started=True)
-            self.epoch = self.trace.epoch = last.epoch - 1
-
-    def _take_back(self, epoch: int, started: bool) -> None:
-        if started:
-            self._query.inbox.void_epoch(epoch + 1)
-        super()._take_back(epoch, started)
-
-    def checkpoint(self, path: Any) -> None:
-        """Copy all state, and base tables that are files, to a new or empty folder; see `SparkEngine.checkpoint`."""
-        self._check_open()
-        self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
-
-    def _rebuild(self, spec: EngineSpec, route: Any) -> list[BinMessage]:
-        from ..bins import engine_spec
-
-        options = self._generation()
-        before, tables = self._query, self._base_tables
-        here, there = before.folder, self.location / options["generation"]
-        # The files of base tables never change, so both generations can link to the same files.
-        shutil.copytree(here / "base", there / "base", copy_function=_link)
-        after = self._made(options, spec, route)
-        try:
-            after.start()
-            after.run([], RoundKind.LOAD, self.epoch)
-            engine_spec.write(self.location, route.engine, spec.kind, options)
-        except BaseException:
-            after.stop()
-            self._base_tables = tables
-            shutil.rmtree(there, ignore_errors=True)
+            self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self._query = after
-        before.stop()
-        shutil.rmtree(here, ignore_errors=True)
-        return []
+        self.epoch = self.trace.epoch = self.epoch + 1
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._view_changes(view, out) for name, view in self.views.items()}
 
-    def _wait_for_calls(self) -> None:
-        with self._condition:
-            while self._busy:
-                self._condition.wait()
+    @one_caller
+    def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
+        """Return the rows of one key of a view, after filling the key if it is a hole.
 
-    def _release(self) -> None:
-        if self._base_tables is not None:
-            self._base_tables.close()
-        SparkEngine._release(self)
+        Without a key, return the rows of all filled keys. If there are none, a note says so, once for each view.
+        """
+        shown = self._empty_engine._view(view)
+        if at is not None and not (is_integer(at) and at == self.epoch):
+            raise TimeError(
+                f"view {shown.name}: with partial state, only the last epoch, {self.epoch}, can be read, "
+                f"not {shorten(at)}; to read earlier epochs, use the shared engine in one process"
+            )
+        strings = Dictionary()
+        found = self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
+        if key is None and not (len(found) or shown.name in self._told or self.filled(shown.name)):
+            note_once(self._told, shown.name, unread(shown.name))
+        return found
+
+    @one_caller
+    def lookup(self, view: str | View, keys: Sequence[Any]) -> pd.DataFrame:
+        """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""
+        shown, strings = self._empty_engine._view(view), Dictionary()
+        if isinstance(keys, str) or not isinstance(keys, Iterable):
+            raise ViewError(
+                f"lookup({shown.name!r}): keys={keys!r} is not a list; pass a list, or use read(view, key=...)"
+            )
+        words = [view_rules.key_words(shown, key, strings) for key in keys]
+        if not words:
+            return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
+        return self._look_up(shown, np.concatenate(words, axis=1), strings)
+
+    @one_caller
+    def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Evict one key of a view, or all keys, or ``n`` keys that are drawn with the engine's ``seed``.
+
+        Returns the evicted keys by operator, including operators downstream. A restart draws from the beginning again.
+        Raises ViewError.
+        """
+        shown = self._empty_engine._view(view)
+        if key is not None and n is not None:
+            raise ViewError(f"evict({shown.name!r}): pass a key or n, not both")
+        if n is not None and (not is_integer(n) or n < 0):
+            raise ViewError(f"evict({shown.name!r}, n={shorten(n)}): n must be a number of keys, 0 or more")
+        strings, first = Dictionary(), chains.top_of_chain(self._route.engine.reader(shown))
+        words = None if key is None else view_rules.key_words(shown, key, strings)
+        if n is not None:
+            filled = shown_state.filled_words(self._route, self._query, shown.name, strings)
+            drawn = self._random.choice(filled.shape[1], min(n, filled.shape[1]), replace=False)
+            words = filled.take(np.sort(drawn), axis=1)
+        head = {"o": "evict", "node": first.name}
+        messages = self._to_bins((self._route.stage_of[first], COMMAND), head, shown, words, strings)
+        gone: dict[str, list[Words]] = {}
+        for message in self._deliver(messages, RoundKind.COMMAND, self.epoch) if messages else ():
+            if message.channel == EVICTED:
+                decoded = decode_message(message, strings)
+                assert decoded.keys is not None
+                gone.setdefault(decoded.head["o"], []).append(decoded.keys)
+        return {
+            name: shown_state.sorted_keys(np.concatenate(keys, axis=1), self._route, name, strings)
+            for name, keys in gone.items()
+        }
+
+    @one_caller
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """Return the filled keys of a view, an aggregate or one side of a join, sorted. Raises ViewError."""
+        return shown_state.filled(self._route, self._query, operator)
+
+    @one_caller
+    def state(self, operator: str | None = None) -> pd.DataFrame:
+        """Return the state after the last micro-batch, including base tables; see `EngineDriver.state`."""
+        return shown_state.state(self._route, self._query, self._base, operator)
+
+    @one_caller
+    def compact(self) -> None:
+        """Merge the runs in all bins; see `EngineDriver.compact`."""
+        super().compact()
+
+    def _change_views(self, views: list[View]) -> list[BinMessage]:
+        raise ViewError(
+            "install() and drop(): partial state on Spark keeps the views that it was started with; start an engine "
+            "with the other views in a new folder, or use ss.engine('partial', views) in one process"
+        )
+
+    # --- calls as messages ------------------------------------------------------
+
+    def _apply(self, deltas: Mapping[str, Delta], strings: Dictionary) -> list[BinMessage]:
+        """Run an epoch of net changes. Returns the messages to the driver. If it fails, no base table has its rows."""
+        epoch = self.epoch + 1
+        for relation, delta in deltas.items():
+            self._check_retractions(relation, delta, strings)
+        try:
+            about = {"base": self._base.append(epoch, deltas, strings)}
+            return self._deliver(self._changed(deltas, strings), RoundKind.EPOCH, epoch, about)
+        except BaseException:
+            self._undo(epoch)
+            raise
+
+    def _undo(self, epoch: int) -> None:
+        self._base.take_back(epoch - 1)
+        self._query.inbox.void_epoch(epoch)
+
+    def _check_retractions(self, relation: str, delta: Delta, strings: Dictionary) -> None:
+        """Raise the same RowError as an in-process engine if a retracted row is not in the base table."""
+        schema = self.catalog.schema(relation)
+        retracted = delta.take(delta.diffs < 0)
+        if len(retracted.diffs):
+            layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))))
+            found = self._base.rows(relation, strings, layout.key, retracted.rows)
+            table = Arrangement(relation, layout)
+            table.insert(found.rows, found.diffs, strings)
+            validate.check(table, schema, relation, layout.body(retracted.rows, retracted.diffs, strings), strings)
+
+    def _changed(self, deltas: Mapping[str, Delta], strings: Dictionary) -> list[BinMessage]:
+        """Return the messages that carry the changes of base tables to the operators below them."""
+        out: list[BinMessage] = []
+        for edge in self._route.edges.values():
+            relation = edge.source.name_of_relation if isinstance(edge.source, BaseNode) else ""
+            if relation in deltas:
+                types, columns = tuple(c.type for c in edge.source.plan.schema), self._route.route(edge)
+                stage = self._route.stage_of[edge.target]
+                for number, part in wire.split(deltas[relation], columns, types, self.bins, strings):
+                    head = {"e": edge.number, "k": "change", "n": len(out), "now": self.epoch + 1}
+                    out.append(encode_message((stage, number, GRAPH), head, strings, delta=part, types=types))
+        return out
+
+    def _look_up(self, view: View, words: Words | None, strings: Dictionary) -> pd.DataFrame:
+        """Return the rows of some keys of a view, or of all filled keys if ``words`` is None."""
+        if words is not None:
+            words = np.unique(words, axis=1) if len(words) else words[:, :1]
+        stage, head = self._route.stage_of[self._route.engine.reader(view)], {"view": view.name, "now": self.epoch}
+        messages = self._to_bins((stage, LOOKUP), head, view, words, strings)
+        try:
+            out = self._deliver(messages, RoundKind.READ, self.epoch)
+        except RowError as error:
+            assert words is not None  # filled keys are read without computing anything
+            raise view_rules.read_error(view, words, strings, error) from error
+        answers = [message for message in out if message.channel == ANSWER]
+        assert len(answers) == len(messages), "no message is left, but a bin has not answered"
+        return sorted_frame(view, _rows(view, answers, strings), strings)
+
+    def _to_bins(
+        self, to: tuple[int, int], head: dict[str, Any], view: View, words: Words | None, strings: Dictionary
+    ) -> list[BinMessage]:
+        """Return messages to the bins of (stage, channel) that have some keys of a view, or to all if None."""
+        (stage, channel), types = to, types_of(view.plan, view.key)
+        if words is None:
+            return [encode_message((stage, number, channel), head, strings) for number in range(self.bins)]
+        by_bin = split_keys(words, types, self.bins, strings)
+        return [encode_message((stage, number, channel), head, strings, some, types) for number, some in by_bin]
+
+    # --- rounds -----------------------------------------------------------------
+
+    def _deliver(
+        self, messages: list[BinMessage], kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
+        """Run rounds until no message is left, at least one. Returns the messages to the driver except upqueries."""
+        left, out = "forget" if kind is RoundKind.EPOCH else "abandon", list[BinMessage]()
+        while True:
+            sent = self._round(messages, kind, epoch, about)
+            self._left = left if any(map(_undelivered, sent)) else ""
+            out += [m for m in sent if not _undelivered(m)]
+            messages = [m for m in sent if m.stage > 0]
+            messages += [self._answered(m, n) for n, m in enumerate(sent) if m.channel == UPQUERY]
+            if not messages:
+                return out
+            kind, epoch, about = RoundKind.ROUND, self.epoch, None
+
+    def _round(
+        self, messages: list[BinMessage], kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
+        """Run one micro-batch, and return its messages, except for the bins' reports."""
+        self.rounds += 1
+        try:
+            sent = self._query.run(messages, kind, epoch, about)
+        except Error:
+            # If another thread has closed the engine or stopped the session, report that instead.
+            self._check_open()
+            raise
+        for message in sent:
+            if message.channel == REPORT:
+                for name, source, target, rows, note in decode_message(message, Dictionary()).head["trace"]:
+                    self.trace.record(name, source, target, rows, note)
+        return [message for message in sent if message.channel != REPORT]
+
+    def _answered(self, message: BinMessage, number: int) -> BinMessage:
+        """Return the response of a base table to an upquery, with the rows that belong to the bin that asked."""
+        strings, placement = Dictionary(), self._route
+        asked = decode_message(message, strings)
+        assert asked.keys is not None
+        edge = placement.edges[asked.head["e"]]
+        plan = edge.source.plan
+        # Without the fix of rule 18, the response has the rows of the epoch in which the upquery was first sent.
+        upto = asked.head["a"] if "rule18" in placement.engine.without else None
+        rows = self._base.rows(edge.source.name, strings, edge.ask, asked.keys, upto)
+        types = tuple(c.type for c in plan.schema)
+        mine = wire.bin_of(rows.rows, placement.route(edge), types, self.bins, strings) == message.bin
+        head = {"e": edge.number, "k": "response", "t": asked.head["t"], "n": number}
+        to = (placement.stage_of[edge.target], message.bin, GRAPH)
+        return encode_message(to, head, strings, asked.keys, types_of(plan, edge.ask), rows.take(mine), types)
+
+    def _recover(self) -> None:
+        """Make the bins drop what an earlier call has left: open upqueries, or all state."""
+        if self._left:
+            places = [(stage, number) for stage in range(1, self._route.stages + 1) for number in range(self.bins)]
+            head, strings = {"o": self._left}, Dictionary()
+            commands = [encode_message((*place, COMMAND), head, strings) for place in places]
+            self._round(commands, RoundKind.RECOVERY, self.epoch)
+            self._left = ""
+
+    # --- helpers ------------------------------------------------------------------
+
+    def _net(self, relation: str, delta: Delta, strings: Dictionary) -> Delta:
+        types = tuple(c.type for c in self.catalog.schema(relation))
+        layout = Layout(types, tuple(range(len(types))))
+        return layout.delta(layout.body(delta.rows, delta.diffs, strings))
+
+    def _view_changes(self, view: View, out: Sequence[BinMessage]) -> Changes:
+        strings = Dictionary()
+        rows = _rows(view, [message for message in out if message.channel == OUT], strings)
+        return Changes.consolidated(view.schema, rows, self.epoch, strings, view.key if view.unique else None)
 
 
-def _link(source: str, target: str) -> None:
-    if source.endswith(".parquet"):
-        # If the file system does not support hard links, copy the file.
-        with contextlib.suppress(OSError):
-            os.link(source, target)
-            return
-    shutil.copy2(source, target)
+def _undelivered(message: BinMessage) -> bool:
+    """Return whether a round has sent the message to a bin or to a base table, so that the next round delivers it."""
+    return message.stage > 0 or message.channel == UPQUERY
+
+
+def _rows(view: View, messages: Iterable[BinMessage], strings: Dictionary) -> Delta:
+    decoded = (decode_message(message, strings) for message in messages)
+    parts = [x.delta for x in decoded if x.head["view"] == view.name and x.delta is not None]
+    return concat(parts, len(view.schema))

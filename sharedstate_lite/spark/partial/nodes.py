@@ -160,7 +160,7 @@ class BinGraph(Partial):
     """The number of the bin among the bins of all stages, and the number of these bins. They make tags unique."""
 
     def base_parts(self) -> Iterator[StatePart]:
-        """Return the base tables. They are files or tables in PostgreSQL, without an index of the kit."""
+        """Return the base tables. They are files, without an index of the kit."""
         return (replace(part, bill=(DURABLE,)) for part in super().base_parts() if part.base)
 
     def tag(self) -> int:

@@ -126,6 +126,6 @@ def place(views: Sequence[View], join: str, options: Mapping[str, Any]) -> Place
     if engine.catalog is None:
         raise ViewError("an engine on Spark needs views of a catalog; create them with catalog.view(...)")
     for relation in engine.catalog.relations:
-        # Relations that no view uses are also stored, for views that are installed later.
+        # Relations that no view uses also have a base table, so a retraction of an absent row is refused as in process.
         engine.base(relation)
     return Placement(engine)

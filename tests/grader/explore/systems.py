@@ -13,6 +13,8 @@ from typing import Any
 import zoo
 
 from grader.explore.explorer import Explorer
+from grader.files import write_all
+from grader.lab.shops import read_master, texts
 from grader.session import Wish
 from grader.submission import read_submission
 from grader.terms import Limits
@@ -33,14 +35,19 @@ class Wrong:
     steps: int = 0
     not_for_it: str = ""
     """Why explore does not find it."""
-    fast: str = ""
     does: str = ""
     """What is wrong with it; a mutant's name says it."""
     base: str = ""
     change: list[dict[str, str]] = field(default_factory=list)
 
 
-_ROWS = [Wrong(name, **row) for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()]
+SHOPS = {shop.name: shop for shop in read_master(CHECKOUT)[1]}
+"""Those of labs/checkout/break.toml."""
+_BASES = {shop.name: {"base": shop.base} for shop in SHOPS.values() if shop.change}
+_ROWS = [
+    Wrong(name, **row, **_BASES.get(name, {}))
+    for name, row in tomllib.loads((HERE / "wrong" / "expected.toml").read_text()).items()
+]
 WRONG, NOT_FOR_IT = [each for each in _ROWS if each.rule], [each for each in _ROWS if each.not_for_it]
 
 
@@ -48,7 +55,9 @@ def plant(name: str, folder: Path) -> Path:
     """Copy a right or a wrong system into a folder. Raises ValueError unless each changed text occurs exactly once."""
     wrong = next((each for each in _ROWS if each.name == name), None)
     base = (wrong.base or name) if wrong else name
-    if base in MUTANTS:
+    if name in SHOPS:
+        write_all(folder, texts(CHECKOUT, SHOPS[name]))
+    elif base in MUTANTS:
         zoo.plant(MUTANTS[base], folder)
     elif base in RIGHT:
         zoo.right(base, folder)

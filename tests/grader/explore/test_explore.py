@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
 from systems import plant
 
@@ -99,7 +100,8 @@ def test_the_shortest_wrong_run_of_start_has_five_steps(
 ) -> None:
     """A request arrives after its caller has given up; the run repeats on a fresh start, and can be run again alone."""
     folder = str(lab("start", tmp_path))
-    assert explore(folder, "--first", "--convergence", "1") == 1
+    assert explore(folder, "--first", "--convergence", "1", "--report", str(tmp_path / "report")) == 1
+    same_as_stored(reported(tmp_path / "report")["cases"][0])
     said = capsys.readouterr().out
     assert re.findall(r"^   (\d)  (.*)$", said, re.M) == [
         ("1", "client -> order   POST /checkout/O"),
@@ -112,6 +114,39 @@ def test_the_shortest_wrong_run_of_start_has_five_steps(
     assert "O not paid, credit of U 100, stock of X 18 (should be 20), stock of Y 20\n" in said
     assert re.search(r"^explored 2 of \d+ \(lose 2 of \d+, ", said, re.M)
     assert "--case 'payable, late order->stock POST /subtract/X/2, 1st'" in said
+    assert f"  report: {tmp_path / 'report' / 'explore.html'}" in said
+
+
+def test_a_case_has_the_same_steps_and_values_each_time(explore: Callable[..., int], tmp_path: Path) -> None:
+    """A case is run alone, by a text that ends earlier. Without --report, its page is in a new folder of reports/."""
+    chosen = ("--case", "payable, late order->stock POST /subtract, 1st")
+    assert explore(str(lab("start", tmp_path)), "--convergence", "1", *chosen) == 1
+    (folder,) = (tmp_path / "reports").iterdir()
+    told = reported(folder)
+    same_as_stored(told["cases"][0])
+    assert told["kinds"] == []
+
+
+STORED = Path(__file__).resolve().parent / "stored" / "late.json"
+
+
+def same_as_stored(case: dict[str, Any]) -> None:
+    """A case has the steps that are stored, and what was read after each of them is the same."""
+    known = json.loads(STORED.read_text("utf-8"))["cases"][0]
+    for step, other in zip(case["steps"], known["steps"], strict=True):
+        assert {**step, "values": None} == {**other, "values": None}
+        read = {thing: value for thing, value in (step["values"] or {}).items() if value is not None}
+        assert read == {thing: other["values"][thing] for thing in read}
+    assert case["values"] == known["values"] and case["left_out"] == ""
+
+
+def reported(folder: Path) -> Any:
+    """The content of explore.json, which fits its schema; its page is beside it."""
+    told = json.loads((folder / "explore.json").read_text("utf-8"))
+    schema = json.loads((ROOT / "docs" / "explore.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(told)
+    assert {path.name for path in folder.iterdir()} == {"explore.json", "explore.html"}
+    return told
 
 
 @pytest.mark.parametrize(
@@ -121,7 +156,10 @@ def test_nothing_is_found_in_a_saga(
     minutes: str, explore: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each step of a saga can be repeated and undone, whatever is lost or late."""
-    assert explore(str(lab("saga", tmp_path)), "--only", "lose", "--minutes", minutes) == 0
+    report = tmp_path / "report"
+    assert explore(str(lab("saga", tmp_path)), "--only", "lose", "--minutes", minutes, "--report", str(report)) == 0
+    told = reported(report)
+    assert told["cases"] == [] and told["not_explored"] == ["race", "kill", "twice", "kills at writes"]
     (ran, possible) = re.findall(r"^explored (\d+) of (\d+) ", capsys.readouterr().out, re.M)[0]
     assert possible == "54" and 1 <= int(ran) and (minutes != "10" or ran == "54")
 
@@ -465,6 +503,17 @@ def test_a_case_that_follows_another_one_is_found(chosen: str, exploring: Callab
     assert (case.id, str(case.faults[1])) == ("L1.2", "lose order->stock POST /take/X/2, 2nd")
 
 
+def test_a_case_that_follows_another_one_is_looked_for_in_three_runs(exploring: Callable[[Fake], Explorer]) -> None:
+    """What a system sends by itself after a fault comes too late in some runs."""
+    system: Any = Fake(*[(False, False)] * 3)
+    made, run = exploring(system), system.run
+    system.run = lambda *how, **more: SimpleNamespace(
+        **{**vars(run(*how, **more)), "messages": PLAIN if len(system.asked) == 3 else PLAIN[:2]}
+    )
+    case = made.find("L1.2")
+    assert case is not None and len(system.asked) == 3
+
+
 def test_a_suspect_is_run_twice_more_and_both_have_time(
     exploring: Callable[[Fake], Explorer], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -592,7 +641,9 @@ def test_a_service_is_killed_at_writes_until_it_writes_no_more(three: Callable[[
         "no stock, kill stock before its 1st write",
         "no stock, kill order before its 1st write",
     ]
-    assert made.ending("s", [LOSE, WRITE]).startswith("explored 16 of 16 (lose 13 of 13, write 3 of 3), 0 s; not expl")
+    assert made.ending("s", [LOSE, WRITE]).startswith(
+        "nothing is wrong in any run\nexplored 16 of 16 (lose 13 of 13, write 3 of 3), 0 s; not expl"
+    )
     assert "kills" not in made.ending("s", [LOSE, WRITE]) and made.unreached == []
     assert [str(made.find(name)) for name in ("W1", "no credit, kill order before its 3rd write")] == [
         "payable, kill stock before its 1st write",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from explored import PAGE, ROOT, TIMES, TRIALS, Trial, committed, result_of, stored, suspects, twice, written
-from systems import RIGHT, WRONG, Wrong, exploring, plant
+from systems import RIGHT, SHOPS, WRONG, Wrong, exploring, plant
 
 from grader.explore.cases import KILL, LOSE, RACE, Case
 from grader.explore.shown import shown
@@ -26,12 +26,12 @@ MANY = 40
 THREE = ("three", "one-database", "entities")
 
 
-@pytest.mark.parametrize("wrong", [each for each in WRONG if each.fast], ids=lambda wrong: wrong.name)
-def test_the_shown_case_of_a_wrong_system_is_a_suspect(wrong: Wrong, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [each for each in WRONG if each.name in SHOPS], ids=lambda wrong: wrong.name)
+def test_the_case_of_a_wrong_shop_is_a_suspect(wrong: Wrong, tmp_path: Path) -> None:
     """It is wrong at once, by its rule, in a run that is legal and has few steps."""
     with exploring(plant(wrong.name, tmp_path / wrong.name)) as explorer:
-        case = explorer.find(wrong.fast)
-        assert case is not None, wrong.fast
+        case = explorer.find(SHOPS[wrong.name].case)
+        assert case is not None
         run = explorer.run(case)
         assert run is not None, (explorer.unreached, explorer.void)
         told = shown(run)
@@ -86,9 +86,9 @@ def test_drawn_cases_of_a_right_system_are_right_twice(name: str, tmp_path: Path
 
 
 def test_the_page_has_the_results() -> None:
-    """Each system has been explored, as expected, and docs/zoo.md has what is committed."""
+    """What is committed is as expected, and docs/zoo.md has it; a system without a result is "not run" there."""
     results = committed()
-    assert [each["name"] for each in results] == [*TRIALS]
+    assert {each["name"] for each in results} <= {*TRIALS}
     assert [said for each in results if (said := TRIALS[each["name"]].complaint(each))] == []
     page = PAGE.read_text()
     assert page == written(page, results)

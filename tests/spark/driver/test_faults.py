@@ -71,17 +71,18 @@ def test_workers_that_are_killed_and_files_that_are_lost(
 def test_installs_and_lookups_where_workers_are_gone(
     spark: SparkSession, kill_workers: Callable[[], int], kind: str
 ) -> None:
-    """A late view and a hole need Spark jobs beside the query; if workers are killed, these jobs run again."""
+    """A late view needs a Spark job beside the query, and a hole several rounds; killed workers make neither fail."""
     catalog = ss.Catalog(t="k STRING, n INT")
     early, late = (
         catalog.view(f"CREATE VIEW by_{c} AS SELECT {c}, COUNT(*) AS rows FROM t GROUP BY {c}") for c in "kn"
     )
-    with ss.spark.engine(kind, [early], spark, bins=2) as engine:
+    with ss.spark.engine(kind, [early, late] if kind == "partial" else [early], spark, bins=2) as engine:
         engine.step({"t": [(("a", 1), 1), (("b", 1), 1)]})
         assert rows(engine.read("by_k", key="a")) == [("a", 1)]
         assert kill_workers()
-        engine.install(late)
-        assert kill_workers()
+        if kind == "full":
+            engine.install(late)
+            assert kill_workers()
         assert rows(engine.read("by_n", key=1)) == [(1, 2)]
 
 

@@ -195,7 +195,7 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
                 make(**named)
     with pytest.raises(ss.RelationError, match="info: the DataFrame has no column diff"):
         ss.spark.stream(
-            "partial", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
+            "full", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
         )
     visits = tmp_path / "visits"
     visits.mkdir()

@@ -5,16 +5,15 @@ Then the rule is switched off, and some position must give a wrong answer.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 from partial_rehearsal import PartialRehearsal
 from raced import BEFORE, RELATIONS
-from support import entries, own, tuples
+from support import tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.partial import driver
+from sharedstate_lite.spark.partial import engine as driver
 
 VIEWS = {
     "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",
@@ -57,13 +56,10 @@ def wrong(name: str, without: list[str], at: int, seed: int) -> bool:
             there.later(epoch)
 
     there.between = between
-    if at == 0:
-        there.later(epoch)
     there.read(view, key=key)
     there.between = None
     if left[0] > 0:
         there.step(epoch)
-    there.step({})
     full.step(epoch)
     return tuples(there.read(view, key=key)) != tuples(full.read(view, key=key))
 
@@ -71,54 +67,19 @@ def wrong(name: str, without: list[str], at: int, seed: int) -> bool:
 @pytest.mark.parametrize("name", RACES)
 def test_rules_18_20_22_wherever_the_epoch_comes(name: str) -> None:
     """With the rules the answer is right wherever the epoch comes; without one rule it is wrong somewhere."""
-    places = [(at, seed) for at in range(8) for seed in range(2)]
+    places = [(at, seed) for at in range(1, 8) for seed in range(2)]
     assert not [p for p in places if wrong(name, [], *p)]
     assert any(wrong(name, [RACES[name][0]], *p) for p in places)
 
 
-def shop(**options: Any) -> tuple[PartialRehearsal, Any]:
+def shop() -> tuple[PartialRehearsal, Any]:
     """The shopping view over bins, and in one process."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view(f"CREATE VIEW joined AS {VIEWS['joined']}")
-    made = PartialRehearsal([view], 2, **options), ss.engine("full", [view])
+    made = PartialRehearsal([view], 2), ss.engine("full", [view])
     for engine in made:
         engine.step(BEFORE)
     return made
-
-
-def test_lookups_of_many_callers_share_their_rounds() -> None:
-    """Ten threads that look up ten keys share the micro-batches of about one lookup, and get their own answers."""
-    there, full = shop()
-    many = {"info": [((f"p{n}", f"C{n}"), 1) for n in range(10)], "visit": [((f"p{n}", "u", n), 1) for n in range(10)]}
-    there.step(many)
-    full.step(many)
-    there.clear_count()
-    there.read("joined", key="F")
-    alone = there.micro_batches
-    there.clear_count()
-    found: dict[str, Any] = {}
-    go, began = threading.Event(), threading.Barrier(11)
-
-    def hold() -> None:
-        go.wait(10)
-
-    def look(key: str) -> None:
-        began.wait(10)
-        found[key] = tuples(there.read("joined", key=key))
-
-    there.between = hold
-    threads = [threading.Thread(target=look, args=(f"C{n}",)) for n in range(10)]
-    for thread in threads:
-        thread.start()
-    began.wait(10)
-    while len(there._queue) + len(there._lookups) < 10:
-        threads[0].join(0.01)
-    go.set()
-    for thread in threads:
-        thread.join(30)
-    assert found == {f"C{n}": tuples(full.read("joined", key=f"C{n}")) for n in range(10)}
-    # The first lookup started alone; the others joined in its second round.
-    assert there.micro_batches <= 2 * alone
 
 
 def test_many_keys_in_one_call_share_their_rounds() -> None:
@@ -129,22 +90,8 @@ def test_many_keys_in_one_call_share_their_rounds() -> None:
     there, _ = shop()
     there.clear_count()
     assert tuples(there.lookup("joined", ["F", "G", "nowhere", "F"])) == tuples(full.read("joined"))
-    assert there.micro_batches == other.micro_batches
+    assert there.rounds == other.rounds
     assert there.filled("joined") == [("F",), ("G",), ("nowhere",)]
-
-
-@pytest.mark.parametrize("budget", [{"max_rows": 4}, {"max_bytes": 1200}, {"max_rows": 0}], ids=str)
-def test_a_budget_is_kept_over_all_bins(budget: dict[str, int]) -> None:
-    """After each operation the state is within the budget, and answers stay right."""
-    there, full = shop(**budget)
-    for number, key in enumerate(["F", "G", "F", "nowhere", "G", "F"]):
-        assert tuples(there.read("joined", key=key)) == tuples(full.read("joined", key=key))
-        more = {"visit": [(("c", "y", number), 1), (("b", "y", number), 1)]}
-        there.step(more)
-        full.step(more)
-        held = own(there.state())
-        assert sum(entries(there)[name] for name in held.operator) <= budget.get("max_rows", 10**9)
-        assert held["bytes"].sum() <= budget.get("max_bytes", 10**9)
 
 
 def test_what_a_kernel_refuses_is_undone() -> None:
@@ -183,38 +130,19 @@ def test_a_lookup_that_is_refused_does_not_harm_others() -> None:
     assert there.filled("v") == [("y",)]
 
 
-def test_views_that_come_and_go() -> None:
-    """A late view is empty until it is read; the keys of the others stay filled, and their changes are emitted."""
-    there, full = shop()
-    there.read("joined", key="F")
-    late = there.catalog.view("CREATE VIEW late AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
-    assert len(there.install(late)) == 0
-    full.install(late)
-    assert there.filled("joined") == [("F",)] and there.filled("late") == []
-    assert tuples(there.read("late", key="b")) == tuples(full.read("late", key="b"))
-    more = {"visit": [(("b", "x", 50), 1)]}
-    out, want = there.step(more), full.step(more)
-    assert all(out[name] == want[name] for name in ("joined", "late"))
-    there.drop("joined")
-    assert list(there.views) == ["late"] and there.filled("late") == [("b",)]
-    with pytest.raises(ss.ViewError, match="already installed"):
-        there.install(late)
-
-
 def test_a_hole_that_is_filled_at_once_is_stored() -> None:
-    """A late view that another view in the same bin fills at once is also stored as filled (rule 16)."""
+    """A view that another view in the same bin fills at once is also stored as filled (rule 16)."""
     catalog = ss.Catalog(**RELATIONS)
     sql = "AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product"
-    there = PartialRehearsal([catalog.view(f"CREATE VIEW early {sql}")], 1)
+    there = PartialRehearsal([catalog.view(f"CREATE VIEW {name} {sql}") for name in ("early", "late")], 1)
     there.step(BEFORE)
-    there.install(catalog.view(f"CREATE VIEW late {sql}"))
     for name in ("early", "late"):
         there.read(name, key="b")
         assert there.filled(name) == [("b",)]
         there.forget_processes()
         there.clear_count()
         there.read(name, key="b")
-        assert (there.micro_batches, there.tables.reads) == (1, 0)
+        assert (there.rounds, there.reads) == (1, 0)
 
 
 def test_what_was_joined_with_an_evicted_aggregate_is_evicted_too() -> None:

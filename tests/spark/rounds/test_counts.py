@@ -59,5 +59,4 @@ def test_one_file_says_whose_folder_it_is() -> None:
         "managed/snapshot_files.py": {"manifest.json"},
         "spark/driver/checkpoint_copy.py": {"snapshot.json"},
         "spark/jobs/sources.py": {"reported.json"},
-        "spark/partial/base_parquet.py": {"files.json"},
     }

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from bags import merging_slowly
+from partial_rehearsal import PartialRehearsal
 from rehearsal import Rehearsal
-from support import bag
+from support import bag, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite import managed as m
@@ -124,6 +125,13 @@ class Twice(Rehearsal):
     _query: OnExecutors
 
 
+class PartialTwice(PartialRehearsal):
+    """Partial state, in these rounds."""
+
+    rounds_class = OnExecutors
+    _query: OnExecutors
+
+
 @pytest.mark.parametrize("kind", ["full", "shared"])
 @pytest.mark.parametrize("seed", range(2))
 def test_views_over_tasks_that_run_twice(kind: str, seed: int, slow_merges: None) -> None:
@@ -144,6 +152,35 @@ def test_views_over_tasks_that_run_twice(kind: str, seed: int, slow_merges: None
                 "visit": [(row, -1) for row in gone] + [(row, 1) for row in fresh],
             }
             assert bag(many.step(step)["result"]) == bag(one.step(step)["result"])
+    assert there.repeated > 20 and there.lost > 10
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_partial_state_over_tasks_that_run_twice(seed: int, slow_merges: None) -> None:
+    """Reads, and emitted changes of filled keys, are those of full state; hits change nothing, in memory neither."""
+    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
+    view = catalog.view("""CREATE VIEW result AS SELECT category, MAX(length) AS longest, COUNT(*) AS n
+                           FROM info JOIN visit USING (product) GROUP BY category""")
+    draw, there, filled = random.Random(seed), Executors(seed), set[str]()
+    with ss.engine("full", [view]) as one, PartialTwice([view], bins=2) as many:
+        many._query.executors = there
+        stored: list[Any] = []
+        for _ in range(20):
+            gone = [stored.pop(draw.randrange(len(stored))) for _ in range(min(len(stored), draw.randrange(3)))]
+            fresh = [(f"p{draw.randrange(9)}", f"u{draw.randrange(4)}", draw.randrange(50)) for _ in range(4)]
+            stored += fresh
+            step = {
+                "info": [((f"p{draw.randrange(9)}", f"c{draw.randrange(3)}"), 1)],
+                "visit": [(row, -1) for row in gone] + [(row, 1) for row in fresh],
+            }
+            whole = bag(one.step(step)["result"])
+            assert bag(many.step(step)["result"]) == {row: d for row, d in whole.items() if row[0] in filled}
+            for key in draw.choices(["c0", "c1", "c2", "nowhere"], k=2):
+                assert tuples(many.read("result", key=key)) == tuples(one.read("result", key=key))
+                filled.add(key)
+            if draw.random() < 0.3:
+                many.evict("result", key=(key := f"c{draw.randrange(3)}"))
+                filled.discard(key)
     assert there.repeated > 20 and there.lost > 10
 
 

@@ -59,8 +59,10 @@ def test_a_session_with_another_state_store_is_refused(spark: SparkSession, tmp_
         for kind in ("full", "shared", "partial"):
             with pytest.raises(Error, match=r"RocksDB, .* uses .*HDFSBacked.*; call session.conf.set\('spark.*RocksDB"):
                 kit.engine(kind, views, spark, checkpoint=tmp_path / kind)
-            with pytest.raises(Error, match="keeps its state in RocksDB, but"):
-                kit.stream(kind, views, {"visit": tmp_path / "visit"}, print, session=spark, checkpoint=tmp_path / kind)
+            if kind != "partial":
+                source = {"visit": tmp_path / "visit"}
+                with pytest.raises(Error, match="keeps its state in RocksDB, but"):
+                    kit.stream(kind, views, source, print, session=spark, checkpoint=tmp_path / kind)
             assert [f for f in (tmp_path / kind).iterdir() if not f.name.startswith(".")] == []
     finally:
         spark.conf.set(PROVIDER_CLASS, rocks)
