@@ -18,10 +18,10 @@ A checkpoint survives ``kill -9``: `state` reads it, and `restore` starts an eng
 Rooms, from the bottom:
 
     session    starts and stops Spark
+    rounds     the streaming query that runs bins, one round a micro-batch
     bins       a worker's part: one bin of one stage, without Spark
-    query      the streaming query that runs the bins
     driver     the driver's part: the engine, its checkpoints and the state reader
-    jobs       streaming jobs
+    jobs       streams: a round for each file
     partial    partial state
 
 Importing this package does not import PySpark. The first session does.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .bins.engine_spec import EngineSpec
     from .driver.engine import SparkEngine
     from .driver.store import EngineReader
-    from .jobs.job import Job
+    from .jobs.stream import Stream
     from .partial.base_postgres import Postgres
 
 _session = session
@@ -202,37 +202,28 @@ def stream(
     bins: int | None = None,
     join: str = "auto",
     columns: str = "used",
-    max_rows: int | None = None,
-    max_bytes: int | None = None,
-    seed: int = 0,
-    without: Iterable[str] = (),
-    base: Mapping[str, Postgres] | None = None,
-) -> Job:
-    """Start a streaming job that reads relations from ``sources`` and writes the changes of views to ``sink``.
+) -> Stream:
+    """Start a stream that reads relations from ``sources`` and writes the changes of views to ``sink``.
 
-    The job is a context manager. ``sources`` maps each relation to a folder of Parquet files, or to a streaming
-    DataFrame with the relation's columns and ``diff``. A folder is read one file per micro-batch, in the order of the
-    files' modification times. Each micro-batch is one epoch.
+    The stream is a context manager. ``kind`` is full or shared. ``sources`` maps each relation to a folder of Parquet
+    files, or to a streaming DataFrame with the relation's columns and ``diff``. A micro-batch has the next file of each
+    folder, in the order of the files' modification times, and the next micro-batch of each DataFrame. It is one epoch.
 
     ``sink`` is a folder or a function. A folder receives one Parquet file per micro-batch and view that changed, and
     each file is written exactly once. A function is called with {view: Changes} and the number of the micro-batch, at
-    least once per micro-batch. If ``checkpoint`` already exists, the job continues from it, and a note says so. A
-    micro-batch that fails for a reason other than its rows is retried.
-
-    A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, so that keys
-    can be looked up while it runs. Its sink receives the changes of filled keys only. The options of full and partial
-    state are those of `engine`.
+    least once per micro-batch. If ``checkpoint`` already exists, the stream continues from it, and a note says so. A
+    micro-batch that fails for a reason other than its rows is retried. The options are those of `engine`.
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
-    spec = _engine_spec(kind, views, join, columns, max_rows, max_bytes, seed, without, base)
-    if spec.kind == "partial":
-        from .partial.job import PartialJob
+    if kind == "partial":
+        raise ViewError(
+            "stream('partial'): a stream has full or shared state; call step() and read() of spark.engine('partial')"
+        )
+    from .jobs.stream import Stream
 
-        return PartialJob(base, spec, sources, sink, _on(session), checkpoint, bins)
-    from .jobs.job import Job
-
-    return Job(spec, sources, sink, _on(session), checkpoint, bins)
+    spec = _engine_spec(kind, views, join, columns, None, None, 0, (), None)
+    return Stream(spec, sources, sink, _on(session), checkpoint, bins)
 
 
 def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:

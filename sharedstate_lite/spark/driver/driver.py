@@ -88,10 +88,12 @@ class EngineDriver(ABC):
 
     # --- how messages travel ----------------------------------------------------
 
-    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+    def _run(
+        self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
         """Run one round and return its messages to the driver. If a kernel rejects a row, raise its error."""
         try:
-            return self._query.run(messages, kind, epoch)
+            return self._query.run(messages, kind, epoch, about)
         except Error:
             # If another thread has closed the engine or stopped the session, report that instead.
             self._check_open()
@@ -129,14 +131,20 @@ class EngineDriver(ABC):
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._first_rows() + self._run(messages, RoundKind.EPOCH, self.epoch + 1)
+            out = self._first_rows() + self._run_epoch(messages)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self._initialized = True
-        self.epoch = self.trace.epoch = self.epoch + 1
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
+
+    def _run_epoch(self, messages: list[BinMessage], about: dict[str, Any] | None = None) -> list[BinMessage]:
+        """Run the round of the next epoch, and return its messages to the driver. ``about`` is logged with it."""
+        first = [] if self._initialized else init_globals(self._route.global_stages())
+        out = self._run(first + messages, RoundKind.EPOCH, self.epoch + 1, about)
+        self._initialized = True
+        self.epoch = self.trace.epoch = self.epoch + 1
+        return out
 
     @one_at_a_time
     def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
@@ -306,7 +314,7 @@ class EngineDriver(ABC):
         self._dictionary.collect()
         strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
-        messages = [] if self._initialized else init_globals(self._route.global_stages())
+        messages = []
         for relation, delta in deltas.items():
             messages += self._route.relation_messages(relation, delta, self.bins, strings, net=True)
         return deltas, messages
