@@ -43,7 +43,7 @@ def kept(file: Path, folder: Path, name: str) -> Path:
     """Give a file a second name in ``folder``, in place of what has it, and return its path there."""
     here = folder / name
     here.unlink(missing_ok=True)
-    link(file, here)
+    link(file.resolve(), here)  # a link to a symbolic link would depend on what that points to
     return here
 
 
