@@ -19,8 +19,6 @@ from ...errors import CheckpointError, ViewError
 from ..session.paths import absolute, makeable
 
 OWNER = ".stream"
-
-
 Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
 
@@ -70,10 +68,8 @@ def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
 
 
 def _owner(folder: Path) -> str | None:
-    try:
-        return (folder / OWNER).read_text()
-    except FileNotFoundError:
-        return None
+    file = folder / OWNER
+    return file.read_text() if file.exists() else None
 
 
 def deliver(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:

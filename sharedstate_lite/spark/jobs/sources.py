@@ -79,11 +79,10 @@ def frame(relation: str, schema: Schema, source: Any) -> DataFrame:
         raise RelationError(
             f"{relation}: the source is {what}; use a folder of Parquet files, or a DataFrame from session.readStream"
         )
-    there: dict[str, str] = {}
-    for name in source.columns:
-        if name.lower() in there:
-            raise RelationError(f"{relation}: the DataFrame has the column {name} twice; names are not case-sensitive")
-        there[name.lower()] = name
+    there = {name.lower(): name for name in source.columns}
+    if len(there) < len(source.columns):
+        names = ", ".join(source.columns)
+        raise RelationError(f"{relation}: the DataFrame has a column twice ({names}); names are not case-sensitive")
     wanted = {c.name.lower(): (c.name, _TAKEN[c.type], c.type.value) for c in schema}
     wanted["diff"] = ("diff", _WHOLE, "integer")
     missing = [name for key, (name, _, _) in wanted.items() if key not in there]
