@@ -1,8 +1,8 @@
 """Partial state over bins without Spark: the engine, the bins and the base tables are the real ones, rounds are local.
 
 The messages of a bin arrive in a random order, as on Spark, and two worker "processes" take turns (see `rehearsal`).
-On Spark, one caller calls at a time. Here ``between`` is called between any two micro-batches, and an epoch can begin
-there (`later`), so that rules 18, 20 and 22 are tested with every order of changes and responses.
+On Spark, one caller calls at a time. Here ``between`` is called between any two rounds, and an epoch can begin there
+(`later`), so that rules 18, 20 and 22 are tested with every order of changes and responses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pickle
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +30,40 @@ from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage.encoding import Dictionary
 
 
+class RacedRounds(LocalRounds):
+    """Local rounds that call ``between`` after each round; ``late`` are messages that are sent there."""
+
+    between: Callable[[], None] | None = None
+    late: Sequence[BinMessage] = ()
+
+    def run(
+        self, messages: Any, kind: RoundKind = RoundKind.EPOCH, epoch: int = 0, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
+        sent = super().run(messages, kind, epoch, about)
+        assert all(m.stage <= self.stages for m in sent)
+        if self.between is not None:
+            self.between()
+        sent, self.late = [*sent, *self.late], ()
+        return sent
+
+
 class PartialRehearsal(PartialSparkEngine):
     """See the module."""
 
     made = 0
-    rounds_class = LocalRounds
-    _query: LocalRounds  # type: ignore[assignment]
+    rounds_class: type[LocalRounds] = RacedRounds
+    _query: RacedRounds  # type: ignore[assignment]
 
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
         EngineDriver.__init__(self, EngineSpec("partial", views, "auto", options, place), bins)
         PartialRehearsal.made += 1
         recipe = PartialRecipe(f"partial rehearsal {PartialRehearsal.made}", bins, self._spec.route)
-        self._query = self.rounds_class(recipe, self._route.stages, lose, seed)
+        made: Any = self.rounds_class(recipe, self._route.stages, lose, seed)
+        self._query = made
         folder = tempfile.mkdtemp(prefix="base-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._begin(BaseTables(Path(folder), self.catalog.relations))
         self.lose, self.reads = lose, 0
-        self.between: Callable[[], None] | None = None
-        self._late: list[BinMessage] = []
 
     def checkpoint(self, path: Any) -> None:
         """Write the specification, the stores and the base tables, without the processes' memory, to a new folder."""
@@ -73,6 +89,15 @@ class PartialRehearsal(PartialSparkEngine):
         """Close the engine."""
         EngineDriver.close(self)
 
+    @property
+    def between(self) -> Callable[[], None] | None:
+        """What is called between two rounds."""
+        return self._query.between
+
+    @between.setter
+    def between(self, act: Callable[[], None] | None) -> None:
+        self._query.between = act
+
     def clear_count(self) -> None:
         """Set the counts of micro-batches and of answers of base tables to 0."""
         self.rounds = self.reads = 0
@@ -84,13 +109,13 @@ class PartialRehearsal(PartialSparkEngine):
 
     def later(self, inputs: Any) -> None:
         """Run the first round of an epoch between two rounds of another call, which delivers its further messages."""
-        strings, between = Dictionary(), self.between
+        strings, rounds = Dictionary(), self._query
         given = validate.epoch(inputs, self.catalog, strings)
         deltas = {r: self._net(r, d, strings) for r, d in given.items()}
         self._base.append(self.epoch + 1, deltas, strings)
-        self.between = None
-        self._late += self._round(self._changed(deltas, strings), RoundKind.EPOCH, self.epoch + 1)
-        self.between = between
+        between, rounds.between = rounds.between, None
+        rounds.late = rounds.run(self._changed(deltas, strings), RoundKind.EPOCH, self.epoch + 1)
+        rounds.between = between
         self.epoch += 1
 
     def _check_open(self) -> None:
@@ -103,15 +128,5 @@ class PartialRehearsal(PartialSparkEngine):
         self.reads += 1
         return super()._answered(message, number)
 
-    def _round(
-        self, messages: list[BinMessage], kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
-    ) -> list[BinMessage]:
-        sent = super()._round(messages, kind, epoch, about)
-        assert all(m.stage <= self._route.stages for m in sent)
-        if self.between is not None:
-            self.between()
-        sent, self._late = sent + self._late, []
-        return sent
 
-
-__all__ = ["PartialRehearsal"]
+__all__ = ["PartialRehearsal", "RacedRounds"]

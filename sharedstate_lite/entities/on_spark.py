@@ -36,7 +36,7 @@ import contextlib
 import os
 import pickle
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -296,8 +296,6 @@ class SparkEntities:
         self._new_ends: list[AnswerMessage] = []
         """The answers that are not in the log yet."""
         self._waiting: list[BinMessage] = []
-        self._last = -1
-        """The last micro-batch that was not given up."""
         self.continued = ""
         """Where the program continued: a folder and its last round, as text. Empty for a new one."""
         self._lock = lock_folder(made(location, "folder"))
@@ -307,7 +305,6 @@ class SparkEntities:
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             recipe = EntityRecipe(secrets.token_hex(8), self.bins, program)
             self._query = Query(self.session, made(location / "query"), recipe, 1, 0)
-            self._query.keep_from = lambda: max(self._last, 0)
             self._restore()
         except BaseException:
             self.close()
@@ -338,17 +335,18 @@ class SparkEntities:
         except ServeError as error:
             raise CheckpointError(str(error)) from error
         self._query.start()
-        self._last = max((entry.number for entry in self._query.inbox.entries if not entry.void), default=-1)
-        if batch > self._last:  # its input file was not written
+        pending = self._query.pending()
+        last = pending[0].number if pending else -1
+        if batch > last:  # its input file was not written
             for number, *_ in asked:
                 self.questions.pop(number, None)
-        self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= self._last]) else ""
+        self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= last]) else ""
         if self._logged:
             front, self._waiting = pickle.loads(base64.b64decode(self._logged))
             *rest, begins, ends = front
             self._front.restore((*rest, unpack(begins), unpack(ends)))
-        if self._last >= 0:
-            self.end(self._query.output(self._last))
+        if pending:
+            self.end(pending[1])
         self._save()
 
     def _claim(self, location: Path) -> bool:
@@ -367,7 +365,7 @@ class SparkEntities:
         return sum(not entry.void for entry in self._query.inbox.entries)
 
     @property
-    def pending(self) -> bool:
+    def unfinished(self) -> bool:
         """Whether there is something for the next micro-batch."""
         return bool(self._unsent or self._waiting or self._front.begins)
 
@@ -387,9 +385,13 @@ class SparkEntities:
                 self.questions.pop(each.request, None)
             del self._unsent[before:]
             raise
-        while self.pending:
-            ended |= self.end(self.send(self.begin()))
+
+        def take(sent: list[BinMessage]) -> list[BinMessage]:
+            ended.update(self.end(sent))
             self._query.raise_interrupt()
+            return self.begin()
+
+        self.deliver(self.begin(), take)
         return {each.request: outcome(self.program, ended[each.request]) for each in asked}
 
     def ask(self, request: AskMessage) -> AnswerMessage | None:
@@ -407,7 +409,9 @@ class SparkEntities:
         return self._ends.get(request.request)
 
     def begin(self) -> list[BinMessage]:
-        """Log the next micro-batch, and return its messages: those that wait, and new requests."""
+        """Log the next micro-batch, and return its messages: those that wait, and new requests; none if all is done."""
+        if not self.unfinished:
+            return []
         asked = [self._row(each.request) for each in self._unsent if each.request >= 0]
         new: Sent = []
         for each in self._unsent:
@@ -430,13 +434,16 @@ class SparkEntities:
             self._new_ends = []
         return commands or self._waiting
 
-    def send(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
-        return self._query.run(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1)
+    def deliver(self, messages: list[BinMessage], take: Callable[[list[BinMessage]], list[BinMessage]]) -> None:
+        """Run micro-batches with the messages from `begin` until none is left. Another thread may call `ask` then.
+
+        ``take`` passes what a micro-batch has sent to `end`, and returns the messages of the next one, from `begin`.
+        """
+        if messages:
+            self._query.settle(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1, take)
 
     def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
         """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""
-        self._last = len(self._query.inbox.entries) - 1
         if not self._front.commands:
             self._waiting = []
         self._waiting += [self._message(int(each.what), each.blob) for each in sent if int(each.what) != FRONT]
@@ -455,7 +462,8 @@ class SparkEntities:
         unsent = {each.request for each in self._unsent}
         rows = [self._row(each, True) for each in self.questions if each not in unsent]
         number, self._new_ends = self._log.rotate(), []
-        self._log.save(number, [[self._last, self._logged], *rows])
+        last = self._query.inbox.last()
+        self._log.save(number, [[last.number if last else -1, self._logged], *rows])
         self._log.saved(number)
 
     def _packed(self, sent: Iterable[tuple[int, EntityMessage]]) -> list[BinMessage]:

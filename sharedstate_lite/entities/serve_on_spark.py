@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..errors import Error
+from ..spark.rounds.message import BinMessage
 from .bins import READ, AnswerMessage, AskMessage, outcome
 from .errors import Refused
 from .http1 import HttpConnection, answer
@@ -62,18 +63,26 @@ class SparkService:
 
     def run(self) -> None:
         """Run micro-batches until nothing is left to send."""
-        if self._running is None and self.front.pending:
+        if self._running is None and self.front.unfinished:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def take(sent: list[BinMessage]) -> list[BinMessage]:
+            for number, end in self.front.end(sent).items():
+                self._ended(number, end)
+            return self.front.begin()
+
+        def wait(sent: list[BinMessage]) -> list[BinMessage]:
+            return asyncio.run_coroutine_threadsafe(take(sent), loop).result()
+
         try:
-            while self.front.pending:
-                sent = await asyncio.to_thread(self.front.send, self.front.begin())
-                for number, end in self.front.end(sent).items():
-                    self._ended(number, end)
+            await asyncio.to_thread(self.front.deliver, self.front.begin(), wait)
         except Exception:
             stop(_FAILED)
         self._running = None
+        self.run()  # requests may have come after the last `take`
 
     def _ended(self, number: int, end: AnswerMessage) -> None:
         clients = self._clients.pop(number, [])

@@ -18,10 +18,10 @@ A checkpoint survives ``kill -9``: `state` reads it, and `restore` starts an eng
 Rooms, from the bottom:
 
     session    starts and stops Spark
-    rounds     the streaming query that runs the bins
+    rounds     the streaming query that runs bins, one round a micro-batch
     bins       a worker's part: one bin of one stage, without Spark
     driver     the driver's part: the engine, its checkpoints and the state reader
-    jobs       streaming jobs
+    jobs       streams: a round for each file
     partial    partial state, for one caller at a time
 
 The module `postgres` writes DataFrames to PostgreSQL.
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .bins.engine_spec import EngineSpec
     from .driver.engine import SparkEngine
     from .driver.store import EngineReader
-    from .jobs.job import Job
+    from .jobs.stream import Stream
 
 _session = session
 
@@ -202,19 +202,17 @@ def stream(
     bins: int | None = None,
     join: str = "auto",
     columns: str = "used",
-) -> Job:
-    """Start a streaming job that reads relations from ``sources`` and writes the changes of views to ``sink``.
+) -> Stream:
+    """Start a stream that reads relations from ``sources`` and writes the changes of views to ``sink``.
 
-    The job is a context manager. ``sources`` maps each relation to a folder of Parquet files, or to a streaming
-    DataFrame with the relation's columns and ``diff``. A folder is read one file per micro-batch, in the order of the
-    files' modification times. Each micro-batch is one epoch.
+    The stream is a context manager. ``kind`` is full or shared. ``sources`` maps each relation to a folder of Parquet
+    files, or to a streaming DataFrame with the relation's columns and ``diff``. A micro-batch has the next file of each
+    folder, in the order of the files' modification times, and the next micro-batch of each DataFrame. It is one epoch.
 
     ``sink`` is a folder or a function. A folder receives one Parquet file per micro-batch and view that changed, and
     each file is written exactly once. A function is called with {view: Changes} and the number of the micro-batch, at
-    least once per micro-batch. If ``checkpoint`` already exists, the job continues from it, and a note says so. A
-    micro-batch that fails for a reason other than its rows is retried.
-
-    The options are those of `engine`. Partial state has no streams, because it serves one caller at a time.
+    least once per micro-batch. If ``checkpoint`` already exists, the stream continues from it, and a note says so. A
+    micro-batch that fails for a reason other than its rows is retried. The options are those of `engine`.
 
     Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
@@ -223,10 +221,9 @@ def stream(
             "stream('partial'): on Spark, partial state serves one caller at a time, and a stream is a caller; call "
             "step() and read() of ss.spark.engine('partial', views), or of ss.engine('partial', views) in one process"
         )
-    spec = _engine_spec(kind, views, join, columns)
-    from .jobs.job import Job
+    from .jobs.stream import Stream
 
-    return Job(spec, sources, sink, _on(session), checkpoint, bins)
+    return Stream(_engine_spec(kind, views, join, columns), sources, sink, _on(session), checkpoint, bins)
 
 
 def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:

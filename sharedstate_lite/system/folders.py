@@ -1,7 +1,8 @@
-"""Writes a folder atomically, so that it appears either complete or not at all."""
+"""Writes a folder atomically, so that it appears either complete or not at all; gives a file a second name."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -30,9 +31,9 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     try:
         yield work
         for path in [*work.rglob("*"), work]:
-            _flush(path)
+            flush(path)
         os.replace(work, target)
-        _flush(target.parent)
+        flush(target.parent)
     except OSError as error:
         raise CheckpointError(
             f"{target}: the checkpoint was not written ({error.strerror or error}); the incomplete files were deleted"
@@ -41,7 +42,16 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _flush(path: Path) -> None:
+def link(source: str | Path, target: str | Path) -> None:
+    """Give a file that never changes a second name, or copy it if the file system cannot do that."""
+    with contextlib.suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copyfile(source, target)
+
+
+def flush(path: Path) -> None:
+    """Write a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,10 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 import served
 from carriers import cell
+from machine import Killed, Machine, batches, stepping
 from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
@@ -34,96 +33,12 @@ from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
 from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.spark.rounds import inbox as inboxes
-from sharedstate_lite.spark.rounds import worker
-from sharedstate_lite.spark.rounds.inbox import SCHEMA, Inbox
-from sharedstate_lite.spark.rounds.local import LocalStore
-from sharedstate_lite.spark.rounds.message import BinMessage
+from sharedstate_lite.spark.rounds.inbox import Inbox
 from sharedstate_lite.spark.rounds.query import Query
 from sharedstate_lite.spark.session import checks
 
 PROGRAM: Program = cell(SOURCE)["purchases"]
 ALONE: Program = cell(ALONE_SOURCE)["purchases"]
-
-
-class Killed(BaseException):
-    """The driver ends here."""
-
-
-class Machine:
-    """What outlives a driver: the state of every bin after each micro-batch. ``left`` steps later the driver dies."""
-
-    def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.left, self.dead = 0, False
-        self.states: dict[int, dict[int, LocalStore]] = {0: {}}
-
-    def step(self) -> None:
-        """A point at which the driver can die."""
-        self.left -= 1
-        if self.left == 0:
-            self.dead = True
-            raise Killed
-
-
-def batches(machine: Machine) -> type[Query]:
-    """Spark's part of a query: it runs the file of each micro-batch, and commits it."""
-
-    class Batches(Query):
-        def _launch(self) -> None:
-            worker._cached.clear()
-
-        def stop(self) -> None:
-            pass
-
-        def _finish(self, waiting: bool) -> Error | None:
-            while (number := self.committed) < len(self.inbox.entries):
-                machine.step()
-                self._sink(self._run(number), number)
-                machine.step()
-                commits = self.checkpoint / "commits"
-                commits.mkdir(parents=True, exist_ok=True)
-                (commits / str(number)).touch()
-                machine.step()
-            return None
-
-        def _run(self, number: int) -> Any:
-            """Run one micro-batch. Spark can lose what a task has returned, and then runs it on the state before."""
-            rows = pyarrow.parquet.read_table(self.inbox.path / f"{number:08d}.parquet").to_pylist()
-            before = machine.states[number]
-            out: list[BinMessage] = []
-            after = dict(before)
-            for bin in sorted({row["bin"] for row in rows}):
-                sent, after[bin] = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
-                if machine.rng.random() < 0.5:
-                    worker._cached.clear()
-                    sent, _ = self._bin(bin, [row for row in rows if row["bin"] == bin], before)
-                out += sent
-            machine.step()
-            if not self._file(number).exists():  # else the state of the attempt that wrote it is used
-                machine.states[number + 1] = after
-            columns = zip(*[(m.bin, m.stage, m.channel, m.what, m.blob) for m in out], strict=True) if out else [()] * 5
-            arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-            return SimpleNamespace(toArrow=lambda: pyarrow.table(arrays, schema=SCHEMA))
-
-        def _bin(self, bin: int, rows: list[Any], before: dict[int, LocalStore]) -> tuple[list[BinMessage], LocalStore]:
-            machine.rng.shuffle(rows)
-            store = copy.deepcopy(before.get(bin, LocalStore()))
-            messages = [BinMessage(row["stage"], bin, row["channel"], row["what"], row["blob"]) for row in rows]
-            return worker.run_bin(self.recipe, 1, bin, messages, store), store
-
-    return Batches
-
-
-def stepping(machine: Machine, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the driver, which can die before it and after it."""
-
-    def run(*args: Any) -> Any:
-        machine.step()
-        value = function(*args)
-        machine.step()
-        return value
-
-    return run
 
 
 @pytest.fixture
@@ -166,7 +81,7 @@ def ask(front: SparkEntities | EntityService, *requests: str) -> list[Any]:
             service.request(client, method.encode(), where.encode(), key)  # type: ignore[arg-type]
         if service._running:
             await service._running
-        assert service.waiting == sum(not client.events for client in clients) and not front.pending
+        assert service.waiting == sum(not client.events for client in clients) and not front.unfinished
 
     with contextlib.suppress(Killed):
         asyncio.run(run())

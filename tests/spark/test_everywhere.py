@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,9 +85,10 @@ def test_an_executor_that_is_killed_in_a_batch(everywhere: SparkSession, tmp_pat
         job.finish()
         for number in range(1, 4):
             folders(source, number)
-        begun = job.location / job._name / "spark" / "offsets" / "1"
-        while not begun.exists():
-            assert job.active
+        finishing = threading.Thread(target=job.finish)
+        finishing.start()
+        while not (job._query.checkpoint / "offsets" / "1").exists():
+            assert finishing.is_alive()
         assert kill(EXECUTOR, most=1) == 1
-        job.finish()
+        finishing.join()
     assert {name: changelog(tmp_path / "out", name) for name in NAMES} == expected(4)

@@ -28,6 +28,7 @@ from ...errors import CheckpointError, RowError, StateError
 from ...spark.jobs import sink
 from ...spark.rounds import home
 from ...spark.rounds.inbox import RoundKind
+from ...spark.rounds.input_files import waiting
 from ...spark.rounds.message import BinMessage
 from ...spark.rounds.query import Query
 from ...spark.rounds.reader import StateReader, retained
@@ -96,8 +97,8 @@ class ManagedJob:
             self._log = BatchLog(chain, source, location, entries, found["owners"], self.slots)
             if found["restore"] and not entries:
                 self._begin(begin)
-            if entries and not entries[-1].void:
-                self._write(entries[-1].epoch, self._query.output(entries[-1].number))
+            if pending := self._query.pending():
+                self._write(pending[0].epoch, pending[1])
         except BaseException:
             with contextlib.suppress(AttributeError):  # the query was not made
                 self._query.close()
@@ -177,8 +178,7 @@ class ManagedJob:
     def waiting(self) -> list[Path]:
         """Return the input files that were not processed yet, in the order of their modification times."""
         seen = {entry.about["file"] for entry in self._log.done}
-        files = (f for f in self._folder.glob("*.parquet") if not f.name.startswith((".", "_")) and f.name not in seen)
-        return sorted(files, key=lambda f: (f.stat().st_mtime_ns, f.name))
+        return [f for f in waiting(self._folder, seen) if f.parent == self._folder and f.suffix == ".parquet"]
 
     def run_available(self, clock: Any = None, moves: bool = True) -> int:
         """Process all input files that are there, and then all ``moves`` under way. Returns the number of files.

@@ -23,13 +23,13 @@ from typing import Any
 
 from ...errors import RowError, StateError, shorten
 from ...plan.nodes import Column, Type
+from ...spark.rounds import input_files
 from ...spark.rounds.inbox import InboxEntry
 from ...spark.rounds.message import BinMessage
 from ...storage.encoding import NULL, Dictionary
 from .. import bins as placement
 from ..declare import Declared, EventSource
 from ..events import words_of
-from ..stores.base import link
 from .bin import COPY, DROP, GIVE, TICK, read_input
 
 REMEDY = "correct the file or the operator, or remove the file, and call run_available() again"
@@ -105,13 +105,12 @@ class BatchLog:
         Raises RowError if the file cannot be read, or has rows that the source refuses.
         """
         last, number = self.last, len(self._entries)
-        here = self.location / "rows" / f"{number:08d}.parquet"
+        here: Path | None = None
         about: dict[str, Any]
         about = {"file": None, "epoch": last["epoch"], "before": last["after"], "after": max(last["after"], tick),
                  "first": last["first"] + last["rows"], "rows": 0, "late": last["late"]}  # fmt: skip
         if file is not None:
-            here.unlink(missing_ok=True)
-            link(file, here)
+            here = input_files.kept(file, self.location / "rows", f"{number:08d}.parquet")
             about |= {"file": file.name} | self._times(file, here, about)
         owners, messages = list(last["owners"]), []
         for bin, target, name in last["copied"]:
@@ -119,7 +118,7 @@ class BatchLog:
             owners[bin] = target
         if file is not None or tick != NULL:
             about["epoch"] += 1
-            what = json.dumps({**about, "file": file and str(here), "clock": clock, "owners": owners})
+            what = json.dumps({**about, "file": here and str(here), "clock": clock, "owners": owners})
             messages += [each for bin, slot in enumerate(owners) for each in self._to(bin, slot, TICK, what)]
         step, *rest = self.steps or [[]]
         copied: list[Any] = [[bin, target, self._copy(number, bin)] for bin, target in step]
@@ -128,9 +127,8 @@ class BatchLog:
 
     def clean(self) -> None:
         """Delete the links and copies that no batch needs any more. Spark may run the last batch again."""
-        for old in [*(self.location / "rows").glob("[0-9]*"), *(self.location / "moved").glob("[0-9]*")]:
-            if int(old.name[:8]) < len(self._entries) - 2:
-                old.unlink()
+        for name in ("rows", "moved"):
+            input_files.clean(self.location / name, len(self._entries) - 2)
 
     def _copy(self, number: int, bin: int) -> str:
         return str(self.location / "moved" / f"{number:08d}-{bin}")

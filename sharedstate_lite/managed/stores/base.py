@@ -5,9 +5,6 @@ All three only call `scan`, `read` and `write`. A store replaces what it can do 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -109,11 +106,3 @@ def required(path: Path) -> Path:
 def scratch(kind: str) -> Scratch:
     """Return a temporary folder for a store. It is deleted even if the process is killed."""
     return Scratch(Path(tempfile.gettempdir()), f"sharedstate-lite-{kind}-")
-
-
-def link(source: str | Path, target: str | Path) -> None:
-    """Give a file that never changes a second name, or copy it if the file system cannot do that."""
-    with contextlib.suppress(OSError):
-        os.link(source, target)
-        return
-    shutil.copyfile(source, target)

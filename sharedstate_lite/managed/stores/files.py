@@ -19,7 +19,8 @@ import numpy as np
 from ...errors import CheckpointError
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from .base import link, scratch
+from ...system.folders import link
+from .base import scratch
 from .dicts import DictStore
 from .protocol import Relation, pack, unpack
 

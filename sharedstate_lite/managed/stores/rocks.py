@@ -25,8 +25,9 @@ from rocksdict import Checkpoint, Options, Rdict, RdictIter, WriteBatch, WriteOp
 from ...plan.nodes import Type
 from ...storage.batch import Delta, hash_rows
 from ...storage.encoding import NULL, Dictionary, Words
+from ...system.folders import link
 from ..bins import word_range
-from .base import RowStore, link, required, scratch
+from .base import RowStore, required, scratch
 from .protocol import Found, Relation
 
 _FOLDER = "rocksdb"

@@ -11,7 +11,6 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -61,8 +60,6 @@ class EngineDriver(ABC):
     A context manager, which closes the engine.
     """
 
-    _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
-
     _query: Rounds
     continued = ""
     """Where the engine continued: a checkpoint and its epoch, as text. Empty for a new engine."""
@@ -72,7 +69,7 @@ class EngineDriver(ABC):
         self.epoch = 0
         self.bins = bins
         self._open = True
-        self._call_lock = self._make_lock()
+        self._call_lock = threading.RLock()
         self._initialized = False
         # The strings of recent epochs. Looking up a string takes a tenth of the time of adding it to a new dictionary.
         self._dictionary = ProcessStrings()
@@ -88,10 +85,12 @@ class EngineDriver(ABC):
 
     # --- how messages travel ----------------------------------------------------
 
-    def _run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+    def _run(
+        self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
         """Run one round and return its messages to the driver. If a kernel rejects a row, raise its error."""
         try:
-            return self._query.run(messages, kind, epoch)
+            return self._query.run(messages, kind, epoch, about)
         except Error:
             # If another thread has closed the engine or stopped the session, report that instead.
             self._check_open()
@@ -129,14 +128,20 @@ class EngineDriver(ABC):
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._first_rows() + self._run(messages, RoundKind.EPOCH, self.epoch + 1)
+            out = self._first_rows() + self._run_epoch(messages)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self._initialized = True
-        self.epoch = self.trace.epoch = self.epoch + 1
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
+
+    def _run_epoch(self, messages: list[BinMessage], about: dict[str, Any] | None = None) -> list[BinMessage]:
+        """Run the round of the next epoch, and return its messages to the driver. ``about`` is logged with it."""
+        first = [] if self._initialized else init_globals(self._route.global_stages())
+        out = self._run(first + messages, RoundKind.EPOCH, self.epoch + 1, about)
+        self._initialized = True
+        self.epoch = self.trace.epoch = self.epoch + 1
+        return out
 
     @one_at_a_time
     def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
@@ -306,7 +311,7 @@ class EngineDriver(ABC):
         self._dictionary.collect()
         strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
-        messages = [] if self._initialized else init_globals(self._route.global_stages())
+        messages = []
         for relation, delta in deltas.items():
             messages += self._route.relation_messages(relation, delta, self.bins, strings, net=True)
         return deltas, messages

@@ -11,8 +11,10 @@ A generation is one streaming query. Installing or dropping a view starts a new 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +50,8 @@ class SparkEngine(EngineDriver):
     """
 
     _query: Query
-    _streams: bool | None = None
-    """True if the engine belongs to a stream. Only a stream can use such an engine's checkpoint."""
+    owner = ""
+    """A random text that names the checkpoint. A stream writes it into the folder of its sink."""
 
     resumed = False
     """Whether there was a checkpoint, from which the engine continued."""
@@ -61,8 +63,11 @@ class SparkEngine(EngineDriver):
         checkpoint: str | os.PathLike[str] | None,
         bins: int | None,
         copy: Path | None = None,
+        sources: Mapping[str, str | None] | None = None,
     ) -> None:
         usable(session, "an engine")
+        self._stream: dict[str, Any] = {"stream": None} if sources is None else {"stream": True, "sources": sources}
+        """What the checkpoint of a stream has. Only a stream with the same sources can use it."""
         bins = checked_bins(bins)
         super().__init__(spec, bins or BINS)
         self.session = session
@@ -91,7 +96,7 @@ class SparkEngine(EngineDriver):
 
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
-        self.bins = options["bins"]
+        self.bins, self.owner = options["bins"], options["owner"]
         self._late_views = set(options["late_views"])
         self._query = self._made(options, self._spec, self._route)
         checkpoint_copy.remove_generations(self.location, options["generation"])
@@ -110,7 +115,7 @@ class SparkEngine(EngineDriver):
                 f"{where} is a copy of a checkpoint, so an engine cannot run in it; restore it to another folder with "
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
-        wanted = {"stream": self._streams} | ({} if bins is None else {"bins": bins})
+        wanted = self._stream | ({} if bins is None else {"bins": bins})
         if found := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
             return dict(found["options"])
         options, self._new = self._generation(), True
@@ -119,8 +124,8 @@ class SparkEngine(EngineDriver):
 
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
-        more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return engine_spec.new_options(self._spec, self.bins, **more)
+        more = {"began": int(time.time()), "late_views": sorted(self._late_views), "owner": secrets.token_hex(6)}
+        return engine_spec.new_options(self._spec, self.bins, **more, **self._stream)
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:

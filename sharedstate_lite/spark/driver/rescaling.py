@@ -75,8 +75,8 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 rewrite_paths(link, Path(described["home"]) / before.name, on)
                 _repartition(manager, link / "spark", partitions)
             rewrite_paths(after, link, on)
-            if (after / "log.jsonl").exists():
-                _log_rescaling(after, options["began"])
+            # Spark has run a micro-batch. The log must give the same numbers to micro-batches.
+            Inbox(after, options["began"]).skip(RoundKind.RESCALE)
             options["generation"] = after.name
             home.write(where, "views", described)
         except BaseException:
@@ -129,20 +129,6 @@ def _check_at_rest(generation: Path) -> None:
             f"{generation.parent}: micro-batch {done} has started but is not committed; start the engine or stream "
             "to complete it, close the engine or stream, and rescale again"
         )
-
-
-def _log_rescaling(generation: Path, began: int) -> None:
-    """Record Spark's rescaling micro-batch in the engine's log, so that both assign the same numbers to micro-batches.
-
-    The output of the micro-batch before it is copied under the new number, because in partial state some of these
-    messages may still have to be sent on.
-    """
-    inbox = Inbox(generation, began)
-    last = len(inbox.entries)
-    inbox.skip(RoundKind.RESCALE)
-    before = generation / "out" / f"{last - 1:08d}.arrow"
-    if before.exists():
-        shutil.copy2(before, before.with_name(f"{last:08d}.arrow"))
 
 
 def _repartition(manager: Any, spark: Path, partitions: int) -> None:

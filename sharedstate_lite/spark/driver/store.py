@@ -84,12 +84,8 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     options = described["options"]
     folder = where / options["generation"]
     there = set(retained(folder / "spark"))
-    if options.get("stream") and described["kind"] != "partial":
-        # Such a stream does not keep its own log, and each of its micro-batches is one epoch.
-        rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
-    else:
-        entries = Inbox(folder, options["began"]).entries
-        rows = [(e.number, e.kind.value, e.epoch, e.void, e.number in there) for e in entries]
+    entries = Inbox(folder, options["began"]).entries
+    rows = [(e.number, e.kind.value, e.epoch, e.void, e.number in there) for e in entries]
     out = pd.DataFrame(rows, columns=["batch", "kind", "epoch", "refused", "kept"])
     return out.astype({"batch": "int64", "epoch": "int64", "refused": "bool", "kept": "bool"})
 

@@ -1,8 +1,7 @@
-"""Streaming jobs, which read folders of Parquet files or streaming DataFrames and send changes of views to a sink.
+"""Streams, which read folders of Parquet files or streaming DataFrames and send changes of views to a sink.
 
-In a job, Spark itself reads the input. Each micro-batch is one epoch. A folder is read one file per
-micro-batch. The sink is either a folder, in which each file is written exactly once, or a function, which is called at
-least once per micro-batch.
+A file is a round: each round has the next file of each source, and is one epoch. The sink is either a folder, in which
+each file is written exactly once, or a function, which is called at least once per round.
 
 >>> import tempfile
 >>> import pyarrow as pa
@@ -24,10 +23,9 @@ least once per micro-batch.
 
 Modules, from the bottom:
 
-    sources    turns folders and DataFrames into messages to the bins; lists the files of a pending batch
-    sink       writes the changes of a batch to a folder, or passes them to a function
-    failures   decides which error ends a job
-    job        Job: starts, watches, retries and finishes the query
+    sources    checks folders and DataFrames; writes the micro-batches of a DataFrame to files
+    sink       writes the changes of a round to a folder, or passes them to a function
+    stream     Stream: runs a round for each file, and gives its changes to the sink
 
 Source: Armbrust et al., Structured Streaming, SIGMOD 2018.
 """
@@ -38,7 +36,7 @@ from typing import Any
 
 from ...system.lazy import lazy_name
 
-_HOME = {"Job": "job"}
+_HOME = {"Stream": "stream"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,38 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from ...changelog.changes import Changes
 from ...errors import CheckpointError, ViewError
-from ...plan.view import View
-from ...storage import wire
-from ...storage.batch import concat
-from ...storage.encoding import Dictionary
-from ..bins.channels import OUT
 from ..session.paths import absolute, makeable
 
 OWNER = ".stream"
-
-
-@dataclass
-class BatchOutput:
-    """What a micro-batch sent to the driver.
-
-    ``files`` are the files that were read, and ``rows`` is the number of input rows. The function ``changes`` returns
-    the changes of each view.
-    """
-
-    files: set[Path]
-    rows: int
-    changes: Callable[[], dict[str, Changes]]
-
-
 Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
 
@@ -90,23 +68,8 @@ def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
 
 
 def _owner(folder: Path) -> str | None:
-    try:
-        return (folder / OWNER).read_text()
-    except FileNotFoundError:
-        return None
-
-
-def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
-    """Return the changes of each view, from the messages that micro-batch ``number`` sent to the driver."""
-    strings = Dictionary()
-    out: dict[str, Changes] = {}
-    lines: list[Any] = [rows.column(name).to_pylist() for name in ("channel", "what", "blob")]
-    for name, view in views.items():
-        parts = [wire.unpack(b, strings) for c, w, b in zip(*lines, strict=True) if c == OUT and w == name]
-        unique = view.key if view.unique else None
-        delta = concat(parts, len(view.schema))
-        out[name] = Changes.consolidated(view.schema, delta, number + 1, strings, unique)
-    return out
+    file = folder / OWNER
+    return file.read_text() if file.exists() else None
 
 
 def deliver(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:

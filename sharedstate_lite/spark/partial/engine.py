@@ -69,8 +69,7 @@ def one_caller(method: C) -> C:
 
     @wraps(method)
     def call(self: PartialSparkEngine, *given: Any, **named: Any) -> Any:
-        lock: Any = self._call_lock
-        if not lock.acquire(blocking=False):
+        if not self._call_lock.acquire(blocking=False):
             raise Error(
                 f"{method.__name__}(): another thread is calling this engine, but partial state on Spark serves one "
                 "caller at a time; wait until that call returns, or give each thread an ss.engine('partial', views)"
@@ -82,7 +81,7 @@ def one_caller(method: C) -> C:
             self._query.raise_interrupt()
             return result
         finally:
-            lock.release()
+            self._call_lock.release()
 
     return cast(C, call)
 
@@ -103,11 +102,11 @@ class PartialSparkEngine(SparkEngine):
             entries = self._query.inbox.entries
             self._begin(BaseTables(self._query.folder / "base", self.catalog.relations, entries))
             self._base.take_back(self.epoch)
-            # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
-            last = next((e for e in reversed(entries) if e.kind is not RoundKind.RESCALE), None)
-            if last is not None and (last.void or any(map(_undelivered, self._query.output(last.number)))):
-                self._left = "forget"
-                self._recover()
+            if (last := self._query.inbox.last()) is not None:
+                refused = any(entry.void for entry in entries[last.number :])
+                if refused or any(map(_undelivered, self._query.output(last.number))):
+                    self._left = "forget"
+                    self._recover()
         except BaseException:
             self.close()
             raise
@@ -296,34 +295,27 @@ class PartialSparkEngine(SparkEngine):
     def _deliver(
         self, messages: list[BinMessage], kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> list[BinMessage]:
-        """Run rounds until no message is left, at least one. Returns the messages to the driver except upqueries."""
+        """Run rounds until no message is left, at least one. Returns the messages that they have sent."""
         left, out = "forget" if kind is RoundKind.EPOCH else "abandon", list[BinMessage]()
-        while True:
-            sent = self._round(messages, kind, epoch, about)
-            self._left = left if any(map(_undelivered, sent)) else ""
-            out += [m for m in sent if not _undelivered(m)]
-            messages = [m for m in sent if m.stage > 0]
-            messages += [self._answered(m, n) for n, m in enumerate(sent) if m.channel == UPQUERY]
-            if not messages:
-                return out
-            kind, epoch, about = RoundKind.ROUND, self.epoch, None
 
-    def _round(
-        self, messages: list[BinMessage], kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
-    ) -> list[BinMessage]:
-        """Run one micro-batch, and return its messages, except for the bins' reports."""
-        self.rounds += 1
+        def take(sent: list[BinMessage]) -> list[BinMessage]:
+            self.rounds += 1
+            self._left = left if any(map(_undelivered, sent)) else ""
+            out.extend(sent)
+            for message in sent:
+                if message.channel == REPORT:
+                    for name, source, target, rows, note in decode_message(message, Dictionary()).head["trace"]:
+                        self.trace.record(name, source, target, rows, note)
+            answers = [self._answered(m, n) for n, m in enumerate(sent) if m.channel == UPQUERY]
+            return [m for m in sent if m.stage > 0] + answers
+
         try:
-            sent = self._query.run(messages, kind, epoch, about)
+            self._query.settle(messages, kind, epoch, take, about)
         except Error:
             # If another thread has closed the engine or stopped the session, report that instead.
             self._check_open()
             raise
-        for message in sent:
-            if message.channel == REPORT:
-                for name, source, target, rows, note in decode_message(message, Dictionary()).head["trace"]:
-                    self.trace.record(name, source, target, rows, note)
-        return [message for message in sent if message.channel != REPORT]
+        return out
 
     def _answered(self, message: BinMessage, number: int) -> BinMessage:
         """Return the response of a base table to an upquery, with the rows that belong to the bin that asked."""
@@ -347,7 +339,7 @@ class PartialSparkEngine(SparkEngine):
             places = [(stage, number) for stage in range(1, self._route.stages + 1) for number in range(self.bins)]
             head, strings = {"o": self._left}, Dictionary()
             commands = [encode_message((*place, COMMAND), head, strings) for place in places]
-            self._round(commands, RoundKind.RECOVERY, self.epoch)
+            self._run(commands, RoundKind.RECOVERY, self.epoch)
             self._left = ""
 
     # --- helpers ------------------------------------------------------------------

@@ -29,6 +29,7 @@ Modules, from the bottom:
     runs            RunsBin: a bin whose state is arrangements, as runs in a store
     keys            grouping keys that spread bins evenly over partitions
     inbox           Inbox: the files that a query reads, and their log
+    input_files     files of a folder as rounds: which ones wait, and their second names
     errors          finds the kit's errors in the text of Spark's exceptions; retries Spark jobs
     rpc             calls to other workers on the same host
     worker          the bins that a worker keeps in memory, and running one of them

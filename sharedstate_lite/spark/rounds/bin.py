@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ...storage.arrangement import Arrangement
 from .inbox import RoundKind
@@ -102,24 +102,44 @@ class Bin(ABC):
         return ()
 
 
-class Rounds(Protocol):
-    """What a driver needs of that which runs its rounds: a `Query` on Spark, or `LocalRounds` in this process."""
+class Rounds(ABC):
+    """What runs the rounds of a driver: a `Query` on Spark, or `LocalRounds` in this process."""
 
-    def run(self, messages: list[BinMessage] | Path, kind: RoundKind, epoch: int) -> list[BinMessage]:
+    @abstractmethod
+    def run(
+        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+    ) -> list[BinMessage]:
         """Run one round, and return its messages to the driver, and those to bins of the same or an earlier stage.
 
-        Raises the error of a bin, and then the round has changed nothing.
+        ``about``, of values for JSON, is logged with the round. Raises the error of a bin, and then the round has
+        changed nothing.
         """
-        ...
 
-    def raise_interrupt(self) -> None:
+    def settle(
+        self,
+        messages: list[BinMessage] | Path,
+        kind: RoundKind,
+        epoch: int,
+        take: Callable[[list[BinMessage]], list[BinMessage] | Path],
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        """Run a round, and further rounds until no message is left to deliver.
+
+        ``take`` uses what a round has sent, and returns the messages of the next round.
+        """
+        while True:
+            messages = take(self.run(messages, kind, epoch, about))
+            if not messages:
+                return
+            kind, about = RoundKind.ROUND, None
+
+    def raise_interrupt(self) -> None:  # noqa: B027
         """Raise the exception that interrupted this thread, if the round was committed nevertheless."""
-        ...
 
+    @abstractmethod
     def heads(self) -> Heads:
         """Return the decoded heads of all bins after the last round."""
-        ...
 
+    @abstractmethod
     def blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]:
         """Return the runs of some parts of a stage's state, from all bins, after the last round."""
-        ...

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError
+from ...system.folders import flush
 from .message import BinMessage
 
 _FIELDS: Any = {
@@ -104,6 +105,12 @@ class Inbox:
         """The last epoch that was not voided."""
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
+    def last(self, before: int | None = None) -> InboxEntry | None:
+        """Return the last entry with messages that was not voided, of all or of those before a number."""
+        numbers = reversed(range(len(self.entries) if before is None else before))
+        entries = (self.entries[number] for number in numbers)
+        return next((e for e in entries if not e.void and e.kind is not RoundKind.RESCALE), None)
+
     def put(
         self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> int:
@@ -118,7 +125,8 @@ class Inbox:
             sha256 = hashlib.sha256(staged.read_bytes()).hexdigest()
         else:
             sha256 = write(to_table(messages), staged)
-        _sync(staged, staged.parent)
+        for each in (staged, staged.parent):
+            flush(each)
         line = {"number": number, "kind": kind, "epoch": epoch, "sha256": sha256}
         self._log(line | ({"about": about} if about else {}))
         self._publish(number)
@@ -133,7 +141,7 @@ class Inbox:
     def void_epoch(self, epoch: int) -> None:
         """Log that an epoch was refused by a later batch, after the epoch's own batch was committed."""
         for entry in self.entries:
-            if entry.kind is RoundKind.EPOCH and entry.epoch == epoch and not entry.void:
+            if entry.epoch == epoch and not entry.void:
                 # The file itself need not be replaced, because the file of a committed batch is not verified again.
                 self._log({"number": entry.number, "void": True, "sha256": ""})
 
@@ -141,7 +149,8 @@ class Inbox:
         """Replace the file of a refused batch by one without rows, because Spark will run the batch again."""
         staged = self.folder / "staged" / self._name(number)
         sha256 = write(to_table([]), staged)
-        _sync(staged, staged.parent)
+        for each in (staged, staged.parent):
+            flush(each)
         self._log({"number": number, "void": True, "sha256": sha256})
         self._publish(number)
 
@@ -188,7 +197,7 @@ class Inbox:
         at = self.began + STEP_SECONDS * number
         os.utime(staged, (at, at))
         staged.replace(self.path / self._name(number))
-        _sync(self.path)
+        flush(self.path)
 
     @staticmethod
     def _name(number: int) -> str:
@@ -200,16 +209,6 @@ def to_table(messages: Iterable[BinMessage]) -> pa.Table:
     rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in messages]
     columns: Any = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
-
-
-def _sync(*paths: Path) -> None:
-    """Write files and folders to the disk."""
-    for path in paths:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def write(rows: pa.Table, file: Path) -> str:

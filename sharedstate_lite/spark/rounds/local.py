@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from . import worker
-from .bin import Bin, Recipe
+from .bin import Bin, Recipe, Rounds
 from .inbox import RoundKind
 from .message import BinId, BinMessage, Heads
 
@@ -49,8 +49,8 @@ class LocalStore:
             del self.runs[each]
 
 
-class LocalRounds:
-    """Runs the bins of ``recipe`` in ``stages`` stages, with the methods of a `Query`.
+class LocalRounds(Rounds):
+    """Runs the bins of ``recipe`` in ``stages`` stages, in this process.
 
     Two workers share the bins. With ``lose``, the other one takes over after this number of bins; its memory is empty
     or out of date, so it loads each bin from the store. With ``seed``, messages arrive at a bin in random order.
@@ -101,9 +101,6 @@ class LocalRounds:
             raise
         finally:
             worker._cached = before
-
-    def raise_interrupt(self) -> None:
-        """See `Query.raise_interrupt`. There are no interrupts here."""
 
     def heads(self) -> Heads:
         """See `StateReader.heads`."""

@@ -18,15 +18,13 @@ empty batch.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -35,9 +33,9 @@ from pyspark.errors import StreamingQueryException
 from ...errors import CheckpointError, Error
 from ..session.paths import readable
 from ..session.quiet import silence
-from .bin import Recipe
+from .bin import Recipe, Rounds
 from .errors import TRIES, reason, refused
-from .inbox import COLUMNS, Inbox, RoundKind
+from .inbox import COLUMNS, Inbox, InboxEntry, RoundKind
 from .message import BinMessage, Heads
 from .operator import WIRE, run_stages
 from .reader import StateReader
@@ -48,10 +46,10 @@ if TYPE_CHECKING:
 
 CLOSED = "the query on Spark was stopped by another thread"
 KEPT = 2
-"""How many outputs are kept after their batches are committed."""
+"""How many outputs are kept after their batches are committed. That of the last round that was not refused is, too."""
 
 
-class Query:
+class Query(Rounds):
     """A streaming query that runs the bins of ``recipe`` in ``stages`` stages, with all its files in ``folder``.
 
     ``began`` is the modification time of the first input file, in seconds.
@@ -65,13 +63,13 @@ class Query:
         self._out = folder / "out"
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
+        self.queries: list[StreamingQuery] = []
+        """The last queries that were started. Every failure starts another one."""
         self._ends, self._closed = threading.RLock(), False
         self._newest: dict[int, pa.Table] = {}
         self._interrupt: tuple[int, BaseException] | None = None
         self.refusal: Error | None = None
         """The error of the last batch that a kernel refused while the query was starting, or None."""
-        self.keep_from: Callable[[], int | None] = lambda: None
-        """Returns the first micro-batch whose output must be kept, or None to keep only the last ones."""
 
     @property
     def checkpoint(self) -> Path:
@@ -97,10 +95,7 @@ class Query:
     def run(
         self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> list[BinMessage]:
-        """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
-
-        Raises the kernel's error if the batch is refused. The query can then run other batches.
-        """
+        """See `Rounds.run`. A round is a micro-batch. If it is refused, the query can run others."""
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch, about)
@@ -117,30 +112,35 @@ class Query:
         rows = zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True)
         return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
+    def pending(self, after: int = -1) -> tuple[InboxEntry, list[BinMessage]] | None:
+        """Return the last round that was not refused, and what it has sent, or None if its number is at most ``after``.
+
+        A driver that was killed may not have used what the round has sent.
+        """
+        entry = self.inbox.last()
+        return None if entry is None or entry.number <= after else (entry, self.output(entry.number))
+
     def reader(self) -> StateReader:
         """Return a reader of the state after the last committed batch."""
         return StateReader(self.session, self.checkpoint, self.stages)
 
     def heads(self) -> Heads:
-        """See `StateReader.heads`."""
+        """See `Rounds.heads`."""
         return self.reader().heads()
 
     def blobs(self, stage: int, parts: Collection[str]) -> dict[str, list[bytes]]:
-        """See `StateReader.blobs`."""
+        """See `Rounds.blobs`."""
         return self.reader().blobs(stage, parts)
 
     def raise_interrupt(self) -> None:
-        """Raise the exception that interrupted this thread, if `run` returned normally because the batch was committed.
-
-        Call this after the output of the batch has been used.
-        """
+        """See `Rounds.raise_interrupt`. Call this after the output of the batch has been used."""
         if self._interrupt is not None and self._interrupt[0] == threading.get_ident():
             (_, error), self._interrupt = self._interrupt, None
             raise error
 
     def progress(self) -> list[Any]:
-        """Return Spark's progress reports on the last micro-batches."""
-        return [] if self._running is None else list(self._running.recentProgress)
+        """Return Spark's progress reports on the last micro-batches, also if the query has failed and started again."""
+        return [report for each in self.queries for report in each.recentProgress]
 
     def stop(self) -> None:
         """Stop the query. A second call waits until the first one is finished."""
@@ -167,6 +167,7 @@ class Query:
             self._file(version).unlink(missing_ok=True)
             self.recipe.salt = secrets.token_hex(16)
             self._running = self._started()
+            self.queries = [*self.queries[1 - TRIES :], self._running]
 
     def _started(self) -> StreamingQuery:
         try:
@@ -201,7 +202,8 @@ class Query:
                         self._void(number)
                         refusal = refusal or refusal_of_batch
                     elif failed >= TRIES:
-                        raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
+                        why = reason(str(error))
+                        raise Error(f"the query on Spark failed {TRIES} times in batch {number}: {why}") from error
                     self._launch()
         except BaseException as error:
             self.stop()
@@ -231,8 +233,8 @@ class Query:
             writer.write_table(table)
         unfinished.replace(file)
         self._newest = {number: table}
-        keep = self.keep_from()
-        first = number - KEPT + 1 if keep is None else min(keep, number - KEPT + 1)
+        last = self.inbox.last(before=number)
+        first = min(number - KEPT + 1, number if last is None else last.number)
         for old in self._out.glob("[0-9]*.arrow"):
             if int(old.stem) < first:
                 old.unlink()
@@ -253,24 +255,6 @@ def discard_state(checkpoint: Path, version: int) -> None:
         if found is not None and int(found[1]) > version and not {"_metadata", "_stateSchema"} & {*file.parts}:
             if file.parent.name != "SSTs" and file.is_file():
                 file.unlink(missing_ok=True)
-
-
-def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
-    """Return a table of the micro-batches in the progress reports of some queries, with one row per micro-batch.
-
-    The columns are batch, rows, seconds, and spent (the milliseconds that each phase took, as a dict). ``rows`` maps a
-    batch to its number of input rows, because Spark counts only files.
-    """
-    lines: dict[int, tuple[Any, ...]] = {}
-    for query in queries:
-        with contextlib.suppress(Py4JError, OSError):  # the session has ended
-            for p in query.recentProgress:
-                report = p if isinstance(p, dict) else json.loads(p.json)
-                spent = report["durationMs"]
-                if "addBatch" in spent:  # without it, there was no input
-                    batch = report["batchId"]
-                    lines[batch] = (batch, rows.get(batch, 0), spent["triggerExecution"] / 1e3, spent)
-    return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
 
 
 def _load(file: Path) -> pa.Table:

@@ -17,7 +17,6 @@ from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.spark.bins import files
 from sharedstate_lite.spark.bins.channels import ROWS
 from sharedstate_lite.spark.bins.engine_spec import EngineSpec
-from sharedstate_lite.spark.jobs import sources
 from sharedstate_lite.spark.rounds.message import BinMessage
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
@@ -40,9 +39,8 @@ def write(file: Path, pairs: list[Any]) -> None:
 def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Dictionary, list[BinMessage]]:
     """The rows of each bin, as codes of one dictionary, and the messages with counts."""
     strings, counts, out = Dictionary(), [], {}
-    for number, stage, channel in files.receivers(route, "visit", bins):
-        message = BinMessage(stage, number, channel, files.FILE, f"file:{file}".encode())
-        out[number, stage, channel], sent = files.rows_for_bin(message, route, bins, strings)
+    for message in files.file_messages(route, "visit", bins, file):
+        out[message.bin, message.stage, message.channel], sent = files.rows_for_bin(message, route, bins, strings)
         counts += sent
     return out, strings, counts
 
@@ -54,21 +52,21 @@ def bag(delta: Delta) -> Counter[Any]:
 
 @pytest.mark.parametrize("bins", [1, 2, 5])
 def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bins: int) -> None:
-    """The bins take the same rows from a file as a task before them would send; each row is counted once."""
+    """The bins take the same rows from a file as the driver would send of its rows; each row is counted once."""
     write(tmp_path / "a.parquet", VISITS)
     taken, strings, counts = take(tmp_path / "a.parquet", route, bins)
     schema = route.engine.catalog.schema("visit")
-    path: Any = pa.record_batch({"path": [f"file:{tmp_path}/a.parquet"]})
-    sent = sources._encode([path], True, "visit", schema, route, bins)
-    rows = {(m.bin, m.stage, m.channel): bag(wire.unpack(m.blob, strings)) for m in sent if m.channel > 0}
+    whole = read_tables.table(pq.read_table(tmp_path / "a.parquet"), schema, "visit", strings)[0]
+    sent = route.relation_messages("visit", whole, bins, strings)
+    rows = {(m.bin, m.stage, m.channel): bag(wire.unpack(m.blob, strings)) for m in sent}
     assert {place: bag(delta) for place, delta in taken.items() if len(delta.diffs)} == rows
     assert sum(sum(bag.values()) for bag in rows.values()) >= len(VISITS)
     assert {m.channel for m in counts} == {ROWS}
-    assert sum(int(m.blob) for m in counts) == sum(int(m.blob) for m in sent if m.channel == ROWS) == len(VISITS)
+    assert sum(int(m.blob) for m in counts) == len(VISITS)
 
 
 def test_a_file_is_kept_while_it_is_the_same(tmp_path: Path, route: Any) -> None:
-    """A replaced file is read again, a missing one has no rows, and one that is not Parquet is named."""
+    """A replaced file is read again; one that is missing, damaged or not Parquet is refused with its name."""
     file = tmp_path / "a b.parquet"
     write(file, VISITS)
     whole = sum(len(delta.diffs) for delta in take(file, route, 2)[0].values())
@@ -76,11 +74,13 @@ def test_a_file_is_kept_while_it_is_the_same(tmp_path: Path, route: Any) -> None
     os.utime(file, (1_700_000_000, 1_700_000_000))
     fewer = sum(len(delta.diffs) for delta in take(file, route, 2)[0].values())
     assert whole * 9 == fewer * len(VISITS)
-    file.unlink()
-    assert not any(len(delta.diffs) for delta in take(file, route, 2)[0].values())
-    file.write_bytes(b"no Parquet")
-    with pytest.raises(OSError, match=r"while reading file .*a%20b\.parquet"):
-        take(file, route, 2)
+    data = file.read_bytes()
+    for bad in (None, b"no Parquet", data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :]):
+        file.unlink(missing_ok=True)
+        if bad is not None:
+            file.write_bytes(bad)
+        with pytest.raises(ss.RowError, match=r"visit: .*a b\.parquet cannot be read \("):
+            take(file, route, 2)
 
 
 def test_a_wrong_value_is_named_by_its_row_in_the_file(tmp_path: Path, route: Any) -> None:
@@ -90,8 +90,7 @@ def test_a_wrong_value_is_named_by_its_row_in_the_file(tmp_path: Path, route: An
     pq.write_table(bad, tmp_path / "bad.parquet")
     with pytest.raises(ss.RowError) as here, ss.engine("full", views()) as engine:
         engine.step({"visit": bad})
-    for place in files.receivers(route, "visit", 3):
-        message = BinMessage(place[1], place[0], place[2], files.FILE, f"file:{tmp_path}/bad.parquet".encode())
+    for message in files.file_messages(route, "visit", 3, tmp_path / "bad.parquet"):
         with pytest.raises(ss.RowError) as there:
             files.rows_for_bin(message, route, 3, Dictionary())
         assert str(there.value) == str(here.value)

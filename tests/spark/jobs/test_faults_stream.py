@@ -1,4 +1,7 @@
-"""Faults of streams: the changes stay those of one process, batch by batch, each written once."""
+"""Faults of streams: the changes stay those of one process, batch by batch, each written once.
+
+test_stream_kills.py kills drivers at every step, without Spark.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from shopping import COUNTS, EPOCHS, RELATIONS, RESULT, arrow, bag, changelog, e
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.jobs import sources
+from sharedstate_lite.spark.jobs.sink import deliver
 from sharedstate_lite.spark.rounds.errors import TRIES
 
 if TYPE_CHECKING:
@@ -52,17 +55,17 @@ def test_killed_workers_do_not_end_a_stream(
     named = {r: source / r for r in RELATIONS}
     with ss.spark.stream(kind, views(), named, sink, session=spark, checkpoint=tmp_path / "c", bins=2) as job:
         job.finish()
-        # Once more, in the middle of a batch, while no call waits for it.
+        # Once more, in the middle of a batch.
         late = source / "visit" / "epoch=00009" / "part.parquet"
         late.parent.mkdir()
         pq.write_table(arrow("visit", MANY), late)
-        begun = job.location / job._name / "spark" / "offsets" / "4"
-        deadline = time.monotonic() + WAIT
+        finishing = threading.Thread(target=job.finish)
+        finishing.start()
+        begun, deadline = job._query.checkpoint / "offsets" / "4", time.monotonic() + WAIT
         while not begun.exists():
-            assert job.active and time.monotonic() < deadline
+            assert finishing.is_alive() and time.monotonic() < deadline
         killed.append(kill_workers())
-        job.finish()
-        assert job.active
+        finishing.join(WAIT)
     assert len(killed) == 3 and min(killed) > 0
     told = {name: changelog(tmp_path / "out", name) for name in NAMES}
     assert {name: each[: len(expected(4)[name])] for name, each in told.items()} == expected(4)
@@ -76,7 +79,7 @@ def test_killed_workers_do_not_end_a_stream(
 def test_what_fails_each_time_ends_the_stream(
     spark: SparkSession, kill_workers: Callable[[], int], tmp_path: Path
 ) -> None:
-    """A stream whose workers are killed in each attempt ends after eight of them; another one continues."""
+    """A stream whose workers are killed in each attempt raises after eight of them; another one continues."""
     source = tmp_path / "shop"
     folders(source, 0)
     named = {r: source / r for r in RELATIONS}
@@ -98,20 +101,30 @@ def test_what_fails_each_time_ends_the_stream(
     try:
         with (
             job() as running,
-            pytest.raises(ss.Error, match=f"failed {TRIES} times in the same batch"),
+            pytest.raises(ss.Error, match=f"failed {TRIES} times in batch 0"),
         ):
             running.finish()
     finally:
         over.set()
         thread.join()
-    assert not running.active and not list((tmp_path / "out").glob("*/*"))
+    assert not list((tmp_path / "out").glob("*/*"))
     with job() as again:
         again.finish()
     assert {name: changelog(tmp_path / "out", name) for name in NAMES} == expected(1)
 
 
 SCRIPT = """
+import os, signal
 import sharedstate_lite as ss
+from sharedstate_lite.spark.jobs import sink
+kept = sink.deliver
+def deliver(target, owner, out, number):
+    if number == 1 and {where!r} == "before the sink":
+        os.kill(os.getpid(), signal.SIGKILL)
+    kept(target, owner, out, number)
+    if number == 1 and {where!r} == "after the sink":
+        os.kill(os.getpid(), signal.SIGKILL)
+sink.deliver = deliver
 with ss.spark.session(memory="1g") as session:
     catalog = ss.Catalog(**{relations!r})
     views = [catalog.view({result!r}), catalog.view({counts!r})]
@@ -122,75 +135,88 @@ with ss.spark.session(memory="1g") as session:
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_in_a_batch(spark: SparkSession, start: Start, tmp_path: Path) -> None:
-    """kill -9 in a micro-batch: another stream with the checkpoint completes it; each change is written once."""
+@pytest.mark.parametrize("where", ["in the batch", "before the sink", "after the sink"])
+def test_a_driver_that_is_killed(spark: SparkSession, start: Start, tmp_path: Path, where: str) -> None:
+    """kill -9 in a micro-batch or around its sink: another stream completes it; each change is written once."""
     source, place, sink = tmp_path / "shop", tmp_path / "c", tmp_path / "out"
     for number in range(4):
         folders(source, number)
     given = {"relations": RELATIONS, "result": RESULT, "counts": COUNTS, "source": str(source)}
-    process = start(SCRIPT.format(out=str(sink), place=str(place), **given))
-    until(process, lambda: any((g / "spark" / "offsets" / "1").exists() for g in place.glob("g-*")))
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    psutil.wait_procs(children, timeout=WAIT)
-    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
-        ss.spark.rescale(place, 4, spark)
+    process = start(SCRIPT.format(out=str(sink), place=str(place), where=where, **given))
+    if where == "in the batch":
+        until(process, lambda: any((g / "spark" / "offsets" / "1").exists() for g in place.glob("g-*")))
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        psutil.wait_procs(children, timeout=WAIT)
+        with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
+            ss.spark.rescale(place, 4, spark)
+    else:
+        assert process.wait(WAIT) == -signal.SIGKILL
     named = {r: source / r for r in RELATIONS}
     with ss.spark.stream("shared", views(), named, sink, session=spark, checkpoint=place, bins=2) as job:
         job.finish()
     assert {name: changelog(sink, name) for name in NAMES} == expected(4)
 
 
-def test_a_file_that_is_lost_while_the_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
-    """A file that is removed after Spark listed it: the batch fails, and is committed once the file is back."""
+def test_a_stream_that_is_stopped_by_another_thread(spark: SparkSession, tmp_path: Path) -> None:
+    """`stop` undoes the micro-batch in progress, and `finish` raises; another stream processes all of it."""
     source, sink = tmp_path / "shop", tmp_path / "out"
-    for number in range(2):
+    for number in range(4):
         folders(source, number)
-    lost = source / "visit" / "epoch=00002" / "part.parquet"
-    kept = tmp_path / "kept.parquet"
     named = {r: source / r for r in RELATIONS}
-    seen: list[int] = []
+    stopping: list[threading.Thread] = []
 
     def take(changes: dict[str, ss.Changes], number: int) -> None:
-        seen.append(number)
-        if number == 0:
-            lost.rename(kept)
+        deliver(sink, "", changes, number)
+        if number == 1:
+            stopping.append(threading.Thread(target=job.stop))
+            stopping[0].start()
 
-    def job(to: Any) -> Any:
-        return ss.spark.stream("full", views()[1:], named, to, session=spark, checkpoint=tmp_path / "c", bins=2)
+    with ss.spark.stream("full", views(), named, take, session=spark, checkpoint=tmp_path / "c", bins=2) as job:
+        with pytest.raises(ss.Error, match="closed|stopped by another thread"):
+            job.finish()
+        stopping[0].join(WAIT)
+        assert not job.active
+    with ss.spark.stream("full", views(), named, take, session=spark, checkpoint=tmp_path / "c", bins=2) as again:
+        again.finish()
+    assert {name: changelog(sink, name) for name in NAMES} == expected(4)
 
-    with job(take) as running, pytest.raises(ss.CheckpointError, match="epoch=00002/part.parquet.*lost"):
+
+def test_a_dataframe_whose_source_fails(spark: SparkSession, tmp_path: Path) -> None:
+    """A source that fails is tried again; one that always fails is named. A row that is refused is in a file."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(arrow("visit", EPOCHS[0]["visit"]), tmp_path / "in" / "0.parquet")
+    tries, view = tmp_path / "tries", views()[1]
+
+    def fails(most: int) -> Any:
+        def task(batches: Any) -> Any:
+            for batch in batches:
+                with tries.open("a") as file:
+                    file.write(".")
+                if tries.stat().st_size <= most:
+                    raise OSError("the source is away")
+                yield batch
+
+        rows = spark.readStream.schema("product STRING, user STRING, length INT, diff LONG").parquet(f"{tmp_path}/in")
+        return rows.mapInArrow(task, "product STRING, user STRING, length INT, diff LONG")
+
+    def job(most: int) -> Any:
+        sources = {"visit": fails(most)}
+        return ss.spark.stream(
+            "full", [view], sources, tmp_path / "out", session=spark, checkpoint=tmp_path / "c", bins=2
+        )
+
+    with job(1_000) as running, pytest.raises(ss.Error, match=f"failed {TRIES} times in micro-batch 0: .*is away"):
         running.finish()
-    assert seen == [0]
-    kept.rename(lost)
-    with job(sink) as running:
+    tries.unlink()
+    with job(2) as running:
         running.finish()
-    assert changelog(sink, "counts") == expected(2, first=1)["counts"]
-
-
-def test_the_files_of_a_batch_are_known_from_sparks_logs(tmp_path: Path) -> None:
-    """Sources with logs of different length, compacted entries, and a batch without input: the right files each."""
-    spark = tmp_path / "spark"
-    for folder in ("offsets", "commits", "sources/0", "sources/1"):
-        (spark / folder).mkdir(parents=True)
-
-    def entry(name: str, number: int) -> str:
-        return f'{{"path":"file:///shop/{name}%20x.parquet","timestamp":1,"batchId":{number}}}'
-
-    (spark / "sources" / "0" / "0").write_text("v1\n" + entry("info", 0))
-    (spark / "sources" / "1" / "8").write_text("v1\n" + entry("visit8", 8))
-    (spark / "sources" / "1" / "9.compact").write_text("\n".join(["v1", entry("visit8", 8), entry("visit9", 9)]))
-    for number, visit in ((11, 8), (12, 9)):
-        (spark / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"logOffset":0}}\n{{"logOffset":{visit}}}')
-    (spark / "commits" / "11").write_text("v1\n{}")
-    assert list(sources.PendingBatch(spark).files()) == ["/shop/visit9 x.parquet"]
-    (spark / "commits" / "12").write_text("v1\n{}")
-    assert list(sources.PendingBatch(spark).files()) == []
-
-
-def test_the_file_that_spark_could_not_read() -> None:
-    """Its name is found, blanks included, and no other path in the message is taken for it."""
-    said = "[FAILED] Encountered error while reading file file:///a%20b/shop.parquet/v/part.parquet. SQLSTATE: KD001"
-    assert sources.unreadable_file(said) == "/a b/shop.parquet/v/part.parquet"
-    assert sources.unreadable_file("FileStreamSource[file:/shop.parquet/info] Python worker exited") is None
+        assert changelog(tmp_path / "out", "counts") == expected(1)["counts"]
+        pq.write_table(arrow("visit", [(("p1", "u1", 77), -1)]), tmp_path / "in" / "1.parquet")
+        with pytest.raises(ss.RowError, match="77") as caught:
+            running.finish()
+        file = Path(caught.value.__notes__[0].removeprefix("in ").partition(": remove it")[0])
+        pq.write_table(arrow("visit", EPOCHS[1]["visit"]), file)
+        running.finish()
+    assert changelog(tmp_path / "out", "counts") == expected(2)["counts"]

@@ -53,24 +53,16 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(
     good = source / "visit" / "epoch=00003" / "part.parquet"
     data = good.read_bytes()
     good.write_bytes(b"no parquet at all, of whatever size")
-    with (
-        job() as running,
-        pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: this file cannot"),
-    ):
-        running.finish()
     where = f"{tmp_path / 'checkpoint'}, epoch 2"
-    assert notes() == [f"continues from {where}"] and repr(running).endswith(f"counts, continued from {where}>")
-    assert not running.active
-    good.write_bytes(data)
-    other = source / "info" / "epoch=00003" / "part.parquet"
-    kept = other.rename(tmp_path / "kept")
-    with pytest.raises(ss.CheckpointError, match="info/epoch=00003/part.parquet.*lost"):
-        job()
-    kept.rename(other)
     with job(sources=turned) as running:
+        for _ in range(2):
+            with pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: this file cannot be read"):
+                running.finish()
+        assert notes() == [f"continues from {where}"] and repr(running).endswith(f"counts, continued from {where}>")
+        good.write_bytes(data)
         running.finish()
+    assert not running.active
     assert {name: changelog(sink, name) for name in NAMES} == expected(3)
-    # From here on one folder has files and the other has none, so the logs of the two differ in length.
     folders(source, 3)
     (source / "info" / "epoch=00004" / "part.parquet").unlink()
     good = source / "visit" / "epoch=00004" / "part.parquet"
@@ -81,15 +73,14 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(
     good.unlink()
     with job() as running:
         running.finish()
-        # The corrupt file was taken away: its epoch is empty, the others are as they were.
         assert {name: changelog(sink, name) for name in NAMES} == expected(3)
         # A file that comes late is taken however old it is.
         (good.parent / "late.parquet").write_bytes(data)
         os.utime(good.parent / "late.parquet", (1, 1))
         running.finish()
     assert {name: changelog(sink, name) for name in NAMES} == expected(4)
-    for wrong, told in ({"visit": source / "visit"}, "no source"), (named | {"info": source / "visit"}, "/visit"):
-        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, and now comes from .*{told}"):
+    for wrong in {"visit": source / "visit"}, named | {"info": source / "visit"}:
+        with pytest.raises(ss.CheckpointError, match=r"it has sources=\{'info': '.*/info', 'visit': '.*/visit'\}"):
             job(sources=wrong)
     with pytest.raises(ss.CheckpointError, match="view counts"):
         ss.spark.stream("shared", views()[:1], named, sink, session=spark, checkpoint=tmp_path / "checkpoint")
@@ -119,10 +110,12 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
     def take(changes: dict[str, ss.Changes], number: int) -> None:
         out.append((number, changes))
 
-    with ss.spark.stream(
-        "full", views(), {"visit": visit, "INFO": tmp_path / "info"}, take, session=spark, checkpoint=tmp_path / "c"
-    ) as job:
-        job.finish()
+    def job() -> Any:
+        named = {"visit": visit, "INFO": tmp_path / "info"}
+        return ss.spark.stream("full", views(), named, take, session=spark, checkpoint=tmp_path / "c", bins=9)
+
+    with job() as running:
+        running.finish()
     total: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
     for number, changes in out:
         for name, each in changes.items():
@@ -135,10 +128,14 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
         for name in NAMES:
             wanted = Counter(tuple(row.values()) for row in _arrow(here.read(name)))
             assert {row: n for row, n in total[name].items() if n} == wanted
-    odd = spark.readStream.format("rate").load().selectExpr("value AS `a``b.c`", "1 AS diff")
+    odd = spark.readStream.format("rate").load().selectExpr("value AS `A``b.c`", "1 AS diff")
     # Whatever a column is called, Spark reads no more into its name.
-    assert sources.frame(spark, "t", ss.Catalog(t='"a`b.c" BIGINT').schema("t"), odd)[1].columns == ["c0", "c1"]
-    assert len(out) == 2  # all visits, and all of them with the first file of the folder; then the folder's second
+    assert sources.frame("t", ss.Catalog(t='"a`b.c" BIGINT').schema("t"), odd).columns == ["A`b.c", "diff"]
+    # All visits are one micro-batch of the DataFrame, so one epoch; the folder has two files.
+    assert len(out) in (2, 3)
+    with job() as again:
+        again.finish()
+    assert len(out) in (2, 3)
 
 
 def _arrow(frame: Any) -> list[dict[str, Any]]:
@@ -170,7 +167,6 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     refuse({"info": rate, "INFO": rate}, ss.RelationError, "info appears twice")
     odd = tmp_path / "shop [x]"
     odd.mkdir()
-    refuse({"info": odd}, ss.Error, r"shop \[x\]: Spark treats \[ \] in a path as a pattern")
     with pytest.raises(ss.Error, match="in a path as a pattern"):
         ss.spark.engine("full", views(), spark, checkpoint=odd)
     assert not (odd / "run.json").exists()
@@ -193,17 +189,17 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         ):
             with pytest.raises(ss.Error, match=match):
                 make(**named)
-    with pytest.raises(ss.RelationError, match="info: the DataFrame has no column diff"):
-        ss.spark.stream(
-            "full", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
-        )
+    with pytest.raises(ss.ViewError, match="partial state serves one caller at a time, and a stream is a caller"):
+        ss.spark.stream("partial", views(), {"info": rate}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c")
     visits = tmp_path / "visits"
     visits.mkdir()
     refuse({"visit": visits}, ss.ViewError, "sink=.*would be read as input", sink=visits / "out")
     assert not (tmp_path / "c").exists()
     # This Spark says itself, when it is to start.
-    refuse({"info": rate.limit(1)}, ss.Error, "Spark cannot stream this: .*[Ll]imit")
-    assert not [file for file in (tmp_path / "c").iterdir() if not file.name.startswith(".")]
+    sorted_ = {"info": rate.orderBy("product")}
+    with ss.spark.stream("full", views(), sorted_, print, session=spark, checkpoint=tmp_path / "d") as job:
+        with pytest.raises(ss.Error, match="Spark cannot stream this: .*[Ss]ort"):
+            job.finish()
 
 
 def test_spark_connect_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -222,20 +218,13 @@ def test_spark_connect_is_refused_with_the_reason(tmp_path: Path) -> None:
         ss.spark.engine("full", views(), remote, checkpoint=tmp_path / "c")
 
 
-class Speechless(Exception):
-    """An exception whose text cannot be made."""
-
-    def __str__(self) -> str:
-        raise RuntimeError
-
-
 def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_path: Path) -> None:
     """A bad row ends the job with the in-process error; a sink that raises is named, and gets its batch again."""
     (tmp_path / "info").mkdir()
     (tmp_path / "visit").mkdir()
     seen: list[int] = []
-    # The text of the first one is the refusal of another stream; the second one has no text.
-    raised = [ValueError(str(RowRefused(ss.RowError("elsewhere")))), Speechless()]
+    # The text of the first one is the refusal of another stream.
+    raised = [ValueError(str(RowRefused(ss.RowError("elsewhere")))), OSError("the disk is full")]
 
     def sink(changes: dict[str, ss.Changes], number: int) -> None:
         seen.append(number)
@@ -247,11 +236,13 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
         return ss.spark.stream("full", views()[1:], named, sink, session=spark, checkpoint=tmp_path / "c", bins=2)
 
     pq.write_table(arrow("visit", EPOCHS[0]["visit"]), tmp_path / "visit" / "0.parquet")
-    for said in ("ValueError: <<refused", "Speechless: its message cannot be shown"):
-        with job() as running, pytest.raises(ss.Error, match=f"the sink raised {said}"):
-            running.finish()
     with job() as running:
-        running.finish()
+        for said in ("ValueError: <<refused", "OSError: the disk is full"):
+            with pytest.raises(ss.Error, match=f"the sink raised {said}"):
+                running.finish()
+    for _ in range(2):
+        with job() as running:
+            running.finish()
     assert seen == [0, 0, 0]
     pq.write_table(arrow("visit", [(("p1", "u1", 77), -1)]), tmp_path / "visit" / "1.parquet")
     with ss.engine("full", views()) as here:
@@ -265,8 +256,12 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
     (tmp_path / "visit" / "1.parquet").unlink()
     with job() as running:
         running.finish()
-    assert seen == [0, 0, 0, 1]
-    with pytest.raises(ss.Error, match="this stream has ended: it was stopped"):
+        pq.write_table(arrow("visit", EPOCHS[1]["visit"]), tmp_path / "visit" / "2.parquet")
+        running.finish()
+    # Micro-batch 1 was refused, so the epoch that follows is in micro-batch 2.
+    assert seen == [0, 0, 0, 2]
+    assert ss.spark.batches(tmp_path / "c")["refused"].tolist() == [False, True, False]
+    with pytest.raises(ss.Error, match="this engine is closed"):
         running.finish()
 
 
@@ -279,7 +274,7 @@ with ss.spark.session(memory="1g") as session:
     with ss.spark.stream("full", [view], {{"tick": rate}}, {out!r}, session=session, checkpoint={place!r}) as job:
         job.finish(seconds=0.1)
         try:
-            job.finish(lambda line: print(line, flush=True))
+            job.finish(lambda line: print(line, flush=True), seconds=3600)
         except KeyboardInterrupt:
             print("interrupted", job.active)
 """

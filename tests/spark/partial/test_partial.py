@@ -111,13 +111,13 @@ with ss.spark.session(memory="1g") as session:
     with ss.spark.engine("partial", [view], session, checkpoint=place, bins=2) as engine:
         engine.step(first)
         engine.read("result", key="Fruit")
-        turn = engine._round
+        turn = engine._query.run
         def told(messages, kind, epoch, about=None):
             if kind == "round":
                 print("round", flush=True)
                 threading.Event().wait()
             return turn(messages, kind, epoch, about)
-        engine._round = told
+        engine._query.run = told
         engine.step({goes!r})
 """
 
@@ -174,7 +174,7 @@ def test_a_driver_that_is_killed_in_a_read_or_in_an_epoch(spark: SparkSession, t
     place, left = tmp_path / "live", list[Path]()
     made: Any = ss.spark.engine("partial", [totals()], spark, checkpoint=place, bins=2)
     with made as engine:
-        turn = engine._round
+        turn = engine._query.run
 
         def copied(messages: Any, kind: RoundKind, epoch: int, about: Any = None) -> Any:
             if kind is RoundKind.ROUND and first[0]:
@@ -183,7 +183,7 @@ def test_a_driver_that_is_killed_in_a_read_or_in_an_epoch(spark: SparkSession, t
                 shutil.copytree(place, left[-1])
             return turn(messages, kind, epoch, about)
 
-        engine._round = copied
+        engine._query.run = copied
         first = [False]
         engine.step({"s": [(("x", "G"), 1)], "t": [(("x", BIG), 1), (("y", 5), 1), (("z", BIG), 1)]})
         first = [True]

@@ -1,7 +1,7 @@
 """Checkpoints of an earlier version are refused with both formats, before anything is opened.
 
 ``before.tar.xz`` has one of each kind, as commit 5c38e5e wrote them: full, partial and stream (formats 2), managed
-(format 1) and entities (format 2).
+(format 1) and entities (format 2); and a stream as commit d2ba2b1b wrote it (format 5), which was no run in rounds.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ STARTS: list[tuple[str, str, Callable[[Any, Path], Any]]] = [
     ("partial", "engine.json has format 2", lambda s, at: ss.spark.engine("partial", [LONGEST], s, checkpoint=at)),
     ("partial", "engine.json has format 2", lambda spark, at: ss.spark.filled(at, "longest", session=spark)),
     ("stream", "engine.json has format 2", start_stream),
+    ("stream5", "run.json has format 5", start_stream),
+    ("stream5", "run.json has format 5", lambda spark, at: ss.spark.state(at, session=spark)),
     ("managed", "managed.json has format 1", start_managed),
     ("entities", "entities.json has format 2", lambda spark, at: SparkEntities(Program(Item), at, 1, spark)),
     ("managed", "managed.json has format 1", lambda spark, at: SparkEntities(Program(Item), at, 1, spark)),

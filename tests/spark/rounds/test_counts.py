@@ -46,6 +46,43 @@ def test_a_plan_is_a_query_plan() -> None:
     assert list(meanings("def f(plan: Node): ...\nplan, rest = node.plan, 1\n")) == []
 
 
+def loops(text: str) -> Iterator[str]:
+    """The functions that run rounds in a loop: ``run`` with a kind of round, in a while or a for."""
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef):
+            for loop in (node for node in ast.walk(function) if isinstance(node, ast.While | ast.For)):
+                for call in (node for node in ast.walk(loop) if isinstance(node, ast.Call)):
+                    given = {ast.unparse(each).partition(".")[0] for each in call.args}
+                    if ast.unparse(call.func).endswith(".run") and given & {"kind", "RoundKind"}:
+                        yield function.name
+
+
+def defined(text: str, name: str) -> bool:
+    """Whether the text defines a function of that name."""
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(ast.parse(text)))
+
+
+def test_one_driver_of_rounds() -> None:
+    """One loop runs rounds until nothing is left, and one place knows what a killed driver has not used."""
+    assert [(path, name) for path, text in sources(*ROOMS) for name in loops(text)] == [
+        ("spark/rounds/bin.py", "settle")
+    ]
+    for name, path in (("settle", "spark/rounds/bin.py"), ("pending", "spark/rounds/query.py")):
+        assert [path for path, text in sources(*ROOMS) if defined(text, name)] == [path]
+    assert list(loops("def f():\n    while m:\n        m = self._query.run(m, kind, 1)\n")) == ["f"]
+    assert list(loops("def f():\n    q.run(m, RoundKind.READ, 1)\n    for x in y:\n        z.run(x)\n")) == []
+
+
+def test_one_class_runs_a_streaming_query() -> None:
+    """Bins run in the query of `Query`. The other query of the kit writes the micro-batches of a DataFrame to files."""
+    found = {path for path, text in sources(*ROOMS) if ".writeStream" in text}
+    assert found == {"spark/rounds/query.py", "spark/jobs/sources.py"}
+    assert {path for path, text in sources(*ROOMS) if "run_stages(" in text} == {
+        "spark/rounds/operator.py",
+        "spark/rounds/query.py",
+    }
+
+
 def test_one_file_says_whose_folder_it_is() -> None:
     """run.json, and the files that it replaces. The other files in JSON list files."""
     found: dict[str, set[str]] = {}
@@ -58,5 +95,4 @@ def test_one_file_says_whose_folder_it_is() -> None:
     assert found == {
         "managed/snapshot_files.py": {"manifest.json"},
         "spark/driver/checkpoint_copy.py": {"snapshot.json"},
-        "spark/jobs/sources.py": {"reported.json"},
     }

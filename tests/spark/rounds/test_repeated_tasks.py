@@ -129,7 +129,7 @@ class PartialTwice(PartialRehearsal):
     """Partial state, in these rounds."""
 
     rounds_class = OnExecutors
-    _query: OnExecutors
+    _query: Any
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
