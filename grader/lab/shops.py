@@ -46,8 +46,8 @@ shop if a value is still wrong 2 seconds after the last message.
 
 5. Hand in `{histories}`.
 
-`explore` without `--case` finds a case of each shop by itself, in some minutes. Use it when you are stuck: what you
-learn here is to see the case in the code.
+`explore --minutes 20` finds a case of each shop by itself. Use it when you are stuck: what you learn here is to see
+the case in the code.
 
 At most {longest} histories count. Each fault, or message that is delivered earlier, is a change. Each shop that you
 expose is a point. The shortest set of histories known that exposes all of them has {known} changes. If all of your

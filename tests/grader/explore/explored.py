@@ -25,7 +25,7 @@ from sharedstate_lite.system.cache import cache_dir
 
 STORED, REPEATED = "explore/results.jsonl", "explore/repeated.jsonl"
 COMMITTED, PAGE = Path(__file__).with_name("results.json"), ROOT / "docs" / "zoo.md"
-MINUTES, HOUR, CASES, TIMES = 10.0, 3600.0, 300, 20
+MINUTES, HOUR, CASES, TIMES = 20.0, 3600.0, 300, 20
 """The time for a wrong system, the time for all cases of a right one, how many cases of one that is not for it, and how
 often a case is repeated, or how many are."""
 Result = dict[str, Any]
