@@ -3,7 +3,8 @@
 Each file in the inbox is one micro-batch with the same number. A foreachBatch sink in the driver receives the messages
 that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames the file into place. Spark may call the
 sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
-sink then does nothing, and Spark commits the batch.
+sink then does nothing, and Spark commits the batch. So what a batch has sent is final once this file is there, and a
+driver that runs round after round need not wait for the commit (``ahead``).
 
 The state of a batch that is not committed is deleted before the query starts. Spark keeps the first file of each
 version of a store. When a batch runs again, the file of a killed attempt would remain, and differ from the state in
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CLOSED = "the query on Spark was stopped by another thread"
+PARTITIONS = "spark.sql.shuffle.partitions"
+LOOK_SECONDS = 0.1
+"""How often a driver that waits for an output looks whether the query has ended instead."""
 KEPT = 2
 """How many outputs are kept after their batches are committed."""
 
@@ -65,7 +69,7 @@ class Query:
         self._out = folder / "out"
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
-        self._ends, self._closed = threading.RLock(), False
+        self._ends, self._closed, self._written = threading.RLock(), False, threading.Condition()
         self._newest: dict[int, pa.Table] = {}
         self._interrupt: tuple[int, BaseException] | None = None
         self.refusal: Error | None = None
@@ -95,19 +99,32 @@ class Query:
             self.refusal = refusal
 
     def run(
-        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
+        self,
+        messages: Iterable[BinMessage] | Path,
+        kind: RoundKind,
+        epoch: int,
+        about: dict[str, Any] | None = None,
+        ahead: bool = False,
     ) -> list[BinMessage]:
         """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
 
-        Raises the kernel's error if the batch is refused. The query can then run other batches.
+        With ``ahead``, Spark may still be committing the batch. The next one can be run, but the state reader shows
+        this one only after `commit`. Raises the kernel's error if the batch is refused; then others can be run.
         """
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch, about)
-        refusal = self._finish(waiting=True)
+        refusal = self._finish(waiting=True, ahead=ahead)
         if refusal is not None:
             raise refusal
         return self.output(number)
+
+    def commit(self) -> None:
+        """Wait until Spark has committed the last batch."""
+        if self.committed < len(self.inbox.entries):
+            if self._running is None or not self._running.isActive:
+                self.start()
+            self._finish(waiting=False)
 
     def output(self, number: int) -> list[BinMessage]:
         """Return the messages that a batch sent to the driver."""
@@ -173,12 +190,20 @@ class Query:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
             wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            return writer.foreachBatch(self._sink).start()
+            # A new query keeps the number of partitions that the session has now. More than bins would be empty tasks.
+            conf, before = self.session.conf, str(self.session.conf.get(PARTITIONS))
+            conf.set(PARTITIONS, min(int(before), self.recipe.numbers))
+            try:
+                return writer.foreachBatch(self._sink).start()
+            finally:
+                conf.set(PARTITIONS, before)
         except (Py4JError, OSError) as error:
             raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 
-    def _finish(self, waiting: bool) -> Error | None:
-        """Wait until all files are committed. Return the error of the first batch that was refused, or None.
+    def _finish(self, waiting: bool, ahead: bool = False) -> Error | None:
+        """Wait until all files are committed, or with ``ahead`` until the last one has an output.
+
+        Returns the error of the first batch that was refused, or None.
 
         The file of a refused batch is voided, and the query is restarted. A batch that failed for another reason, such
         as a killed worker, runs again. After ``TRIES`` failures, the last one is raised as an Error. The file is then
@@ -187,13 +212,17 @@ class Query:
         """
         wanted, failed = len(self.inbox.entries), 0
         refusal: Error | None = None
+
+        def over() -> bool:
+            return ahead and self._file(wanted - 1).exists() or self.committed == wanted
+
         try:
-            while self.committed < wanted:
+            while not over():
                 try:
                     running = self._running
                     if running is None:
                         raise Error(CLOSED)
-                    running.processAllAvailable()
+                    self._wait(running, over if ahead else None)
                 except StreamingQueryException as error:
                     refusal_of_batch, number = refused(str(error)), self.committed
                     failed += 1
@@ -205,16 +234,24 @@ class Query:
                     self._launch()
         except BaseException as error:
             self.stop()
-            number, ended = self.committed, isinstance(error, Py4JError | OSError)
-            if waiting and number == wanted:
+            ended = isinstance(error, Py4JError | OSError)
+            if waiting and over():
                 self._interrupt = None if ended else (threading.get_ident(), error)
                 return refusal
             if waiting:
-                self._void(number)
+                self._void(wanted - 1)
             if ended:
-                raise Error(f"the Spark session has ended during batch {number}; start another one") from error
+                raise Error(f"the Spark session has ended during batch {wanted - 1}; start another one") from error
             raise
         return refusal
+
+    def _wait(self, running: StreamingQuery, over: Callable[[], bool] | None) -> None:
+        """Wait until all files are committed, or ``over`` something else. Raises the exception that ended the query."""
+        while over is not None and running.isActive:
+            with self._written:
+                if self._written.wait_for(over, LOOK_SECONDS):
+                    return
+        running.processAllAvailable()
 
     def _void(self, number: int) -> None:
         # The sink is not writing this file now, because stopping the query has waited for the sink.
@@ -229,8 +266,10 @@ class Query:
         unfinished = file.with_name(f".{file.name}")
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        unfinished.replace(file)
         self._newest = {number: table}
+        with self._written:
+            unfinished.replace(file)
+            self._written.notify_all()
         keep = self.keep_from()
         first = number - KEPT + 1 if keep is None else min(keep, number - KEPT + 1)
         for old in self._out.glob("[0-9]*.arrow"):
