@@ -190,9 +190,9 @@ class Query:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
             wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            # A new query keeps the number of partitions that the session has now. More than bins would be empty tasks.
+            # A new query keeps the number of partitions that the session has now.
             conf, before = self.session.conf, str(self.session.conf.get(PARTITIONS))
-            conf.set(PARTITIONS, min(int(before), self.recipe.numbers))
+            conf.set(PARTITIONS, partitions(self.session, self.recipe.numbers))
             try:
                 return writer.foreachBatch(self._sink).start()
             finally:
@@ -278,6 +278,11 @@ class Query:
 
     def _file(self, number: int) -> Path:
         return self._out / f"{number:08d}.arrow"
+
+
+def partitions(session: SparkSession, bins: int) -> int:
+    """Return how many partitions a new query has: as many as a shuffle of the session, but none without a bin."""
+    return min(int(str(session.conf.get(PARTITIONS))), bins)
 
 
 def committed(checkpoint: Path) -> int:

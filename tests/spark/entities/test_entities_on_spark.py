@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from sharedstate_lite.entities import AskMessage, EntityBin, Epochs, NotPlain, Program, Reference, rounds
+from sharedstate_lite.entities import AskMessage, EntityBin, NotPlain, PlainStore, Program, Reference, rounds
 from sharedstate_lite.entities.bins import EntityMessage
+from sharedstate_lite.entities.fetched import FetchingFront
 from sharedstate_lite.entities.on_spark import SparkEntities, run
 from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.lessons.checkouts import Buyer, Item, Order, scarce
@@ -74,36 +74,27 @@ def balanced(answers: dict[int, Any], state: dict[Any, Any]) -> bool:
     )
 
 
-def test_thirty_checkouts(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers and states are those of bins in memory, and each hop between bins is a micro-batch."""
-    answers, state, count = in_memory(8)
-    assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
+def test_thirty_transactions(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers and states are those of the plain carrier, in the order that the front reports. An epoch fetches the
+    orders in one micro-batch and the rest in another, and sends back what has changed with the next."""
+    order, finish = list[int](), FetchingFront.finish
+    monkeypatch.setattr(FetchingFront, "finish", lambda *given: (order.append(given[1]), finish(*given))[1])
+    asked, plain = {each.request: each._replace(what="checkout") for each in SAGAS}, PlainStore(PROGRAM)
     with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
-        assert front.state() == {}
+        assert front.state() == {} and front.bins == 2
         front.run(created())
-        assert front.rounds == 1
-        assert front.run(SAGAS) == answers
-        assert front.rounds == 1 + count == 1 + 7
-        assert front.state() == state
-        assert balanced(answers, state)
-
-
-def test_thirty_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers and states are those of epochs in memory. Most transactions are in conflict, and are gathered."""
-    oracle = Epochs(PROGRAM, 8)
-    oracle.run(created())
-    before = oracle.rounds
-    asked = [each._replace(what="checkout") for each in SAGAS]
-    expected = {number: str(answer) for number, answer in oracle.run(asked).items()}
-    assert 10 < list(expected.values()).count("True") < 30 and oracle.gathered > 10
-    with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
-        front.run(created())
-        found = front.run(asked)
-        assert {number: str(answer) for number, answer in found.items()} == expected
-        assert front.state() == oracle.state()
-        assert balanced(found, front.state())
-        # in memory, entities are sent back in a round of their own
-        assert 0 <= oracle.rounds - before - (front.rounds - 1) <= oracle.epochs
+        found = front.run(asked.values())
+        assert front.rounds == 1 + 3
+        for each in created():
+            plain.create(each.who.cls, *each.args or ())
+        replies = {number: plain.call(asked[number].who, "checkout") for number in order}
+        assert {n: str(each.error or each.value) for n, each in replies.items()} == {
+            n: str(a) for n, a in found.items()
+        }
+        assert 10 < list(found.values()).count(True) < 30
+        state = front.state()
+        assert all(plain.state(Reference(*name)) == each for name, each in state.items())
+        assert balanced(found, state)
 
 
 class Killed(BaseException):
@@ -113,27 +104,29 @@ class Killed(BaseException):
 def test_a_driver_that_ends_between_two_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Started again, it goes on: each request has one answer and one effect, in as many micro-batches."""
-    answers, state, count = in_memory(8)
+    """Started again, it goes on: each request has one answer and one effect, in as many micro-batches. Answers and
+    states are those of bins in memory, and each hop between bins is a micro-batch. Bins are as many as partitions."""
+    answers, state, count = in_memory(2)
+    assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
     folder, points = tmp_path / "folder", {"put": 3, "wait": 4, "publish": 5}
-    put, publish, wait = Query.run, Inbox._publish, StreamingQuery.processAllAvailable
+    put, publish, wait = Query.run, Inbox._publish, Query._wait
     armed = list[int]()
 
-    def dying_run(self: Query, *args: Any) -> Any:
+    def dying_run(self: Query, *args: Any, **named: Any) -> Any:
         """End before the input file of micro-batch 3 is logged."""
         if points.get("put") == len(self.inbox.entries):
             del points["put"]
             raise Killed
         if points.get("wait") == len(self.inbox.entries):
             armed.append(points.pop("wait"))
-        return put(self, *args)
+        return put(self, *args, **named)
 
-    def interrupted_wait(self: StreamingQuery) -> None:
+    def interrupted_wait(self: Query, *args: Any) -> None:
         """Raise, as Ctrl-C does, while micro-batch 4 runs: Spark gives it up."""
         if armed:
             armed.pop()
             raise Killed
-        wait(self)
+        wait(self, *args)
 
     def dying_publish(self: Inbox, number: int) -> None:
         """End after the input file of micro-batch 5 is logged, and before Spark can see it."""
@@ -143,7 +136,7 @@ def test_a_driver_that_ends_between_two_batches(
         publish(self, number)
 
     monkeypatch.setattr(Query, "run", dying_run)
-    monkeypatch.setattr(StreamingQuery, "processAllAvailable", interrupted_wait)
+    monkeypatch.setattr(Query, "_wait", interrupted_wait)
     monkeypatch.setattr(Inbox, "_publish", dying_publish)
     with SparkEntities(PROGRAM, folder, 8, spark) as front:
         front.run(created())
@@ -158,7 +151,7 @@ def test_a_driver_that_ends_between_two_batches(
         assert front.run(SAGAS) == answers
         assert front.run(SAGAS[::-1]) == answers
         assert front.rounds == 1 + count
-        assert front.state() == state
+        assert front.state() == state and balanced(answers, state)
         with pytest.raises(Error, match="request 1000 was another question before"):
             front.run([SAGAS[0]._replace(who=Reference("Order", "1"))])
         with pytest.raises(NotPlain, match="request 2000"):
@@ -184,10 +177,10 @@ from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.spark.rounds.query import Query
 point, run, sink = {point!r}, Query.run, Query._sink
 
-def dying_run(self, messages, kind, epoch, about=None):
+def dying_run(self, *args, **named):
     if point == "between" and len(self.inbox.entries) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    return run(self, messages, kind, epoch)
+    return run(self, *args, **named)
 
 def dying_sink(self, frame, number):
     if point == "before" and number == 4:
@@ -223,6 +216,6 @@ def test_a_killed_driver(start: Start, tmp_path: Path, point: str) -> None:
     out, errors = again.communicate(timeout=600)
     found = re.search("^RESULT (.*)$", out, re.MULTILINE)
     assert found, errors
-    answers, state, count = in_memory(8)
+    answers, state, count = in_memory(2)
     expected = [[name[0], name[1], repr(each)] for name, each in sorted(state.items())]
     assert json.loads(found[1]) == [[list(each) for each in sorted(answers.items())], expected, 1 + count]
