@@ -298,7 +298,7 @@ class SparkEntities:
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             recipe = EntityRecipe(secrets.token_hex(8), self.bins, program)
             self._query = Query(self.session, made(location / "query"), recipe, 1, 0)
-            self._query.keep_from = lambda: max(self._last, 0)
+            self._query.keep_from, self._query.ahead = lambda: max(self._last, 0), True
             self._restore()
         except BaseException:
             self.close()
@@ -423,7 +423,7 @@ class SparkEntities:
 
     def send(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Run a micro-batch, which takes a while, and return what it has sent. Another thread may call `ask` then."""
-        return self._query.run(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1, ahead=True)
+        return self._query.run(messages, RoundKind.EPOCH, len(self._query.inbox.entries) + 1)
 
     def end(self, sent: list[BinMessage]) -> dict[int, AnswerMessage]:
         """Take over what a micro-batch has sent: messages for the next one, and answers, which are returned."""

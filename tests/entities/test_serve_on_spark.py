@@ -75,7 +75,7 @@ def batches(machine: Machine) -> type[Query]:
         def stop(self) -> None:
             pass
 
-        def _finish(self, waiting: bool, ahead: bool = False) -> Error | None:
+        def _finish(self, waiting: bool) -> Error | None:
             while (number := self.committed) < len(self.inbox.entries):
                 machine.step()
                 self._sink(self._run(number), number)

@@ -4,7 +4,7 @@ Each file in the inbox is one micro-batch with the same number. A foreachBatch s
 that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames the file into place. Spark may call the
 sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
 sink then does nothing, and Spark commits the batch. So what a batch has sent is final once this file is there, and a
-driver that runs round after round need not wait for the commit (``ahead``).
+driver that runs round after round need not wait for the commit (`Query.ahead`).
 
 The state of a batch that is not committed is deleted before the query starts. Spark keeps the first file of each
 version of a store. When a batch runs again, the file of a killed attempt would remain, and differ from the state in
@@ -76,6 +76,8 @@ class Query:
         """The error of the last batch that a kernel refused while the query was starting, or None."""
         self.keep_from: Callable[[], int | None] = lambda: None
         """Returns the first micro-batch whose output must be kept, or None to keep only the last ones."""
+        self.ahead = False
+        """Whether `run` does not wait for Spark's commit. The state reader shows the batch only after `commit`."""
 
     @property
     def checkpoint(self) -> Path:
@@ -99,22 +101,16 @@ class Query:
             self.refusal = refusal
 
     def run(
-        self,
-        messages: Iterable[BinMessage] | Path,
-        kind: RoundKind,
-        epoch: int,
-        about: dict[str, Any] | None = None,
-        ahead: bool = False,
+        self, messages: Iterable[BinMessage] | Path, kind: RoundKind, epoch: int, about: dict[str, Any] | None = None
     ) -> list[BinMessage]:
         """Run one micro-batch, and return the messages that it sent to the driver. ``about`` is logged with its input.
 
-        With ``ahead``, Spark may still be committing the batch. The next one can be run, but the state reader shows
-        this one only after `commit`. Raises the kernel's error if the batch is refused; then others can be run.
+        Raises the kernel's error if the batch is refused. The query can then run other batches.
         """
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch, about)
-        refusal = self._finish(waiting=True, ahead=ahead)
+        refusal = self._finish(waiting=True)
         if refusal is not None:
             raise refusal
         return self.output(number)
@@ -200,10 +196,8 @@ class Query:
         except (Py4JError, OSError) as error:
             raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 
-    def _finish(self, waiting: bool, ahead: bool = False) -> Error | None:
-        """Wait until all files are committed, or with ``ahead`` until the last one has an output.
-
-        Returns the error of the first batch that was refused, or None.
+    def _finish(self, waiting: bool) -> Error | None:
+        """Wait until all files are committed. Return the error of the first batch that was refused, or None.
 
         The file of a refused batch is voided, and the query is restarted. A batch that failed for another reason, such
         as a killed worker, runs again. After ``TRIES`` failures, the last one is raised as an Error. The file is then
@@ -214,7 +208,7 @@ class Query:
         refusal: Error | None = None
 
         def over() -> bool:
-            return ahead and self._file(wanted - 1).exists() or self.committed == wanted
+            return waiting and self.ahead and self._file(wanted - 1).exists() or self.committed >= wanted
 
         try:
             while not over():
@@ -222,7 +216,7 @@ class Query:
                     running = self._running
                     if running is None:
                         raise Error(CLOSED)
-                    self._wait(running, over if ahead else None)
+                    self._wait(running, over)
                 except StreamingQueryException as error:
                     refusal_of_batch, number = refused(str(error)), self.committed
                     failed += 1
@@ -245,9 +239,9 @@ class Query:
             raise
         return refusal
 
-    def _wait(self, running: StreamingQuery, over: Callable[[], bool] | None) -> None:
-        """Wait until all files are committed, or ``over`` something else. Raises the exception that ended the query."""
-        while over is not None and running.isActive:
+    def _wait(self, running: StreamingQuery, over: Callable[[], bool]) -> None:
+        """Wait until all files are committed, or ``over`` is true. Raises the exception that ended the query."""
+        while self.ahead and running.isActive:
             with self._written:
                 if self._written.wait_for(over, LOOK_SECONDS):
                     return
