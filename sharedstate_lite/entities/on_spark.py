@@ -504,16 +504,4 @@ class SparkEntities:
         self.close()
 
 
-def run(
-    program: Program,
-    requests: Iterable[AskMessage],
-    folder: str | os.PathLike[str],
-    bins: int = 8,
-    session: SparkSession | None = None,
-) -> dict[int, Any]:
-    """Run requests on Spark, and return the answers by request; see `SparkEntities`, which this starts and closes."""
-    with SparkEntities(program, folder, bins, session) as front:
-        return front.run(requests)
-
-
-__all__ = ["SparkEntities", "run"]
+__all__ = ["SparkEntities"]

@@ -22,7 +22,6 @@ from carriers import cell
 from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
-from test_spark_bins import comparable
 from test_transactions import SHOP as TRANSACTIONS
 
 from sharedstate_lite.entities import AskMessage, PlainStore, Program, Reference, log, on_spark, serve, serve_on_spark
@@ -181,6 +180,11 @@ def state(machine: Machine) -> dict[Any, Any]:
     for store in machine.states[max(machine.states)].values():
         out |= entities_in({name: blob for (part, name), blob in store.runs.items() if part == "entities"})
     return out
+
+
+def comparable(answer: Any) -> Any:
+    """An answer, or an exception as its class and text."""
+    return (type(answer), str(answer)) if isinstance(answer, Exception) else answer
 
 
 MAKE = {"items": f"/items/{ITEMS}/{STOCK}/{PRICE}", "users": f"/users/{USERS}/{BALANCE}"}

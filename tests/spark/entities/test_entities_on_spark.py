@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import signal
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
+import kills
 import pytest
 from pyspark.sql import SparkSession
+from sorted_bins import Sorted
 
-from sharedstate_lite.entities import AskMessage, EntityBin, NotPlain, PlainStore, Program, Reference, rounds
-from sharedstate_lite.entities.bins import EntityMessage
+from sharedstate_lite.entities import AskMessage, NotPlain, PlainStore, Program, Reference, rounds
 from sharedstate_lite.entities.fetched import FetchingFront
-from sharedstate_lite.entities.on_spark import SparkEntities, run
+from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.lessons.checkouts import Buyer, Item, Order, scarce
 from sharedstate_lite.spark.rounds.inbox import Inbox
@@ -30,14 +26,6 @@ if TYPE_CHECKING:
 ORDERS = scarce(30, 6)
 PROGRAM = Program(Item, Buyer, Order)
 FIRST = 1_000
-
-
-class Sorted(EntityBin):
-    """The oracle: a bin in memory that handles the messages of a round in the order of their requests."""
-
-    def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
-        """Handle the messages of a round."""
-        return super().handle(sorted(messages, key=lambda message: message.request))
 
 
 def created() -> list[AskMessage]:
@@ -162,7 +150,7 @@ def test_a_driver_that_ends_between_two_batches(
     with pytest.raises(CheckpointError, match="the bins of this folder is 8, not 4"):
         SparkEntities(PROGRAM, folder, 4, spark)
     with pytest.raises(CheckpointError, match="the program of this folder is"):
-        run(Program(Item), [], folder, 8, spark)
+        SparkEntities(Program(Item), folder, 8, spark)
     with pytest.raises(Error, match="bins=0"):
         SparkEntities(PROGRAM, folder, 0, spark)
     with pytest.raises(CheckpointError, match="is not empty"):
@@ -170,8 +158,8 @@ def test_a_driver_that_ends_between_two_batches(
 
 
 SCRIPT = """
-import json, os, signal, sys
-sys.path.insert(0, {tests!r})
+import json, os, signal, sys, time
+sys.path[:0] = {tests!r}
 from test_entities_on_spark import PROGRAM, SAGAS, created
 from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.spark.rounds.query import Query
@@ -187,7 +175,9 @@ def dying_sink(self, frame, number):
         frame.toArrow()
         os.kill(os.getpid(), signal.SIGKILL)
     sink(self, frame, number)
-    if point == "after" and number == 4:
+    while point == "ahead" and number == 4 and len(self.inbox.entries) < 6:
+        time.sleep(0.01)
+    if point in ("after", "ahead") and number == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 
 Query.run, Query._sink = dying_run, dying_sink
@@ -200,18 +190,13 @@ with SparkEntities(PROGRAM, {folder!r}) as front:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["between", "before", "after"])
+@pytest.mark.parametrize("point", ["between", "before", "after", "ahead"])
 def test_a_killed_driver(start: Start, tmp_path: Path, point: str) -> None:
-    """SIGKILL between two micro-batches, before the output file of one, and after it: nothing is lost or doubled."""
-    tests, folder = str(Path(__file__).parent), str(tmp_path / "folder")
+    """SIGKILL between two micro-batches, before the output file of one, after it, and when the next one is written but
+    Spark has not committed this one: nothing is lost or doubled."""
+    tests, folder = [str(Path(each).parent) for each in (__file__, kills.__file__)], str(tmp_path / "folder")
     killed = start(SCRIPT.format(tests=tests, point=point, folder=folder))
-    children: list[psutil.Process] = []
-    while killed.poll() is None:
-        children = psutil.Process(killed.pid).children(recursive=True) or children
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            killed.wait(timeout=0.2)
-    assert psutil.wait_procs(children, timeout=60)[1] == []  # none of them writes any more
-    assert killed.returncode == -signal.SIGKILL
+    assert kills.ended(killed)
     again = start(SCRIPT.format(tests=tests, point="", folder=folder))
     out, errors = again.communicate(timeout=600)
     found = re.search("^RESULT (.*)$", out, re.MULTILINE)
