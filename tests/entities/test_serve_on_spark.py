@@ -356,12 +356,12 @@ def test_transactions_are_serializable_in_the_order_of_the_front(bins: int, monk
             machine = on_a_machine(rng, patch)
             with start(Path(folder), bins, program) as front:
                 front.run(made)
-                found = front.run(asked.values())
-                assert front.rounds <= 3 and front.run(asked.values()) == found
+                answers = [{n: comparable(a) for n, a in front.run(asked.values()).items()} for _ in range(2)]
+                assert front.rounds <= 3 and answers[0] == answers[1]
             assert sorted(order) == sorted(asked)
             for n in order:
                 reply = plain.call(asked[n].who, asked[n].what, *asked[n].args or ())
-                assert comparable(found[n]) == comparable(reply.error or reply.value), n
+                assert answers[0][n] == comparable(reply.error or reply.value), n
             assert state(machine) == {(who.cls, who.key): plain.state(who) for who in items + users}
 
 

@@ -81,7 +81,7 @@ def test_what_spark_may_do_changes_nothing(seed: int) -> None:
                 answers = front.run(asked)
                 assert {n: comparable(a) for n, a in answers.items()} == {n: comparable(a) for n, a in expected.items()}
                 assert front.rounds - before == hops
-                for number, store in machine.states[max(machine.states)].items():
+                for (_, number), store in machine.states[max(machine.states)].items():
                     blobs = {name: blob for (_, name), blob in store.runs.items()}
                     assert entities_in(blobs) == oracle[number].state
                     assert sorted(blobs) == (json.loads(store.text)["runs"] if store.text else [])
