@@ -60,14 +60,14 @@ def installs(label: str) -> bool:
 
 
 def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
-    """A new engine of that label."""
-    kind, options = EVERY[label]
+    """A new engine of that label. ``more`` are other options."""
+    kind, options = EVERY[label][0], {**EVERY[label][1], **more}
     if label in IN_BINS and partial(label):
-        return PartialRehearsal(views, **options, **more)
+        return PartialRehearsal(views, **options)
     if label in ON_SPARK:
-        return ss.spark.engine(kind, views, session_on(), **options, **more)
+        return ss.spark.engine(kind, views, session_on(), **options)
     maker: Any = Rehearsal if label in IN_BINS else ss.engine
-    return maker(kind, views, **options, **more)
+    return maker(kind, views, **options)
 
 
 def restored(label: str, path: Path) -> Any:

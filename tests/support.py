@@ -219,13 +219,13 @@ def keys_of(view: View) -> st.SearchStrategy[Row]:
 class Fleet:
     """The views of one case in several engines, beside the oracle; checked after every operation."""
 
-    def __init__(self, case: Case, which: Iterable[str] = ENGINES, oracle: bool = True) -> None:
+    def __init__(self, case: Case, which: Iterable[str] = ENGINES, oracle: bool = True, **options: Any) -> None:
         self.catalog, views = case.declare()
         self.view = views[-1]
         self.tops = [self.view.name]
         """The views that are read and evicted from: the case's own, and those that came late."""
         self.relations = relations_of(self.view)
-        self.engines = {label: make(label, [self.view]) for label in labels(case, self.view, which)}
+        self.engines = {label: make(label, [self.view], **options) for label in labels(case, self.view, which)}
         self.totals: dict[str, dict[str, Counter[Row]]] = {
             label: {name: Counter() for name in engine.views} for label, engine in self.engines.items()
         }

@@ -44,16 +44,20 @@ from .bins import FRONT, AnswerMessage, AskMessage, EntityBin, EntityMessage, Na
 from .declare import Reference, copied
 from .program import Program
 
-VOTE, DECIDE, PUT = "@vote", "@decide", "@put"
-"""What the front asks bins: which transactions are in conflict; to install some, and for what others have touched; to
-take entities back. It asks for the first two in rounds without other messages."""
+VOTE, DECIDE, GET, PUT = "@vote", "@decide", "@get", "@put"
+"""What a front asks bins: which transactions are in conflict; to install some, and for what others have touched; for
+entities (`fetched`); to take entities back. It asks for the first two in rounds without other messages."""
 _RUN = "run"
 Sent = list[tuple[int, EntityMessage]]
 """Messages, each with the bin that it is for."""
 
 
-class _NotHere(BaseException):
-    """A transaction at the front touches an entity that was not gathered."""
+class NotHere(BaseException):
+    """A transaction at the front touches an entity, ``name``, that is not there."""
+
+    def __init__(self, name: Name) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class Copies(MutableMapping[Name, State]):
@@ -72,7 +76,7 @@ class Copies(MutableMapping[Name, State]):
         if name not in self.found:
             assert isinstance(name, tuple)
             if self.lent and name not in self.base:
-                raise _NotHere
+                raise NotHere(name)
             found = self.found[name] = self.base.get(name)
             if found is not None:
                 self.mine[name] = {attribute: copied(value) for attribute, value in found.items()}
@@ -165,50 +169,59 @@ def is_transaction(program: Program, message: AskMessage) -> bool:
     return message.args is not None and program.machine(message.what, message.who.cls).transactional
 
 
-def gathered(
-    program: Program, begins: Iterable[AskMessage], lent: dict[Name, State | None]
-) -> Iterator[tuple[AskMessage, AnswerMessage | None]]:
-    """Run transactions one after the other on the entities that were gathered, and change these.
-
-    Yield each transaction with its end, which is None if it touches an entity that was not gathered.
-    """
+def alone(program: Program, begin: AskMessage, copies: Copies) -> AnswerMessage:
+    """Run a transaction to its end on copies, and return its answer. Raises NotHere."""
     place = EpochBin(program, 0, 1)
-    for begin in begins:
-        copies = place.copies[begin.request] = Copies(lent, lent=True)
-        try:
-            ((_, end),) = place.handle([begin._replace(back=None, inside=True)])
-        except _NotHere:
-            yield begin, None
-            continue
-        assert isinstance(end, AnswerMessage)
-        if end.error is None:
-            lent |= copies.written()
-        yield begin, end
+    place.copies[begin.request] = copies
+    ((_, end),) = place.handle([begin._replace(back=None, inside=True)])
+    assert isinstance(end, AnswerMessage)
+    return end
 
 
 @dataclass
-class EpochFront:
-    """The front of ``bins`` bins: what it sends to them, and when. Its caller delivers the messages, in rounds.
-
-    ``phase`` is what the bins do in the round in progress, "" without an epoch. A round of `Epochs` is in memory. With
-    `on_spark.SparkEntities`, it is a micro-batch, and the driver logs the `state` of the front with it, so a start
-    continues in the middle of an epoch.
-    """
+class Front:
+    """What the fronts of ``bins`` bins have in common."""
 
     program: Program
     bins: int
-    gather: bool = True
-    phase: str = ""
     begins: dict[int, AskMessage] = field(default_factory=dict)
     """The transactions that have not ended: those of the epoch, and of the next one."""
+    finished: list[int] = field(default_factory=list)
+    """The transactions that the last round has answered, in the order in which they are serialized."""
+
+    def finish(self, number: int, end: AnswerMessage) -> tuple[int, EntityMessage]:
+        """End a transaction, and return its answer, with the bin that it is for."""
+        self.finished.append(number)
+        back = self.begins.pop(number).back
+        return bin_of(back.who, self.bins) if back else FRONT, end._replace(back=back, inside=False)
+
+    def asked(self, what: str, parts: Iterable[tuple[Name, Any]]) -> Sent:
+        """Return what bins are asked about entities. Each part is for the bin of its entity."""
+        to: dict[int, list[Any]] = {}
+        for name, part in parts:
+            to.setdefault(bin_of(Reference(*name), self.bins), []).append(part)
+        return [(bin, AskMessage(0, Reference("", ""), what, tuple(to[bin]), None)) for bin in sorted(to)]
+
+    def put(self, states: Mapping[Name, State | None]) -> Sent:
+        """Return the messages that send entities back; None is an entity that is absent."""
+        return self.asked(PUT, ((each[0], each) for each in states.items() if each[1] is not None))
+
+
+@dataclass
+class EpochFront(Front):
+    """The front of `Epochs`: what it sends to bins, and when. Its caller delivers the messages, in rounds.
+
+    ``phase`` is what the bins do in the round in progress, "" without an epoch.
+    """
+
+    gather: bool = True
+    phase: str = ""
     order: list[int] = field(default_factory=list)
     """The transactions of the epoch."""
     deferred: list[int] = field(default_factory=list)
     ends: dict[int, AnswerMessage] = field(default_factory=dict)
     bad: set[int] = field(default_factory=set)
     """The transactions that are in conflict."""
-    finished: list[int] = field(default_factory=list)
-    """The transactions that the last `take` has answered, in the order in which they are serialized."""
 
     @property
     def commands(self) -> Sent:
@@ -254,36 +267,22 @@ class EpochFront:
 
     def _settle(self, lent: dict[Name, State | None]) -> Sent:
         """Answer the transactions that were installed. Run the others and send the entities back, or defer them."""
-        out = [self._finish(number, self.ends[number]) for number in self.order if number not in self.bad]
+        out = [self.finish(number, self.ends[number]) for number in self.order if number not in self.bad]
         bad = [self.begins[number] for number in self.order if number in self.bad]
         if not self.gather:
             self.deferred = [begin.request for begin in bad]
             return out
-        for begin, end in gathered(self.program, bad, lent):
-            if end is None:
+        for begin in bad:
+            copies = Copies(lent, lent=True)
+            try:
+                end = alone(self.program, begin, copies)
+            except NotHere:
                 self.deferred.append(begin.request)
-            else:
-                out.append(self._finish(begin.request, end))
-        back: dict[int, list[tuple[Name, State]]] = {}
-        for name, state in lent.items():
-            if state is not None:
-                back.setdefault(bin_of(Reference(*name), self.bins), []).append((name, state))
-        return out + [(to, AskMessage(0, Reference("", ""), PUT, tuple(back[to]), None)) for to in sorted(back)]
-
-    def _finish(self, number: int, end: AnswerMessage) -> tuple[int, EntityMessage]:
-        self.finished.append(number)
-        back = self.begins.pop(number).back
-        return bin_of(back.who, self.bins) if back else FRONT, end._replace(back=back, inside=False)
-
-    def state(self) -> tuple[Any, ...]:
-        """Return the state of the front for `restore`."""
-        return self.phase, self.order, self.deferred, self.bad, [*self.begins.values()], [*self.ends.values()]
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Set the state of the front."""
-        self.phase, self.order, self.deferred, self.bad, begins, ends = state
-        self.begins = {each.request: each for each in begins}
-        self.ends = {each.request: each for each in ends}
+                continue
+            if end.error is None:
+                lent |= copies.written()
+            out.append(self.finish(begin.request, end))
+        return out + self.put(lent)
 
 
 class Epochs:
@@ -295,7 +294,7 @@ class Epochs:
     """
 
     def __init__(self, program: Program, bins: int, gather: bool = True) -> None:
-        self.program, self._front = program, EpochFront(program, bins, gather)
+        self.program, self._front = program, EpochFront(program, bins, gather=gather)
         self.bins = [EpochBin(program, number, bins) for number in range(bins)]
         self.order: list[int] = []
         self.rounds = self.epochs = self.gathered = self.deferrals = self.told = 0

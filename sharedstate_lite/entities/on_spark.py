@@ -16,9 +16,12 @@ Spark gives the messages to a bin in any order, and a micro-batch that runs agai
 therefore handles them in the order of their requests. A request has at most one message in a micro-batch, because a
 method waits for its answer.
 
-With one bin, a `transactional` method runs alone. With several, its transaction is part of an epoch (`epochs`): it
-takes its hops and two micro-batches, whatever the contention. The other messages wait for these two. Other methods have
-no isolation, as with `rounds`.
+With one bin, a `transactional` method runs alone. With several, its transaction runs at the front, on entities that the
+front fetches (`fetched`): this takes one micro-batch, or one more for each entity that it finds through another one.
+Other methods have no isolation, as with `rounds`, and each message to another bin takes a micro-batch.
+
+There are not more bins than Spark has partitions. Bins of one partition run one after the other in one process, so
+messages between them would take micro-batches for nothing.
 
     with SparkEntities(Program(Item), "folder", bins=8) as front:
         front.run([AskMessage(0, Item["apple"], "__init__", ("apple", 3), None)])
@@ -46,7 +49,7 @@ from ..spark.rounds import home
 from ..spark.rounds.bin import Bin, Recipe
 from ..spark.rounds.inbox import RoundKind
 from ..spark.rounds.message import BinMessage, Store
-from ..spark.rounds.query import Query
+from ..spark.rounds.query import Query, partitions
 from ..spark.rounds.reader import StateReader
 from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
@@ -55,7 +58,6 @@ from ..system.notes import folder_name, note
 from ..system.scratch import lock_folder
 from .bins import (
     FRONT,
-    READ,
     AnswerMessage,
     AskMessage,
     EntityBin,
@@ -67,7 +69,8 @@ from .bins import (
     outcome,
 )
 from .declare import Reference, copied, text_of
-from .epochs import DECIDE, PUT, VOTE, Copies, EpochBin, EpochFront, Sent, is_transaction
+from .epochs import GET, PUT, Copies, Sent, alone, is_transaction
+from .fetched import FetchingFront
 from .log import RequestLog, ServeError, from_json, to_json
 from .plain import PlainStore
 from .program import Program
@@ -80,7 +83,7 @@ if TYPE_CHECKING:
 
 Question = tuple[Reference, str, tuple[Any, ...] | None]
 """What a request asks: the entity, the method or the attribute, and arguments."""
-_IN, _PART, _COPIES = 1, "entities", "copies"
+_IN, _PART = 1, "entities"
 
 
 def text_of_question(question: Question) -> str:
@@ -131,11 +134,13 @@ def entities_in(runs: Mapping[str, bytes]) -> dict[Name, State]:
     return found
 
 
-class OrderedBin(EpochBin):
-    """A bin that handles messages in the order of their requests. ``touched`` has the entities that have changed."""
+class OrderedBin(EntityBin):
+    """A bin that handles messages in the order of their requests. ``installed`` has its entities, and ``touched`` names
+    those that a round has changed."""
 
     def __init__(self, program: Program, number: int, bins: int) -> None:
         super().__init__(program, number, bins)
+        self.installed: dict[Name, State] = {}
         self.touched: set[Name] = set()
 
     def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
@@ -145,45 +150,40 @@ class OrderedBin(EpochBin):
 
     def bin_of(self, message: EntityMessage) -> int:
         """Return the number of the bin that a message is for. The front begins transactions if there are more bins."""
-        return EntityBin.bin_of(self, message) if self.bins == 1 else super().bin_of(message)
+        return FRONT if self.bins > 1 and self._begins(message) else super().bin_of(message)
+
+    def _begins(self, message: EntityMessage) -> bool:
+        return isinstance(message, AskMessage) and not message.inside and is_transaction(self.program, message)
 
     def one(self, message: EntityMessage) -> Iterable[EntityMessage]:
         """Handle one message, and note the entities that it has changed. A single bin runs a transaction to its end."""
         if isinstance(message, AskMessage):
             if message.what == MANY:
                 return self._many(message)
-            if message.what in (VOTE, DECIDE, PUT):
-                return self.command(message)
-            if self.bins == 1 and not message.inside and is_transaction(self.program, message):
-                ((_, end),) = EntityBin.handle(self, [message._replace(back=None, inside=True)])
-                copies = self.copies.pop(message.request)
-                if isinstance(end, AnswerMessage) and end.error is None:
-                    self._install(copies)
-                return [end._replace(back=message.back, inside=False)]
-        self.keeps = message.inside is True
+            if message.what == GET:
+                found = [(name, self.installed.get(name)) for name in message.args or ()]
+                return [AnswerMessage(0, found, None, None, True)]
+            if message.what == PUT:
+                self._install(dict(message.args or ()))
+                return []
         copies = Copies(self.installed)
-        self.state = copies = self.copies.setdefault(message.request, copies) if self.keeps else copies
-        sent = self.step(message)
+        if isinstance(message, AskMessage) and self._begins(message):
+            end = alone(self.program, message, copies)
+            if end.error is None:
+                self._install(copies.written())
+            return [end._replace(back=message.back, inside=False)]
+        self.state = copies
+        sent, written = self.step(message), copies.written()
         if not message.inside:
-            self._install(copies)
-        elif message.inside == READ and (written := copies.written()):
+            self._install(written)
+        elif written:
             text = f"a read changed {' '.join(min(written))}; use a POST route"
             sent = AnswerMessage(message.request, None, ("TypeError", text, ""), None)
         return [sent._replace(inside=message.inside)]
 
-    def _install(self, copies: Copies) -> None:
-        self.installed |= (written := copies.written())
-        self.touched |= written.keys()
-
-    def command(self, asked: AskMessage) -> list[EntityMessage]:
-        """Do what the front asks, and note the entities that this changes."""
-        assert asked.args is not None
-        if asked.what == PUT:
-            self.touched |= dict(asked.args).keys()
-        elif asked.what == DECIDE:
-            for number in asked.args[0]:
-                self.touched |= self.copies[number].written().keys() if number in self.copies else set()
-        return super().command(asked)
+    def _install(self, states: dict[Name, State]) -> None:
+        self.installed |= states
+        self.touched |= states.keys()
 
     def _many(self, message: AskMessage) -> list[EntityMessage]:
         """Create the entities of this bin among those that a request creates. Every bin is asked; bin 0 answers."""
@@ -198,9 +198,10 @@ class OrderedBin(EpochBin):
         return [] if self.number else [AnswerMessage(message.request, reply.value, error, None)]
 
 
-def _order(message: EntityMessage) -> tuple[bool, int]:
-    """Entities that come back are first, then messages in the order of their requests."""
-    return not (isinstance(message, AskMessage) and message.what == PUT), message.request
+def _order(message: EntityMessage) -> tuple[int, int]:
+    """Entities that come back are first, then messages in the order of their requests, then what the front fetches."""
+    rank = {PUT: 0, GET: 2}.get(message.what, 1) if isinstance(message, AskMessage) else 1
+    return rank, message.request
 
 
 @dataclass
@@ -221,13 +222,11 @@ class StoredEntities(Bin):
     A run is a blob with the entities that got a message in a micro-batch. A new run is merged with older ones that are
     less than twice as large, so a bin of n entities has at most log2(n) + 1 runs. The names of runs are numbers that
     increase. No run says that an entity was removed: only a failed ``__init__`` removes one, in the round that made it.
-    One more blob has the copies of the transactions in progress.
     """
 
     def __post_init__(self) -> None:
         self.entities = OrderedBin(self.recipe.program, self.number, self.recipe.bins)
         self.runs: dict[str, set[Name]] = {}
-        self.copied = False
 
     def step(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Handle the messages of one micro-batch. Return what the bin sends, as one message to the driver for each bin
@@ -235,41 +234,32 @@ class StoredEntities(Bin):
         sent: dict[int, list[EntityMessage]] = {}
         for to, message in self.entities.handle(each for given in messages for each in unpack(given.blob)):
             sent.setdefault(to, []).append(message)
-        self.changed = bool(self.entities.touched or self.entities.copies) or self.copied
+        self.changed = bool(self.entities.touched)
         return [BinMessage(0, self.number, _IN, str(to), pack(sent[to])) for to in sorted(sent)]
 
     def save(self, store: Store) -> None:
         """Write the entities that the last `step` touched, and the head."""
-        added, removed = [], []
-        if names := set(self.entities.touched):
-            new = f"{int(max(self.runs, default='0')) + 1:08d}"
-            while self.runs and len(self.runs[last := max(self.runs)]) < 2 * len(names):
-                names |= self.runs.pop(last)
-                removed.append((_PART, last))
-            self.runs[new] = names
-            added.append((_PART, new, pickle.dumps({name: self.entities.installed[name] for name in sorted(names)})))
-        if self.copied and not self.entities.copies:
-            removed.append((_COPIES, ""))
-        if self.entities.copies:
-            copies = {number: (each.found, each.mine) for number, each in self.entities.copies.items()}
-            added.append((_COPIES, "", pickle.dumps(copies)))
-        self.copied = bool(self.entities.copies)
-        store.write(self.head(runs=sorted(self.runs), copies=self.copied), added, removed)
+        names, removed = set(self.entities.touched), []
+        new = f"{int(max(self.runs, default='0')) + 1:08d}"
+        while self.runs and len(self.runs[last := max(self.runs)]) < 2 * len(names):
+            names |= self.runs.pop(last)
+            removed.append((_PART, last))
+        self.runs[new] = names
+        blob = pickle.dumps({name: self.entities.installed[name] for name in sorted(names)})
+        store.write(self.head(runs=sorted(self.runs)), [(_PART, new, blob)], removed)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Replace the state by the one in the store."""
         blobs = {name: store.run(_PART, name) for name in head["runs"]}
         self.runs = {name: set(pickle.loads(blob)) for name, blob in blobs.items()}
-        self.entities.installed, self.entities.copies, self.copied = entities_in(blobs), {}, head["copies"]
-        for number, (found, mine) in pickle.loads(store.run(_COPIES, "")).items() if self.copied else ():
-            copies = self.entities.copies[number] = Copies(self.entities.installed)
-            copies.found, copies.mine = found, mine
+        self.entities.installed = entities_in(blobs)
 
 
 class SparkEntities:
     """The entities of a program on Spark, with the interface of `Epochs` and `Locks`. It is a context manager.
 
     ``folder`` is the checkpoint; if it exists already, the program continues from it. ``bins`` cannot change then.
+    There are not more bins than partitions in Spark (``spark.sql.shuffle.partitions``, when the folder is made).
     ``session`` is a running session (default: the one of ``ss.spark.session()``). The folder has the answers to the
     last 100,000 requests whose numbers are not negative. A request with a negative number is not recorded.
 
@@ -283,7 +273,7 @@ class SparkEntities:
     ) -> None:
         if not is_integer(bins) or bins < 1:
             raise Error(f"bins={shorten(bins)}: pass an integer of at least 1")
-        self.program, self.bins, location = program, int(bins), absolute(folder, "folder")
+        self.program, location = program, absolute(folder, "folder")
         self.session = running() if session is None else session
         usable(self.session, "a program of entities")
         self.log_size = LOG_SIZE
@@ -291,8 +281,8 @@ class SparkEntities:
         """What the requests asked that are recorded, by their numbers."""
         self._ends: dict[int, AnswerMessage] = {}
         self._unsent: list[AskMessage] = []
-        self._front, self._logged = EpochFront(program, self.bins), ""
-        """The front of transactions, and its state in the log."""
+        self._logged = ""
+        """The state of the front of transactions in the log."""
         self._new_ends: list[AnswerMessage] = []
         """The answers that are not in the log yet."""
         self._waiting: list[BinMessage] = []
@@ -300,11 +290,13 @@ class SparkEntities:
         """Where the program continued: a folder and its last round, as text. Empty for a new one."""
         self._lock = lock_folder(made(location, "folder"))
         try:
-            known = self._claim(location)
+            self.bins, known = self._claim(location, int(bins))
+            self._front = FetchingFront(program, self.bins)
             self._log = RequestLog(made(location / "requests"), {})
             # Each start has a new generation, so no worker uses the bins of an earlier one.
             recipe = EntityRecipe(secrets.token_hex(8), self.bins, program)
             self._query = Query(self.session, made(location / "query"), recipe, 1, 0)
+            self._query.ahead = True
             self._restore()
         except BaseException:
             self.close()
@@ -342,22 +334,22 @@ class SparkEntities:
                 self.questions.pop(number, None)
         self._logged = fronts[max(known)] if (known := [each for each in fronts if each <= last]) else ""
         if self._logged:
-            front, self._waiting = pickle.loads(base64.b64decode(self._logged))
-            *rest, begins, ends = front
-            self._front.restore((*rest, unpack(begins), unpack(ends)))
+            (*rest, begins), self._waiting = pickle.loads(base64.b64decode(self._logged))
+            self._front.restore((*rest, unpack(begins)))
         if pending:
             self.end(pending[1])
         self._save()
 
-    def _claim(self, location: Path) -> bool:
-        """Write the file that says whose folder this is, or compare with it. Return whether there was one."""
-        mine = version_of(self.program) | {"bins": self.bins}
+    def _claim(self, location: Path, bins: int) -> tuple[int, bool]:
+        """Write the file that says whose folder this is, or compare with it. Return the bins, and if it was there."""
+        mine = version_of(self.program) | {"bins": bins}
         if found := home.known(location, "entities"):
             home.check_same(location, found, mine)
-            return True
+            return found["partitions"], True
         stateful(self.session, "a program of entities")
-        home.write(location, "entities", mine)
-        return False
+        most = partitions(self.session, bins)
+        home.write(location, "entities", mine | {"partitions": most})
+        return most, False
 
     @property
     def rounds(self) -> int:
@@ -425,8 +417,8 @@ class SparkEntities:
         self._waiting += self._packed(new + self._front.start())
         commands, before, self._logged = self._packed(self._front.commands), self._logged, ""
         if self._front.begins:
-            *rest, begins, ends = self._front.state()
-            state = (*rest, pack(begins), pack(ends)), self._waiting if commands else []
+            *rest, begins = self._front.state()
+            state = (*rest, pack(begins)), self._waiting if commands else []
             self._logged = base64.b64encode(pickle.dumps(state)).decode()
         if asked or self._new_ends or self._logged or before:
             ends = [[each.request, to_json(each.value), each.error] for each in self._new_ends]
@@ -491,6 +483,7 @@ class SparkEntities:
 
     def state(self) -> dict[Name, State]:
         """Return the entities after the last micro-batch, by class and key, as Spark's state reader reads them."""
+        self._query.commit()
         if not self._query.committed:
             return {}
         reader = StateReader(self.session, self._query.checkpoint, 1)
@@ -520,16 +513,4 @@ class SparkEntities:
         self.close()
 
 
-def run(
-    program: Program,
-    requests: Iterable[AskMessage],
-    folder: str | os.PathLike[str],
-    bins: int = 8,
-    session: SparkSession | None = None,
-) -> dict[int, Any]:
-    """Run requests on Spark, and return the answers by request; see `SparkEntities`, which this starts and closes."""
-    with SparkEntities(program, folder, bins, session) as front:
-        return front.run(requests)
-
-
-__all__ = ["SparkEntities", "run"]
+__all__ = ["SparkEntities"]

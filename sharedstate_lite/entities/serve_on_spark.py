@@ -1,7 +1,8 @@
 """An HTTP server for an entity program on Spark: a micro-batch is an epoch.
 
 The requests that arrive while a micro-batch runs are sent with the next one. A request is answered when the micro-batch
-that ended it is committed.
+that ended it has written its output. The next one starts when no more requests arrive. A micro-batch takes hardly
+longer with a thousand requests than with one, and clients that were answered together send together.
 
 The number of a request with an `Idempotency-Key` is a hash of the key. `SparkEntities` records a request and its answer
 by that number, in the same epoch as its effect, so the key has one effect and one answer, also after ``kill -9``. The
@@ -30,6 +31,8 @@ from .plain import Reply
 from .routes import EntityRoute, HttpError, Routes
 from .serve import accept, body, load, serve, stop
 
+QUIET_SECONDS, MOST_WAITS = 0.01, 10
+"""A micro-batch starts when no request has arrived for so long, or after so many waits."""
 _FAILED = "the micro-batch failed, so this process exits; the next start continues"
 
 
@@ -72,17 +75,28 @@ class SparkService:
         async def take(sent: list[BinMessage]) -> list[BinMessage]:
             for number, end in self.front.end(sent).items():
                 self._ended(number, end)
+            await self._quiet()
             return self.front.begin()
 
         def wait(sent: list[BinMessage]) -> list[BinMessage]:
             return asyncio.run_coroutine_threadsafe(take(sent), loop).result()
 
         try:
+            await self._quiet()
             await asyncio.to_thread(self.front.deliver, self.front.begin(), wait)
         except Exception:
             stop(_FAILED)
         self._running = None
         self.run()  # requests may have come after the last `take`
+
+    async def _quiet(self) -> None:
+        """Wait while requests arrive."""
+        before = -1
+        for _ in range(MOST_WAITS):
+            if before == self.waiting:
+                break
+            before = self.waiting
+            await asyncio.sleep(QUIET_SECONDS)
 
     def _ended(self, number: int, end: AnswerMessage) -> None:
         clients = self._clients.pop(number, [])

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from places import make
 
 import sharedstate_lite as ss
 
@@ -19,13 +20,14 @@ RESULT = "SELECT category, MAX(length) AS max_length FROM info JOIN visit USING 
 EVERY = "SELECT s, i, b, d, t, day, at FROM every"
 KINDS = ["full", "shared", "partial"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
+also_in_bins = pytest.mark.parametrize("kind", [*KINDS, "full in bins", "shared in bins"])
 
 
-def made(kind: str, *sql: str, **options: Any) -> ss.Engine:
-    """An engine over views v0, v1, ... (default: the view of the first example)."""
+def made(kind: str, *sql: str, **options: Any) -> Any:
+    """An engine over views v0, v1, ... (default: the view of the first example), in one process or in bins."""
     catalog = ss.Catalog(**RELATIONS)
     views = [catalog.view(f"CREATE VIEW v{n} AS {text}") for n, text in enumerate(sql or (RESULT,))]
-    return ss.engine(kind, views, **options)
+    return make(kind, views) if "in bins" in kind else ss.engine(kind, views, **options)
 
 
 def start(engine: ss.Engine) -> ss.Engine:
@@ -61,7 +63,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-@every_kind
+@also_in_bins
 @pytest.mark.parametrize("form", GOOD)
 def test_every_form_of_input_is_the_same_change(kind: str, form: str) -> None:
     """Pairs, frames, Arrow tables and Changes of one row emit the same change."""
@@ -138,10 +140,10 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
 }
 
 
-@every_kind
+@also_in_bins
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> None:
-    """A refused epoch raises one error with relation and reason, and leaves the engine as before."""
+    """A refused epoch raises one error with relation and reason, the same in bins, and leaves the engine as before."""
     data, error, text = BAD[case]
     views = [RESULT]
     if case == "a sum past BIGINT":
@@ -154,10 +156,17 @@ def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> 
         if kind == "partial":
             engine.read("v0", key="s" if "sum" in case else "a")
     before = fingerprint(engine)
-    with pytest.raises(error, match=text):
+    with pytest.raises(error, match=text) as found:
         engine.step(data)
     assert fingerprint(engine) == before
     assert engine.step({})["v0"].to_pandas().empty
+    if "in bins" in kind:
+        here = made(kind.split()[0], *views)
+        if views[0] == RESULT:
+            start(here)
+        with pytest.raises(error) as expected:
+            here.step(data)
+        assert str(found.value) == str(expected.value)
 
 
 @every_kind
@@ -179,7 +188,7 @@ def test_an_interrupt_leaves_state_as_before(kind: str, monkeypatch: pytest.Monk
     assert engine.step({"visit": [(("a", "z", 9), 1)]})["v0"].to_pandas()["max_length"].tolist() == [1, 9]
 
 
-@every_kind
+@also_in_bins
 def test_an_epoch_is_netted_before_it_is_judged(kind: str) -> None:
     """A retraction may stand before its insertion in one epoch; rows that cancel store and emit nothing."""
     engine = start(made(kind))
@@ -199,7 +208,7 @@ VALUES = (
 )
 
 
-@every_kind
+@also_in_bins
 def test_values_of_every_type_come_back(kind: str) -> None:
     """The extremes of each type, and NULL, are read back unchanged, with the documented dtypes."""
     engine = made(kind, EVERY)
@@ -218,7 +227,7 @@ def test_values_of_every_type_come_back(kind: str) -> None:
     assert frame.index.equals(pd.RangeIndex(3))
 
 
-@every_kind
+@also_in_bins
 def test_minus_zero_and_nan(kind: str) -> None:
     """-0.0 is 0.0, and NaN is NULL, in input and in groups."""
     engine = made(kind, "SELECT d, COUNT(*) AS n FROM every GROUP BY d")
@@ -231,7 +240,7 @@ def test_minus_zero_and_nan(kind: str) -> None:
     assert engine.read("v0", key=float("nan"))["n"].tolist() == [2]
 
 
-@every_kind
+@also_in_bins
 def test_point_reads(kind: str) -> None:
     """A key is a tuple or a scalar, NULL matches NULL, an absent key is empty; wrong keys raise."""
     engine = made(kind, "SELECT product, user, COUNT(*) AS n FROM visit GROUP BY product, user")

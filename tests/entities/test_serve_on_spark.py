@@ -21,13 +21,12 @@ from machine import Killed, Machine, batches, stepping
 from purchases import ALONE_SOURCE, BALANCE, ITEMS, PRICE, SOURCE, STOCK, USERS, drawn, path_of, wrong
 from pyspark.sql import SparkSession
 from served import COUNTERS, SHOP, Client, counters
-from test_spark_bins import comparable
 from test_transactions import SHOP as TRANSACTIONS
 
-from sharedstate_lite.entities import AskMessage, Epochs, Program, Reference, log, on_spark, serve, serve_on_spark
+from sharedstate_lite.entities import AskMessage, PlainStore, Program, Reference, log, on_spark, serve, serve_on_spark
 from sharedstate_lite.entities.__main__ import main
-from sharedstate_lite.entities.bins import FRONT, EntityBin, bin_of
-from sharedstate_lite.entities.epochs import EpochFront
+from sharedstate_lite.entities.bins import EntityBin, bin_of
+from sharedstate_lite.entities.fetched import FetchingFront
 from sharedstate_lite.entities.on_spark import OrderedBin, SparkEntities, entities_in
 from sharedstate_lite.entities.serve import EntityService
 from sharedstate_lite.entities.serve_on_spark import SparkService
@@ -53,6 +52,8 @@ def on_a_machine(rng: Random, patch: pytest.MonkeyPatch) -> Machine:
     patch.setattr(on_spark, "Query", batches(made))
     for name in ("usable", "stateful"):
         patch.setattr(on_spark, name, lambda *_: None)
+    patch.setattr(on_spark, "partitions", lambda session, bins: bins)
+    patch.setattr(serve_on_spark, "QUIET_SECONDS", 0)
     patch.setattr(log, "_sync", lambda file: None)
     patch.setattr(log.RequestLog, "append", stepping(made, log.RequestLog.append))
     patch.setattr(log.RequestLog, "_create", stepping(made, log.RequestLog._create))
@@ -94,6 +95,11 @@ def state(machine: Machine) -> dict[Any, Any]:
     for store in machine.states[max(machine.states)].values():
         out |= entities_in({name: blob for (part, name), blob in store.runs.items() if part == "entities"})
     return out
+
+
+def comparable(answer: Any) -> Any:
+    """An answer, or an exception as its class and text."""
+    return (type(answer), str(answer)) if isinstance(answer, Exception) else answer
 
 
 MAKE = {"items": f"/items/{ITEMS}/{STOCK}/{PRICE}", "users": f"/users/{USERS}/{BALANCE}"}
@@ -140,7 +146,7 @@ def test_one_answer_and_one_effect(bins: int) -> None:
 
 def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages in any order; an input file that is replaced; a key that is not recorded; an answer that is not; the
-    front of transactions forgotten by a start; entities that are not sent back."""
+    front of transactions forgotten by a start; entities that are not sent back, or fetched before other messages."""
 
     def replaced(inbox: Inbox, committed: int) -> None:
         check(inbox, committed)
@@ -153,17 +159,14 @@ def test_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     def unrecorded(front: SparkEntities, ends: Any) -> None:
         list(ends)
 
-    def kept(front: EpochFront, lent: Any) -> Any:
-        return [(to, message) for to, message in settle(front, lent) if to == FRONT]
-
-    check, accept, settle = Inbox.check, serve.accept, EpochFront._settle
+    check, accept = Inbox.check, serve.accept
     mutants: list[tuple[Any, str, Any, Program]] = [
         (OrderedBin, "handle", EntityBin.handle, PROGRAM),
         (Inbox, "check", replaced, PROGRAM),
         (serve_on_spark, "accept", keyless, PROGRAM),
         (SparkEntities, "_record", unrecorded, PROGRAM),
-        (EpochFront, "restore", lambda *_: None, ALONE),
-        (EpochFront, "_settle", kept, ALONE),
+        (FetchingFront, "restore", lambda *_: None, ALONE),
+        (FetchingFront, "put", lambda *_: [], ALONE),
     ]
     for where, name, mutant, program in mutants:
         with monkeypatch.context() as patch:
@@ -324,44 +327,92 @@ def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("bins", [2, 5])
-def test_transactions_are_those_of_epochs(bins: int) -> None:
-    """Answers and states are those of epochs in memory, and a round is a micro-batch."""
+def transactions() -> tuple[Program, list[Reference], list[Reference], list[AskMessage]]:
+    """The program of transactions, four items and four users of it, and the requests that create them with 5 each."""
     scope = cell(TRANSACTIONS)
-    program = Program(scope["Item"], scope["User"])
     items, users = ([Reference(cls, f"{cls} {n}") for n in range(4)] for cls in ("Item", "User"))
     made = [AskMessage(n, who, "__init__", (who.key, 5), None) for n, who in enumerate(items + users)]
-    gathered = 0
+    return Program(scope["Item"], scope["User"]), items, users, made
+
+
+@pytest.mark.parametrize("bins", [2, 5])
+def test_transactions_are_serializable_in_the_order_of_the_front(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers and states are those of the plain carrier, which runs one after the other. All that they need is in their
+    arguments, so they take one micro-batch, and another one sends back what has changed."""
+    program, items, users, made = transactions()
+    order, finish = list[int](), FetchingFront.finish
+    monkeypatch.setattr(FetchingFront, "finish", lambda *given: (order.append(given[1]), finish(*given))[1])
     for seed in range(8):
-        rng, oracle, asked = Random(seed), Epochs(program, bins), list[AskMessage]()
+        rng, plain, asked = Random(seed), PlainStore(program), dict[int, AskMessage]()
         for n in range(100, 100 + rng.choice([1, 5, 24])):
             what = rng.choice(["buy", "buy", "fails", "catches", "add"])
             basket = rng.choices(items, k=rng.randrange(1, 4))
             args = {"buy": (basket, 1), "add": (1,)}.get(what, (basket[0],))
-            asked.append(AskMessage(n, rng.choice(users), what, args, None))
-        oracle.run(made)
-        before, expected = oracle.rounds, oracle.run(asked)
-        gathered += oracle.gathered
+            asked[n] = AskMessage(n, rng.choice(users), what, args, None)
+        for each in made:
+            plain.create(each.who.cls, *each.args or ())
+        order.clear()
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             machine = on_a_machine(rng, patch)
             with start(Path(folder), bins, program) as front:
                 front.run(made)
-                for _ in range(2):
-                    found = front.run(asked)
-                    assert {n: comparable(a) for n, a in found.items()} == {
-                        n: comparable(a) for n, a in expected.items()
-                    }
-                    assert state(machine) == oracle.state()
-                    # epochs in memory send entities back in a round of their own, and here with the next messages
-                    assert 0 <= oracle.rounds - before - (front.rounds - 1) < oracle.epochs
-    assert gathered > 20
+                answers = [{n: comparable(a) for n, a in front.run(asked.values()).items()} for _ in range(2)]
+                assert front.rounds <= 3 and answers[0] == answers[1]
+            assert sorted(order) == sorted(asked)
+            for n in order:
+                reply = plain.call(asked[n].who, asked[n].what, *asked[n].args or ())
+                assert answers[0][n] == comparable(reply.error or reply.value), n
+            assert state(machine) == {(who.cls, who.key): plain.state(who) for who in items + users}
+
+
+def lost(seed: int) -> str:
+    """Send transactions and other methods at once. Return what stock and credit are not, by what was answered."""
+    program, items, users, made = transactions()
+    rng, asked = Random(seed), dict[int, AskMessage]()
+    for n in range(100, 120):
+        item, other, user = rng.choice(items), rng.choice(items), rng.choice(users)
+        who, what, args = rng.choice(
+            [
+                (item, "put", (2,)),
+                (item, "take", (1,)),
+                (user, "buy", ([item, other], 1)),
+                (user, "slowly", (item, other)),
+            ]
+        )
+        asked[n] = AskMessage(n, who, what, args, None)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        machine = on_a_machine(rng, patch)
+        with start(Path(folder), 3, program) as front:
+            front.run(made)
+            found = front.run(asked.values())
+    expected = {who.key: 5 for who in items + users}
+    for n, (_, who, what, args, *_) in asked.items():
+        if not isinstance(found[n], Exception) and args is not None:
+            if what in ("put", "take"):
+                expected[who.key] += 2 if what == "put" else -1
+            else:
+                first, second = args[0] if what == "buy" else args
+                expected[first.key] -= 1
+                expected[second.key] += -1 if what == "buy" else 1
+                expected[who.key] -= 2 if what == "buy" else 0
+    left = {key: each.get("stock", each.get("credit")) for (_, key), each in state(machine).items()}
+    return "" if left == expected else f"{seed}: {left}, not {expected}"
+
+
+def test_nothing_is_lost_beside_methods_without_the_decorator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other methods change is there, also if transactions run in between. It is not there if entities are fetched
+    before a bin handles the other messages of a round."""
+    assert [each for seed in range(10) if (each := lost(seed))] == []
+    order = on_spark._order
+    monkeypatch.setattr(on_spark, "_order", lambda message: order(message)[0] % 2)
+    assert any(lost(seed) for seed in range(10))
 
 
 def test_several_bins_and_transactions(machine: Machine, tmp_path: Path) -> None:
-    """A transaction takes its hops and two micro-batches, also if it is asked within a method that is none. Messages of
-    other requests are not lost meanwhile."""
-    scope = cell(TRANSACTIONS)
-    program = Program(scope["Item"], scope["User"])
+    """A transaction takes a micro-batch, also if it is asked within a method that is none; an entity that it finds
+    through another one takes one more. Messages of other requests are not lost meanwhile."""
+    scope = cell(TRANSACTIONS + PAIRS)
+    program = Program(scope["Item"], scope["User"], scope["Pair"])
     places = (("Item", 0), ("Item", 1), ("Item", 2), ("User", 3))
     *items, user = (
         next(who for n in range(99) if bin_of(who := Reference(cls, str(n)), 8) == bin) for cls, bin in places
@@ -370,7 +421,7 @@ def test_several_bins_and_transactions(machine: Machine, tmp_path: Path) -> None
     with start(tmp_path, 8, program) as front:
         front.run(made)
         front.run([AskMessage(10, items[0], "take", (1,), None)])
-        assert front.rounds == 1 + 3
+        assert front.rounds == 1 + 2
         asked = [AskMessage(11, items[1], "take", (2,), None)]
         asked += [AskMessage(n, items[n % 3], "put", (1,), None) for n in range(20, 29)]
         assert front.run(asked)[11] is None
@@ -378,8 +429,34 @@ def test_several_bins_and_transactions(machine: Machine, tmp_path: Path) -> None
         assert stock == {items[0].key: 7, items[1].key: 6, items[2].key: 8}
         before = front.rounds
         assert front.run([AskMessage(30, user, "slowly", (items[0], items[1]), None)]) == {30: 7}
-        assert front.rounds == before + 1 + 3 + 1 + 1 + 1
+        assert front.rounds == before + 5
         assert state(machine)["Item", items[0].key]["stock"] == 6
+        pair = Reference("Pair", "p")
+        front.run([AskMessage(40, pair, "__init__", ("p", items[0], items[1]), None)])
+        before = front.rounds
+        asked = [AskMessage(41, pair, "move", (), None), AskMessage(42, items[1], "put", (1,), None)]
+        assert front.run(asked) == {41: 9, 42: 8}
+        assert front.rounds == before + 2 + 1
+        front.run([AskMessage(43, pair, "move", (), None), AskMessage(44, pair, "move", (), None)])
+        before = front.rounds
+        assert front.run([AskMessage(45, pair, "move", (), None)]) == {45: 12}
+        assert front.rounds == before + 1 + 1  # the front has fetched both items with the pair
+
+
+PAIRS = """
+@entity
+class Pair:
+    one: Item
+    two: Item
+    def __init__(self, name: str, one: Item, two: Item):
+        self.name, self.one, self.two = name, one, two
+    def __key__(self):
+        return self.name
+    @transactional
+    def move(self) -> int:
+        self.one.take(1)
+        return self.two.put(1)
+"""
 
 
 def test_a_folder_that_exists_is_told_in_a_note(

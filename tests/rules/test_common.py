@@ -69,12 +69,16 @@ def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folde
 @every_place
 @case_names
 def test_rule_01_equals_recomputation(name: str, place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """After every epoch each engine equals recomputation as a bag; partial state for the filled keys."""
+    """After every epoch each engine equals recomputation as a bag; partial state for the filled keys.
 
-    @examples(3 if place is ENGINES else 1)
+    In bins also with any number of bins, and however often the worker processes change places.
+    """
+
+    @examples(3 if place is ENGINES else 2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
-        fleet, folder = Fleet(CASES[name], place), tmp_path_factory.mktemp("checkpoints")
+        drawn = {} if place is ENGINES else {"bins": data.draw(st.integers(1, 5)), "lose": data.draw(st.integers(0, 5))}
+        fleet, folder = Fleet(CASES[name], place, **drawn), tmp_path_factory.mktemp("checkpoints")
         there: dict[str, Counter[Any]] = {}
         fleet.step(data.draw(inputs(fleet.relations, there)))
         for _ in range(data.draw(st.integers(1, 8))):

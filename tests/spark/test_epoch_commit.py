@@ -6,25 +6,22 @@ checkpoints from which the entry of the log was removed, as such a kill leaves t
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
+import kills
 import pytest
 from pyspark.sql import SparkSession
 
 from sharedstate_lite import protocols
 
 VALUES = (1, 2, 10)
-WAIT = 60
 SCRIPT = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 import sharedstate_lite as ss
 from test_epoch_commit import query
 with ss.spark.session(memory="1g") as session:
@@ -69,15 +66,10 @@ def test_rule_23_a_kill_at_each_point_of_a_batch(
         file.write_text(f"{value}\n")
         os.utime(file, (number, number))
     killed = point in ("operator", "sink")
-    script = SCRIPT.format(tests=str(Path(__file__).parent), place=str(tmp_path), point=point if killed else "")
+    tests = [str(Path(each).parent) for each in (__file__, kills.__file__)]
+    script = SCRIPT.format(tests=tests, place=str(tmp_path), point=point if killed else "")
     process = start(script)
-    children: list[psutil.Process] = []
-    while process.poll() is None:
-        children = psutil.Process(process.pid).children(recursive=True) or children
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)
-    assert process.returncode == (-signal.SIGKILL if killed else 0)
-    psutil.wait_procs(children, timeout=WAIT)
+    assert kills.ended(process) == killed
     logs = {"before offsets": ["offsets", "commits"], "before commit": ["commits"]}.get(point, [])
     for entry in [entry for log in logs for entry in (tmp_path / "spark" / log).glob("*2*")]:
         entry.unlink()

@@ -6,12 +6,12 @@ runs the bin (`.worker.StageWork`).
 When a query starts, Spark starts a new Python process for each stateful operator, one after the other, only to ask for
 the operator's state variables. If the class of the operator were imported from the kit, each of these processes would
 import the kit, pandas and Arrow. Instead, `LazyProcessor` is pickled by value and needs only PySpark. Its `Work` is
-pickled separately, and unpickled when the first rows arrive. Source: Spark 4's transformWithState.
+pickled separately, and unpickled when the first rows arrive, once in each worker (`.worker.unpickled`): a worker runs
+the tasks of many micro-batches. Source: Spark 4's transformWithState.
 """
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,7 +74,9 @@ class LazyProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """Process the rows of one key; see `Work.rows`. The first call in a process unpickles the work."""
         if self._work is None:
-            self._work = pickle.loads(self._pickled)
+            from sharedstate_lite.spark.rounds.worker import unpickled
+
+            self._work = unpickled(self._pickled)
         yield from self._work.rows(self._states, key, rows)
 
     def close(self) -> None:

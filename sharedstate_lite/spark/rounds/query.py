@@ -3,7 +3,8 @@
 Each file in the inbox is one micro-batch with the same number. A foreachBatch sink in the driver receives the messages
 that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames the file into place. Spark may call the
 sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
-sink then does nothing, and Spark commits the batch.
+sink then does nothing, and Spark commits the batch. So what a batch has sent is final once this file is there, and a
+driver that runs round after round need not wait for the commit (`Query.ahead`).
 
 The state of a batch that is not committed is deleted before the query starts. Spark keeps the first file of each
 version of a store. When a batch runs again, the file of a killed attempt would remain, and differ from the state in
@@ -21,7 +22,7 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CLOSED = "the query on Spark was stopped by another thread"
+PARTITIONS = "spark.sql.shuffle.partitions"
+LOOK_SECONDS = 0.1
+"""How often a driver that waits for an output looks whether the query has ended instead."""
 KEPT = 2
 """How many outputs are kept after their batches are committed. That of the last round that was not refused is, too."""
 
@@ -65,11 +69,13 @@ class Query(Rounds):
         self._running: StreamingQuery | None = None
         self.queries: list[StreamingQuery] = []
         """The last queries that were started. Every failure starts another one."""
-        self._ends, self._closed = threading.RLock(), False
+        self._ends, self._closed, self._written = threading.RLock(), False, threading.Condition()
         self._newest: dict[int, pa.Table] = {}
         self._interrupt: tuple[int, BaseException] | None = None
         self.refusal: Error | None = None
         """The error of the last batch that a kernel refused while the query was starting, or None."""
+        self.ahead = False
+        """Whether `run` does not wait for Spark's commit. The state reader shows the batch only after `commit`."""
 
     @property
     def checkpoint(self) -> Path:
@@ -103,6 +109,13 @@ class Query(Rounds):
         if refusal is not None:
             raise refusal
         return self.output(number)
+
+    def commit(self) -> None:
+        """Wait until Spark has committed the last batch."""
+        if self.committed < len(self.inbox.entries):
+            if self._running is None or not self._running.isActive:
+                self.start()
+            self._finish(waiting=False)
 
     def output(self, number: int) -> list[BinMessage]:
         """Return the messages that a batch sent to the driver."""
@@ -174,7 +187,13 @@ class Query(Rounds):
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
             wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            return writer.foreachBatch(self._sink).start()
+            # A new query keeps the number of partitions that the session has now.
+            conf, before = self.session.conf, str(self.session.conf.get(PARTITIONS))
+            conf.set(PARTITIONS, partitions(self.session, self.recipe.numbers))
+            try:
+                return writer.foreachBatch(self._sink).start()
+            finally:
+                conf.set(PARTITIONS, before)
         except (Py4JError, OSError) as error:
             raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 
@@ -188,13 +207,17 @@ class Query(Rounds):
         """
         wanted, failed = len(self.inbox.entries), 0
         refusal: Error | None = None
+
+        def over() -> bool:
+            return waiting and self.ahead and self._file(wanted - 1).exists() or self.committed >= wanted
+
         try:
-            while self.committed < wanted:
+            while not over():
                 try:
                     running = self._running
                     if running is None:
                         raise Error(CLOSED)
-                    running.processAllAvailable()
+                    self._wait(running, over)
                 except StreamingQueryException as error:
                     refusal_of_batch, number = refused(str(error)), self.committed
                     failed += 1
@@ -207,16 +230,24 @@ class Query(Rounds):
                     self._launch()
         except BaseException as error:
             self.stop()
-            number, ended = self.committed, isinstance(error, Py4JError | OSError)
-            if waiting and number == wanted:
+            ended = isinstance(error, Py4JError | OSError)
+            if waiting and over():
                 self._interrupt = None if ended else (threading.get_ident(), error)
                 return refusal
             if waiting:
-                self._void(number)
+                self._void(wanted - 1)
             if ended:
-                raise Error(f"the Spark session has ended during batch {number}; start another one") from error
+                raise Error(f"the Spark session has ended during batch {wanted - 1}; start another one") from error
             raise
         return refusal
+
+    def _wait(self, running: StreamingQuery, over: Callable[[], bool]) -> None:
+        """Wait until all files are committed, or ``over`` is true. Raises the exception that ended the query."""
+        while self.ahead and running.isActive:
+            with self._written:
+                if self._written.wait_for(over, LOOK_SECONDS):
+                    return
+        running.processAllAvailable()
 
     def _void(self, number: int) -> None:
         # The sink is not writing this file now, because stopping the query has waited for the sink.
@@ -231,8 +262,10 @@ class Query(Rounds):
         unfinished = file.with_name(f".{file.name}")
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        unfinished.replace(file)
         self._newest = {number: table}
+        with self._written:
+            unfinished.replace(file)
+            self._written.notify_all()
         last = self.inbox.last(before=number)
         first = min(number - KEPT + 1, number if last is None else last.number)
         for old in self._out.glob("[0-9]*.arrow"):
@@ -241,6 +274,11 @@ class Query(Rounds):
 
     def _file(self, number: int) -> Path:
         return self._out / f"{number:08d}.arrow"
+
+
+def partitions(session: SparkSession, bins: int) -> int:
+    """Return how many partitions a new query has: as many as a shuffle of the session, but none without a bin."""
+    return min(int(str(session.conf.get(PARTITIONS))), bins)
 
 
 def committed(checkpoint: Path) -> int:

@@ -11,10 +11,11 @@ A bin is removed from the cache while it runs, so a failed attempt does not leav
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pandas as pd
@@ -66,6 +67,12 @@ class StageWork:
     def close(self) -> None:
         """Drop what the recipe keeps for the task. The bins stay in the worker's cache."""
         self.recipe.close()
+
+
+@lru_cache(maxsize=16)
+def unpickled(work: bytes) -> Any:
+    """Return the `Work` of an operator. The tasks of this process share it, which run one after the other."""
+    return pickle.loads(work)
 
 
 def run_bin(

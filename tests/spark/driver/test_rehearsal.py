@@ -1,5 +1,4 @@
-"""Every case of the engines' rules over bins and stages, without Spark: what is emitted and read is the in-process
-engine's, however often the worker processes change places."""
+"""Engines over bins and stages, without Spark: state, options and strings. Their rules are tested in tests/rules."""
 
 from __future__ import annotations
 
@@ -12,44 +11,11 @@ from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from rehearsal import Rehearsal
-from support import Input, epochs, examples, keys_of, relations_of, tuples
+from support import epochs, examples, relations_of, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.rounds import strings
 from sharedstate_lite.storage.encoding import Dictionary
-
-KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
-
-
-RUNS = [(name, label) for name, case in CASES.items() for label in KINDS if case.multi or label != "full multi"]
-
-
-@pytest.mark.parametrize(("name", "label"), RUNS)
-def test_bins_equal_the_in_process_engine(name: str, label: str) -> None:
-    """Rule 1 over bins: the changes of each epoch, the view, and its keys are those of one engine in one process."""
-    case = CASES[name]
-    view = case.declare()[1][-1]
-
-    @examples(2)
-    @given(epochs(relations_of(view)), st.lists(keys_of(view), max_size=2), st.integers(1, 5), st.integers(0, 4))
-    def run(steps: list[Input], keys: list[Any], bins: int, lose: int) -> None:
-        kind, join = KINDS[label]
-        views = [case.declare()[1][-1]]
-        there = Rehearsal(kind, views, join, bins, lose)
-        with ss.engine(kind, views, join=join if kind == "full" else "linear") as here:
-            for step in steps:
-                expected = here.step(step)
-                got = there.step(step)
-                assert list(got) == list(expected)
-                for each, changes in expected.items():
-                    assert got[each] == changes, each
-            assert tuples(there.read("result")) == tuples(here.read("result"))
-            for key in keys:
-                assert tuples(there.read("result", key=key)) == tuples(here.read("result", key=key))
-            there.compact()
-            assert tuples(there.read("result")) == tuples(here.read("result"))
-
-    run()
 
 
 @pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow)])

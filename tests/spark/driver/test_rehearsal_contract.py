@@ -1,8 +1,10 @@
-"""The contract of the engines over bins, without Spark: bad input, values, keys, and the bound on what is stored."""
+"""The contract of the engines over bins, without Spark: what differs from one process, and the bound on what is stored.
+
+Input, values and keys are in tests/engine/test_contract.py.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,74 +17,16 @@ from support import entries, tuples
 
 import sharedstate_lite as ss
 
-_spec = importlib.util.spec_from_file_location("contract", Path(__file__).parents[2] / "engine" / "test_contract.py")
-assert _spec is not None and _spec.loader is not None
-contract: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(contract)
-
+RELATIONS = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
+RESULT = "SELECT category, MAX(length) AS max_length FROM info JOIN visit USING (product) GROUP BY category"
 every_kind = pytest.mark.parametrize("kind", ["full", "shared"])
 
 
 def made(kind: str, *sql: str) -> list[Any]:
     """An engine over bins and one in process, over the same views."""
-    catalog = ss.Catalog(**contract.RELATIONS)
+    catalog = ss.Catalog(**RELATIONS)
     views = [catalog.view(f"CREATE VIEW v{n} AS {text}") for n, text in enumerate(sql)]
     return [Rehearsal(kind, views), ss.engine(kind, views, join="linear")]
-
-
-def seen(engine: Any) -> Any:
-    """What a reader sees of an engine."""
-    return engine.epoch, engine.state().to_json(), [engine.read(view).to_json() for view in engine.views]
-
-
-@every_kind
-@pytest.mark.parametrize("case", contract.BAD)
-def test_bad_input_is_the_in_process_error(kind: str, case: str) -> None:
-    """A refused epoch raises the error of one process, word for word, and changes nothing."""
-    data, error, _ = contract.BAD[case]
-    sql = {
-        "a sum past BIGINT": "SELECT s, SUM(b) AS total FROM every GROUP BY s",
-        "an overflow in an expression": "SELECT product, length + 1 AS more FROM visit",
-    }.get(case, contract.RESULT)
-    told = []
-    for engine in made(kind, sql):
-        engine.step({"info": [(("a", "F"), 1), (("b", "G"), 1)], "visit": [(("a", "x", 1), 2), (("b", "y", 5), 1)]})
-        before = seen(engine)
-        with pytest.raises(error) as caught:
-            engine.step(data)
-        told.append(str(caught.value))
-        assert seen(engine) == before
-        assert engine.step({})["v0"].to_pandas().empty
-    assert told[0] == told[1]
-
-
-@every_kind
-@pytest.mark.parametrize("form", contract.GOOD)
-def test_every_form_of_input_is_taken(kind: str, form: str) -> None:
-    """Pairs, frames, tables and Changes give the same change."""
-    there, here = made(kind, contract.RESULT)
-    for engine in (there, here):
-        engine.step({"info": [(("a", "F"), 1)], "visit": [(("a", "x", 1), 2)]})
-    assert there.step({"VISIT": contract.GOOD[form]}) == here.step({"VISIT": contract.GOOD[form]})
-
-
-@every_kind
-def test_values_and_keys(kind: str) -> None:
-    """Values of every type and NULL come back with the contract's dtypes; keys are checked as in process."""
-    there, here = made(kind, contract.EVERY, "SELECT d, COUNT(*) AS n FROM every GROUP BY d")
-    rows = [(contract.VALUES, 1), ((None,) * 7, 2), (("s", 1, 1, -0.0, True, None, None), 1)]
-    assert there.step({"every": rows}) == here.step({"every": rows})
-    for view in ("v0", "v1"):
-        assert there.read(view).equals(here.read(view))
-        assert there.read(view).dtypes.equals(here.read(view).dtypes)
-    for key in (0.0, -0.0, float("nan"), (None,), 5.5):
-        assert there.read("v1", key=key).equals(here.read("v1", key=key))
-    for key in ((1, 2), True):
-        with pytest.raises(ss.Error) as one:
-            there.read("v1", key=key)
-        with pytest.raises(ss.Error) as other:
-            here.read("v1", key=key)
-        assert str(one.value) == str(other.value)
 
 
 @every_kind
@@ -139,7 +83,7 @@ def test_what_step_1_owes_survives_a_restart(kind: str, tmp_path: Path) -> None:
 @every_kind
 def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
     """A read of an earlier epoch, a handle and evict are refused by name."""
-    there, _ = made(kind, contract.RESULT)
+    there, _ = made(kind, RESULT)
     there.step({})
     there.step({})
     assert there.read("v0", at=2).empty

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import signal
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
+import kills
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from sorted_bins import Sorted
 
-from sharedstate_lite.entities import AskMessage, EntityBin, Epochs, NotPlain, Program, Reference, rounds
-from sharedstate_lite.entities.bins import EntityMessage
-from sharedstate_lite.entities.on_spark import SparkEntities, run
+from sharedstate_lite.entities import AskMessage, NotPlain, PlainStore, Program, Reference, rounds
+from sharedstate_lite.entities.fetched import FetchingFront
+from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.errors import CheckpointError, Error
 from sharedstate_lite.lessons.checkouts import Buyer, Item, Order, scarce
 from sharedstate_lite.spark.rounds.inbox import Inbox
@@ -30,14 +26,6 @@ if TYPE_CHECKING:
 ORDERS = scarce(30, 6)
 PROGRAM = Program(Item, Buyer, Order)
 FIRST = 1_000
-
-
-class Sorted(EntityBin):
-    """The oracle: a bin in memory that handles the messages of a round in the order of their requests."""
-
-    def handle(self, messages: Iterable[EntityMessage]) -> list[tuple[int, EntityMessage]]:
-        """Handle the messages of a round."""
-        return super().handle(sorted(messages, key=lambda message: message.request))
 
 
 def created() -> list[AskMessage]:
@@ -74,36 +62,27 @@ def balanced(answers: dict[int, Any], state: dict[Any, Any]) -> bool:
     )
 
 
-def test_thirty_checkouts(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers and states are those of bins in memory, and each hop between bins is a micro-batch."""
-    answers, state, count = in_memory(8)
-    assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
+def test_thirty_transactions(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers and states are those of the plain carrier, in the order that the front reports. An epoch fetches the
+    orders in one micro-batch and the rest in another, and sends back what has changed with the next."""
+    order, finish = list[int](), FetchingFront.finish
+    monkeypatch.setattr(FetchingFront, "finish", lambda *given: (order.append(given[1]), finish(*given))[1])
+    asked, plain = {each.request: each._replace(what="checkout") for each in SAGAS}, PlainStore(PROGRAM)
     with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
-        assert front.state() == {}
+        assert front.state() == {} and front.bins == 2
         front.run(created())
-        assert front.rounds == 1
-        assert front.run(SAGAS) == answers
-        assert front.rounds == 1 + count == 1 + 7
-        assert front.state() == state
-        assert balanced(answers, state)
-
-
-def test_thirty_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    """Answers and states are those of epochs in memory. Most transactions are in conflict, and are gathered."""
-    oracle = Epochs(PROGRAM, 8)
-    oracle.run(created())
-    before = oracle.rounds
-    asked = [each._replace(what="checkout") for each in SAGAS]
-    expected = {number: str(answer) for number, answer in oracle.run(asked).items()}
-    assert 10 < list(expected.values()).count("True") < 30 and oracle.gathered > 10
-    with SparkEntities(PROGRAM, tmp_path / "folder", 8, spark) as front:
-        front.run(created())
-        found = front.run(asked)
-        assert {number: str(answer) for number, answer in found.items()} == expected
-        assert front.state() == oracle.state()
-        assert balanced(found, front.state())
-        # in memory, entities are sent back in a round of their own
-        assert 0 <= oracle.rounds - before - (front.rounds - 1) <= oracle.epochs
+        found = front.run(asked.values())
+        assert front.rounds == 1 + 3
+        for each in created():
+            plain.create(each.who.cls, *each.args or ())
+        replies = {number: plain.call(asked[number].who, "checkout") for number in order}
+        assert {n: str(each.error or each.value) for n, each in replies.items()} == {
+            n: str(a) for n, a in found.items()
+        }
+        assert 10 < list(found.values()).count(True) < 30
+        state = front.state()
+        assert all(plain.state(Reference(*name)) == each for name, each in state.items())
+        assert balanced(found, state)
 
 
 class Killed(BaseException):
@@ -113,27 +92,29 @@ class Killed(BaseException):
 def test_a_driver_that_ends_between_two_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Started again, it goes on: each request has one answer and one effect, in as many micro-batches."""
-    answers, state, count = in_memory(8)
+    """Started again, it goes on: each request has one answer and one effect, in as many micro-batches. Answers and
+    states are those of bins in memory, and each hop between bins is a micro-batch. Bins are as many as partitions."""
+    answers, state, count = in_memory(2)
+    assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
     folder, points = tmp_path / "folder", {"put": 3, "wait": 4, "publish": 5}
-    put, publish, wait = Query.run, Inbox._publish, StreamingQuery.processAllAvailable
+    put, publish, wait = Query.run, Inbox._publish, Query._wait
     armed = list[int]()
 
-    def dying_run(self: Query, *args: Any) -> Any:
+    def dying_run(self: Query, *args: Any, **named: Any) -> Any:
         """End before the input file of micro-batch 3 is logged."""
         if points.get("put") == len(self.inbox.entries):
             del points["put"]
             raise Killed
         if points.get("wait") == len(self.inbox.entries):
             armed.append(points.pop("wait"))
-        return put(self, *args)
+        return put(self, *args, **named)
 
-    def interrupted_wait(self: StreamingQuery) -> None:
+    def interrupted_wait(self: Query, *args: Any) -> None:
         """Raise, as Ctrl-C does, while micro-batch 4 runs: Spark gives it up."""
         if armed:
             armed.pop()
             raise Killed
-        wait(self)
+        wait(self, *args)
 
     def dying_publish(self: Inbox, number: int) -> None:
         """End after the input file of micro-batch 5 is logged, and before Spark can see it."""
@@ -143,7 +124,7 @@ def test_a_driver_that_ends_between_two_batches(
         publish(self, number)
 
     monkeypatch.setattr(Query, "run", dying_run)
-    monkeypatch.setattr(StreamingQuery, "processAllAvailable", interrupted_wait)
+    monkeypatch.setattr(Query, "_wait", interrupted_wait)
     monkeypatch.setattr(Inbox, "_publish", dying_publish)
     with SparkEntities(PROGRAM, folder, 8, spark) as front:
         front.run(created())
@@ -158,7 +139,7 @@ def test_a_driver_that_ends_between_two_batches(
         assert front.run(SAGAS) == answers
         assert front.run(SAGAS[::-1]) == answers
         assert front.rounds == 1 + count
-        assert front.state() == state
+        assert front.state() == state and balanced(answers, state)
         with pytest.raises(Error, match="request 1000 was another question before"):
             front.run([SAGAS[0]._replace(who=Reference("Order", "1"))])
         with pytest.raises(NotPlain, match="request 2000"):
@@ -169,7 +150,7 @@ def test_a_driver_that_ends_between_two_batches(
     with pytest.raises(CheckpointError, match="the bins of this folder is 8, not 4"):
         SparkEntities(PROGRAM, folder, 4, spark)
     with pytest.raises(CheckpointError, match="the program of this folder is"):
-        run(Program(Item), [], folder, 8, spark)
+        SparkEntities(Program(Item), folder, 8, spark)
     with pytest.raises(Error, match="bins=0"):
         SparkEntities(PROGRAM, folder, 0, spark)
     with pytest.raises(CheckpointError, match="is not empty"):
@@ -177,24 +158,26 @@ def test_a_driver_that_ends_between_two_batches(
 
 
 SCRIPT = """
-import json, os, signal, sys
-sys.path.insert(0, {tests!r})
+import json, os, signal, sys, time
+sys.path[:0] = {tests!r}
 from test_entities_on_spark import PROGRAM, SAGAS, created
 from sharedstate_lite.entities.on_spark import SparkEntities
 from sharedstate_lite.spark.rounds.query import Query
 point, run, sink = {point!r}, Query.run, Query._sink
 
-def dying_run(self, messages, kind, epoch, about=None):
+def dying_run(self, *args, **named):
     if point == "between" and len(self.inbox.entries) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    return run(self, messages, kind, epoch)
+    return run(self, *args, **named)
 
 def dying_sink(self, frame, number):
     if point == "before" and number == 4:
         frame.toArrow()
         os.kill(os.getpid(), signal.SIGKILL)
     sink(self, frame, number)
-    if point == "after" and number == 4:
+    while point == "ahead" and number == 4 and len(self.inbox.entries) < 6:
+        time.sleep(0.01)
+    if point in ("after", "ahead") and number == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 
 Query.run, Query._sink = dying_run, dying_sink
@@ -207,22 +190,17 @@ with SparkEntities(PROGRAM, {folder!r}) as front:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["between", "before", "after"])
+@pytest.mark.parametrize("point", ["between", "before", "after", "ahead"])
 def test_a_killed_driver(start: Start, tmp_path: Path, point: str) -> None:
-    """SIGKILL between two micro-batches, before the output file of one, and after it: nothing is lost or doubled."""
-    tests, folder = str(Path(__file__).parent), str(tmp_path / "folder")
+    """SIGKILL between two micro-batches, before the output file of one, after it, and when the next one is written but
+    Spark has not committed this one: nothing is lost or doubled."""
+    tests, folder = [str(Path(each).parent) for each in (__file__, kills.__file__)], str(tmp_path / "folder")
     killed = start(SCRIPT.format(tests=tests, point=point, folder=folder))
-    children: list[psutil.Process] = []
-    while killed.poll() is None:
-        children = psutil.Process(killed.pid).children(recursive=True) or children
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            killed.wait(timeout=0.2)
-    assert psutil.wait_procs(children, timeout=60)[1] == []  # none of them writes any more
-    assert killed.returncode == -signal.SIGKILL
+    assert kills.ended(killed)
     again = start(SCRIPT.format(tests=tests, point="", folder=folder))
     out, errors = again.communicate(timeout=600)
     found = re.search("^RESULT (.*)$", out, re.MULTILINE)
     assert found, errors
-    answers, state, count = in_memory(8)
+    answers, state, count = in_memory(2)
     expected = [[name[0], name[1], repr(each)] for name, each in sorted(state.items())]
     assert json.loads(found[1]) == [[list(each) for each in sorted(answers.items())], expected, 1 + count]

@@ -6,15 +6,12 @@ removing from a stopped query what Spark writes from then on.
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import subprocess
 import threading
 from pathlib import Path
 
 import pandas as pd
-import psutil
 import pytest
+from kills import ended
 from managed_operators import FLIGHTS, Late, parts, same, written
 from pyspark.sql import SparkSession
 from sparks import EXECUTOR, Start, kill
@@ -68,13 +65,7 @@ def test_rule_23_on_spark_a_killed_driver_leaves_no_trace(
             folder=str(folder), out=str(out), state=str(state),
         )
     )  # fmt: skip
-    children: list[psutil.Process] = []
-    while process.poll() is None:
-        children = psutil.Process(process.pid).children(recursive=True) or children
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.2)
-    psutil.wait_procs(children, timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    assert ended(process)
     assert not list(out.glob("*/batch-00000002.parquet"))
     with m.run(Late(), FLIGHTS, bins=16) as run:
         frames = [run.step(each) for each in EPOCHS]
