@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from systems import MUTANTS, NOT_FOR_IT, RIGHT, WRONG, Wrong, exploring, figures, plant
+from systems import MUTANTS, NOT_FOR_IT, RIGHT, SHOPS, WRONG, Wrong, exploring, figures, plant
 from zoo.__main__ import ROOT, cached, digest
 
 from grader.explore.cases import KILL, KINDS, LOSE, RACE, RACES, TWICE, WRITE
@@ -111,7 +111,7 @@ def result_of(trial: Trial, folder: Path) -> Result:
 def suspects(wrong: Wrong, folder: Path) -> Result:
     """Run the case of a wrong system that is a suspect at once, TIMES times: how often it is wrong by its rule."""
     with exploring(folder) as explorer:
-        case = explorer.find(wrong.fast)
+        case = explorer.find(SHOPS[wrong.name].case)
         runs = [explorer.run(case) for _ in range(TIMES)] if case else []
         rules = [shown(run).rules if run else () for run in runs]
         return {"suspect": sum(wrong.rule in each for each in rules), "rules": rules, **figures(explorer)}
