@@ -2,7 +2,7 @@
 
 Each operator belongs to one stage and has a copy in each bin (see `sharedstate_lite.spark.bins`). Within a micro-batch,
 changes and responses go down through the stages. Upqueries go up, so they are written to the input of the next
-micro-batch. Each such micro-batch is called a *round*. Base tables are outside the bins, in Parquet files, and the
+micro-batch. Every micro-batch is a *round*. Base tables are outside the bins, in Parquet files, and the
 driver answers the upqueries that reach them.
 
 The engine serves one caller at a time. Several callers, a budget and late views are in one process only.

@@ -45,7 +45,7 @@ class Recipe(ABC):
 
     @property
     def numbers(self) -> int:
-        """How many numbers the bins of a stage have, from 0."""
+        """How many numbers the bins of a stage have, from 0. Each number is a bin; managed state also has slots."""
         return self.bins
 
     @abstractmethod

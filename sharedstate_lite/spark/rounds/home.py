@@ -1,4 +1,5 @@
-"""The file that says whose folder this is. Every run on Spark has one, whatever its bins are.
+"""The file that says whose folder this is. Every engine, stream, operator with managed state and program of entities on
+Spark has one. A bare `Query` has none.
 
     run.json    the format of the folder, the kind of the run, where it was written, and what it was started with
 

@@ -38,7 +38,7 @@ _cached: OrderedDict[BinId, Bin] = OrderedDict()
 
 
 class StageWork:
-    """Runs the bins of one stage for Spark's operator (`..operator.Work`). Messages to other stages pass through."""
+    """Runs the bins of one stage for Spark's operator (`.operator.Work`). Messages to other stages pass through."""
 
     def __init__(self, recipe: Recipe, stage: int) -> None:
         self.recipe, self.stage = recipe, stage
