@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 
 from ..errors import SubmissionError, UsageError, VoidError
@@ -24,10 +23,12 @@ from ..lab.shops import MOST
 from ..session import Wish, ended_by_signals
 from ..submission import read_submission
 from ..terms import Limits
-from .cases import RACES, SCENARIOS, shorter
+from .cases import RACES, SCENARIOS, Case, shorter
 from .explorer import TIMES, Explorer
+from .play import Run
 from .steps import together
 from .world import PHASE
+from .writes import TraceError
 
 ROOT = Path(__file__).resolve().parents[2]
 RIGHT = ROOT / "labs" / "checkout"
@@ -39,24 +40,24 @@ _RACES = [each.name for each in RACES]
 _NAMES = [*(each.name for each in SCENARIOS), *_RACES]
 _FAULTS = (r"(?:lose|late after silence|late|silence) (.+)", r"kill (\S+) (?:at|after) (.+)")
 _SWAPS = (r"at step \d+ deliver (.+)",)
+_WRITES = r"kill (\S+) before its \d+(?:st|nd|rd|th) write"
 _NTH = r"(\d+(?:st|nd|rd|th))"
-_WHICH = "after a message comes which of those with the same words it is, for example 1st"
 
 
 @dataclass(frozen=True)
 class Written:
-    """A case as a student has written it. ``parts``: for each thing that happens the killed processes and a message."""
+    """A case as a student has written it. ``parts``: what happens, each with the processes that it names."""
 
     text: str
     scenario: str
-    parts: tuple[tuple[tuple[str, ...], Piece], ...]
+    parts: tuple[tuple[Piece, tuple[str, ...]], ...]
 
 
 def written(line: Piece) -> Written:
     """Read a case. Raises NoHistoryError if no shop has such a case, because of its form.
 
-    >>> written(Piece("payable,  kill order+stock at stock->order 200, 1st")).parts
-    ((('order', 'stock'), 'stock->order 200'),)
+    >>> written(Piece("payable,  kill order+stock at payment->order 200, 1st")).parts
+    (('payment->order 200', ('order', 'stock', 'payment', 'order')),)
     """
     if len(line) > _LETTERS:
         raise NoHistoryError(_LETTERS, f"a history has at most {_LETTERS} letters")
@@ -65,11 +66,14 @@ def written(line: Piece) -> Written:
         first = line.parts(",")[0]
         raise first.wrong(f"{str(first)[:40]!r} is no scenario; the scenarios are: {'; '.join(_NAMES)}")
     race = scenario in _RACES
-    rest = line.piece(len(scenario) + 1).parts(",") if line != scenario else []
-    if not race and not rest:
+    rest = iter(parts := line.piece(len(scenario) + 1).parts(",") if line != scenario else [])
+    if not race and not parts:
         raise line.wrong("nothing happens in it; write what, for example: payable, lose stock->order 200, 1st")
-    found = []
-    for does, nth in zip_longest(rest[::2], rest[1::2]):
+    found = list[tuple[Piece, tuple[str, ...]]]()
+    for does in rest:
+        if not race and (write := does.groups(_WRITES)):
+            found.append((does, tuple(write)))
+            continue
         groups = next(filter(None, map(does.groups, _SWAPS if race else _FAULTS)), list[Piece]())
         if not groups and race:
             raise does.wrong('in a race, messages change places: write "at step 2 deliver" and a message')
@@ -77,12 +81,12 @@ def written(line: Piece) -> Written:
             words = "lose, late, silence, late after silence, kill NAME at, kill NAME after"
             raise does.wrong(f"{str(does)[:40]!r} cannot happen; write one of these and a message: {words}")
         *victims, message = groups
-        if not message.groups(r"(\S+->\S+ .+)"):
+        if not (ends := message.groups(r"(\S+)->(\S+) .+")):
             raise message.wrong("a message is written as explore prints it, for example order->stock POST /take")
-        if nth is None or not nth.groups(_NTH):
-            raise (does if nth is None else nth).wrong(_WHICH)
-        found.append((tuple(name for some in victims for name in some.split("+")), message))
-    return Written(", ".join(" ".join(part.split()) for part in (scenario, *rest)), scenario, tuple(found))
+        if not (nth := next(rest, does)).groups(_NTH):
+            raise nth.wrong("after a message comes which of those with the same words it is, for example 1st")
+        found.append((message, (*(name for some in victims for name in some.split("+")), *ends)))
+    return Written(", ".join(" ".join(part.split()) for part in (scenario, *parts)), scenario, tuple(found))
 
 
 def histories(text: str) -> list[History]:
@@ -129,7 +133,7 @@ class _Tried:
             self.late = True
         elif (case := explorer.find(self.case.text)) is None:
             self.others[number] = explorer.messages(self.case.scenario)
-        elif (run := explorer.run(case)) is None:
+        elif (run := _run(explorer, case)) is None:
             self.missed.append(number)
         else:
             self.fits.append(number)
@@ -140,7 +144,7 @@ class _Tried:
         if self.case is None or not numbers.intersection(self.wrong):
             return
         case = explorer.find(self.case.text)
-        if case is not None and (run := explorer.run(case)) is not None and run.violations:
+        if case is not None and (run := _run(explorer, case)) is not None and run.violations:
             self.wrong = [number for number in self.wrong if number not in numbers]
             self.blamed = True
 
@@ -170,18 +174,26 @@ class _Tried:
         """Return why no shop has a case, and what there is."""
         every = dict.fromkeys(said for some in self.others.values() for said in some)
         names = list(dict.fromkeys(name for said in every for name in said.split()[0].split("->")))
-        for victims, message in case.parts:
-            for name in (*victims, *message.split()[0].split("->")):
+        for what, some in case.parts:
+            for name in some:
                 if name not in names:
-                    return message.wrong(f"no shop has a process {name!r}; they are {together(sorted(names))}")
+                    return what.wrong(f"no shop has a process {name!r}; they are {together(sorted(names))}")
         shops: dict[tuple[str, ...], list[int]] = {}
-        for number, some in self.others.items():
-            shops.setdefault(some, []).append(number)
-        have = "; ".join(f"{_shops(some)}: {', '.join(messages)}" for messages, some in shops.items())
-        first = case.parts[0][1] if case.parts else Piece(case.text)
-        known = any(shorter(said, first) for said in every)
-        what = "the messages of no shop allow this case" if known else "no shop has this message"
-        return first.wrong(f"{what}. In {case.scenario!r}, there are in {have}")
+        for number, messages in self.others.items():
+            shops.setdefault(messages, []).append(number)
+        have = "; ".join(f"{_shops(numbers)}: {', '.join(messages)}" for messages, numbers in shops.items())
+        first = case.parts[0][0] if case.parts else Piece(case.text)
+        unknown = "->" in first and not any(shorter(said, first) for said in every)
+        why = "no shop has this message" if unknown else "the messages of no shop allow this case"
+        return first.wrong(f"{why}. In {case.scenario!r}, there are in {have}")
+
+
+def _run(explorer: Explorer, case: Case) -> Run | None:
+    """Run a case; None if it does not happen, or if this machine lets no process be killed at its writes."""
+    try:
+        return explorer.run(case)
+    except TraceError:
+        return None
 
 
 def _shops(numbers: Iterable[int]) -> str:

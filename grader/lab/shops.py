@@ -61,6 +61,7 @@ _HISTORIES = """# Histories for lab {number}, one a line. A comment begins with 
 #     SCENARIO, late MESSAGE, 2nd                  the second of these requests arrives late
 #     SCENARIO, kill NAME at MESSAGE, 1st          NAME is killed before the message is delivered
 #     SCENARIO, kill NAME after MESSAGE, 1st       NAME is killed when it has sent the message
+#     SCENARIO, kill NAME before its 3rd write     NAME is killed before it writes to a file for the 3rd time
 #     SCENARIO, at step 4 deliver MESSAGE, 1st     another message than usual is delivered as step 4
 #
 # A message is order->stock POST /take, or stock->order 200. A path can end earlier: /take stands for /take/#.

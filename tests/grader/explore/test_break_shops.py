@@ -10,6 +10,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from grader.classroom.shops import Shops
 from grader.errors import VoidError
 from grader.explore import breaking
 from grader.explore.breaking import histories, told, written
-from grader.explore.cases import RACES, SCENARIOS, Case, Fault, Swap, kills, losses, second
+from grader.explore.cases import RACES, SCENARIOS, WRITE, Case, Fault, Swap, kills, losses, second, writes
 from grader.explore.connection import Event
 from grader.explore.cutter import ANSWER, REQUEST
 from grader.lab.breaking import read_broken
@@ -159,13 +160,14 @@ def test_what_explore_prints_is_read() -> None:
         for count in (0, 1, 2)
     ]
     assert len(first) > 20 and len(both) > 10
-    for case in (*first, *both, *races):
+    for case in (*first, *both, *races, *islice(writes(["order", "stock"]), 10)):
         (read,) = histories(f"  {case.id}: {case}  # a comment, with a comma")
         found = written(Piece(read.text))
         assert (found.text, len(found.parts)) == (str(case), len(case.faults) + len(case.swaps))
-        assert [message for _, message in found.parts] == [each.at for each in (*case.faults, *case.swaps)]
-        victims = tuple(each.victims for each in case.faults)
-        assert tuple(victims for victims, _ in found.parts)[: len(victims)] == victims
+        for each, (what, names) in zip((*case.faults, *case.swaps), found.parts, strict=True):
+            victims = each.victims if isinstance(each, Fault) else ()
+            ends = () if case.kind == WRITE else tuple(each.at.split()[0].split("->"))
+            assert (what == each.at or case.kind == WRITE) and names == (*victims, *ends)
     fault = Fault("late after silence", TAKE[1])
     assert written(Piece(f"no credit,{fault}".replace("silence ", "silence  "))).text == f"no credit, {fault}"
 
