@@ -22,8 +22,8 @@ USUAL = {
     "request, and refuse a request whose undo was there first.",
     "kill": "A process was killed between two of its steps, and has forgotten what it had only in memory. Write down "
     "what a checkout is going to do before its first request, and let the start finish or undo what was left.",
-    "write": "A process was killed between two writes to its files, so the first is there and the second is not. Write "
-    "what belongs together in one transaction, or so that the start can tell what is missing.",
+    "write": "A process was killed before a write to its files. What it wrote earlier is there, and the rest is not. "
+    "Write what belongs together in one transaction, or so that the start can tell what is missing.",
     "race": "Two requests are in progress at the same time, and one reads what the other is about to change. Look and "
     "change in one atomic statement, and let only one checkout of an order be in progress.",
 }
