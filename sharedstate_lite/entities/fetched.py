@@ -11,6 +11,7 @@ Bins handle the other messages of a round before they answer the front. In later
 wait, because the state of an entity that was fetched is at the front.
 
 >>> from sharedstate_lite.entities import Program, Reference, entity, transactional
+>>> from sharedstate_lite.entities.bins import AnswerMessage
 >>> @entity
 ... class Account:
 ...     def __init__(self, name: str, balance: int):
