@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from ..errors import SubmissionError, VoidError
@@ -171,7 +172,10 @@ class Explorer:
         return [queue for queue in found if queue[1] in only]
 
     def _races(self) -> Iterator[Case]:
-        """Return each race, then those with one swap, then those with two; runs that are alike are continued once."""
+        """Return each race, then those with one swap, then those with two; runs that are alike are continued once.
+
+        The races take turns, and swaps in the middle of a run come first: there one request has read, and not written.
+        """
         cases, seen = _first_races(), set[tuple[object, ...]]()
         for swaps in range(3):
             self.possible[RACE] += len(cases)
@@ -181,10 +185,12 @@ class Explorer:
                     yield case
             runs, cases = list(self._right[RACE]), []
             self._right[RACE].clear()
+            following = list[list[Case]]()
             for run in runs:
                 if (shape := _shape(run)) not in seen:
                     seen.add(shape)
-                    cases += self._following(run)
+                    following.append(_middle_first(list(self._following(run))))
+            cases = [case for turn in zip_longest(*following) for case in turn if case is not None]
 
     def _twice(self) -> Iterator[Case | None]:
         """Return each second fault after a case that was run and is right, or None while there is none.
@@ -494,6 +500,17 @@ class Explorer:
         if found := next((each for name, each in self.found.items() if name != "plain"), None):
             lines.append(f"again: python -m grader explore {shlex.quote(folder)} --case {shlex.quote(found.case)}")
         return "\n".join(lines)
+
+
+def _middle_first(cases: list[Case]) -> list[Case]:
+    """Return the middle one, those in the middle of each half, and so on."""
+    parts, found = [cases], list[Case]()
+    for part in parts:
+        if part:
+            middle = len(part) // 2
+            found.append(part[middle])
+            parts += [part[:middle], part[middle + 1 :]]
+    return found
 
 
 def _late(run: Run) -> int:

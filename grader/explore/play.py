@@ -275,6 +275,7 @@ class Play:
             hit = message.message == self._struck
         else:
             hit = fault is not self._strike and (said, self._seen[said]) == (fault and (fault.at, fault.nth))
+            hit = hit and not set(fault.victims if fault else ()).intersection(self._down)
         began = time.monotonic()
         self._system.pace(f"{said} (here: {fault.what})" if fault and hit else said)
         self._paused += time.monotonic() - began

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import product
+from dataclasses import replace
+from itertools import islice, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -244,6 +245,24 @@ def test_one_swap_delivers_a_message_before_one_of_the_same_receiver() -> None:
     found = list(swapped(case, [a, b, c], held, lambda event: said[event.message]))
     assert found == [Swap(1, "give back", 1)]
     assert str(Case(RACES[0], (), tuple(found))) == "the same order twice, at step 1 deliver give back, 1st"
+
+
+def test_races_take_turns_and_swaps_in_the_middle_come_first(exploring: Callable[[Fake], Explorer]) -> None:
+    """A request is let in where another one has done half of its work, then where it has done a quarter."""
+    made: Any = exploring(Fake())
+    followed = {"R1": [1, 2, 3, 4, 5, 6, 7], "R2": [1, 2]}
+
+    def following(run: Any) -> Iterator[Case]:
+        for step in followed.get(run.case.id, []):
+            yield replace(run.case, swaps=(Swap(step, "client->order POST /checkout/P"),), id=f"{run.case.id}.{step}")
+
+    made._following = following
+    races = made._races()
+    for race in (next(races), next(races)):
+        made._right[RACE].append(SimpleNamespace(case=race, messages=[], statuses=()))
+    assert [case.id for case in islice(races, 3, 12)] == [
+        "R1.4", "R2.2", "R1.2", "R2.1", "R1.6", "R1.1", "R1.3", "R1.5", "R1.7",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
