@@ -49,7 +49,7 @@ def clean(folder: Path) -> None:
             seen = now
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(_GLANCE)
+        time.sleep(_GLANCE)  # the condition is that no process is left, which only another look at /proc can see
     for each in (folder, *folder.parent.glob(f"{folder.name}-*")):
         remove(each)
 

@@ -136,7 +136,7 @@ def test_what_is_no_case(line: str, column: int, why: str) -> None:
 
 @given(st.lists(st.sampled_from([*TAKE, "payable", ", ", "lose ", "kill a+b at ", "1st", "at step 2 deliver ", "#"])))
 def test_any_text_is_a_case_or_is_refused(parts: list[str]) -> None:
-    """Nothing else comes of a text."""
+    """Any text is read as a case, or refused with a NoHistoryError."""
     try:
         written(Piece("".join(parts)))
     except NoHistoryError as none:
