@@ -187,7 +187,8 @@ def plain_path():
 
 
 def interrupted(number, frame):
-    """Let SIGTERM end the set-up as Ctrl-C does."""
+    """Let SIGTERM end the set-up as Ctrl-C does. Sent to the group, it comes from make too: once is enough."""
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
