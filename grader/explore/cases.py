@@ -119,6 +119,8 @@ class Swap:
     step: int
     at: str
     nth: int = 1
+    allowed = "can be delayed"
+    """The words of docs/assignment.md that allow it."""
 
     def __str__(self) -> str:
         """Return it as a person can write it, for example "at step 3 deliver order->stock POST /take/X/2, 1st"."""
@@ -153,7 +155,8 @@ class Case:
     @property
     def allowed(self) -> tuple[str, ...]:
         """The words of docs/assignment.md that allow the run."""
-        return tuple(dict.fromkeys(each.allowed for each in self.faults)) or ("can be delayed",) * bool(self.swaps)
+        together = ("at the same time",) * (len(self.scenario.calls) > 1)
+        return tuple(dict.fromkeys((*together, *(each.allowed for each in (*self.faults, *self.swaps)))))
 
     def meant(self, text: str) -> bool:
         """Return whether a person means this case: by its id, or by its text, whose paths can end earlier.

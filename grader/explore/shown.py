@@ -26,6 +26,10 @@ _CALL = (
     "already given up."
 )
 SENTENCES = {
+    "at the same time": (
+        "Several requests of clients can be in progress at the same time, also two that check out the same order, or "
+        "that need the same credit or stock."
+    ),
     "may not have arrived": _CALL,
     "may arrive up to 10 s later": _CALL,
     "its answer may be lost": "If it has arrived, its answer may be lost.",

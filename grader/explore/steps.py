@@ -62,12 +62,21 @@ def told(events: Sequence[Event], names: Mapping[str, str]) -> list[tuple[int, s
     lines, times = list[str](), 0
     kept: dict[int, int] = {}
     alone, silent, killed = set[int](), set[int](), list[str]()
+    asked: dict[tuple[str, str], dict[int, int]] = {}  # for a caller and a service: the steps of open requests
     for at, event in enumerate(events):
         said, way = word(event, names), f"{event.sender} -> {event.receiver}"
+        if event.what == "dropped":
+            asked.get((event.receiver, event.sender), {}).pop(event.connection, None)
         if killed and event.what == "passed" and event.kind not in (REQUEST, ANSWER):
             continue  # what a start sends to its database, such as the beginnings of a pool of connections
         if event.what in ("delivered", "passed", "overdue"):
             line = f"{way}   {said}" + " (held for too long)" * (event.what == "overdue")
+            if event.kind == REQUEST:
+                asked.setdefault((event.sender, event.receiver), {})[event.connection] = len(lines) + 1
+            elif event.kind == ANSWER:
+                both = asked.get((event.receiver, event.sender), {})
+                step = both.pop(event.connection, 0)
+                line += f" (answers step {step})" * (step > 0 and len(both) > 0)
             times = times + 1 if said == "..." and lines and lines[-1].startswith(line) else 1
             lines[len(lines) - (times > 1) :] = [line if times == 1 else f"{line} ({times} times)"]
         elif event.what == "kept" or (event.what == "dropped" and event.kind != ANSWER):

@@ -291,6 +291,7 @@ def test_each_case_is_allowed_by_a_sentence_of_the_assignment() -> None:
     killed = Case(SCENARIOS[0], (Fault(KILL, "order->stock POST /take/X/2", victims=("stock",)),))
     said = {words for case in (*FOUND, race, killed) for words in case.allowed}
     assert said == {
+        "at the same time",
         "may not have arrived",
         "may arrive up to 10 s later",
         "its answer may be lost",
@@ -337,6 +338,19 @@ def test_the_steps_of_a_run_are_what_has_happened() -> None:
         "stock answers 200, but its caller is gone",
         "the connection order -> stock breaks: the answer 200 is lost",
         "the connection order -> stock breaks: POST /take/X/2 has not arrived",
+    ]
+
+
+def test_an_answer_has_the_step_of_its_request_if_two_are_open() -> None:
+    """Two requests between the same processes: the first answer says which one it answers, the last one need not."""
+    first = Event("delivered", "client", "order", 1, 1, REQUEST, "POST /checkout/7 HTTP/1.1")
+    other = first._replace(connection=2, message=2)
+    answer = Event("delivered", "order", "client", 2, 3, ANSWER, "HTTP/1.1 200 OK")
+    assert steps([first, other, answer, answer._replace(connection=1, message=4)], {"7": "O"}) == [
+        "client -> order   POST /checkout/O",
+        "client -> order   POST /checkout/O",
+        "order -> client   200 (answers step 2)",
+        "order -> client   200",
     ]
 
 
