@@ -124,8 +124,9 @@ def _one(explorer: Explorer, chosen: str, slow: bool) -> Run:
     if run is None:
         why = "; ".join((*explorer.unreached, *explorer.void)) or f"{case.id} ({case})"
         raise VoidError(f"{why}: not in {TIMES} tries")
-    if slow or not run.violations or not explorer.suspect(run):
-        say(text(shown(run)))
+    say(text(shown(run)))
+    if run.violations and not slow:
+        explorer.suspect(run, told_already=True)
     return run
 
 

@@ -356,10 +356,11 @@ class Explorer:
             raise VoidError(f"{case.id} ({case}) has not happened: other messages came")
         return run
 
-    def suspect(self, run: Run) -> bool:
+    def suspect(self, run: Run, told_already: bool = False) -> bool:
         """Run a case again twice, first on a freshly started system, and judge both when effects have had their time.
 
-        Returns whether both are wrong. Meanwhile races go on, which break nothing.
+        Returns whether both are wrong. Meanwhile races go on, which break nothing. ``told_already``: its steps are on
+        the terminal.
         """
         case, limits = run.case, self._wish.limits
         told = shown(run)
@@ -403,7 +404,7 @@ class Explorer:
             return False
         self.found[case.id] = told
         self._places.append(case)
-        say(text(told))
+        say(text(told).partition("\n")[0] if told_already else text(told))
         return True
 
     def _age(self, system: System, wrong: list[Run], since: float) -> None:

@@ -188,8 +188,8 @@ def text(case: Shown) -> str:
     """Return a run as numbered steps, with the values at its end."""
     head = [f"FAIL  {each}" for each in case.wrong] or ["nothing is wrong in this run:"]
     wrong, runs = case.times
-    if case.wrong:
-        head[0] += f" (wrong in {wrong} of {runs} runs{', once on a fresh start' * (runs > 1)})"
+    if case.wrong and runs > 1:
+        head[0] += f" (wrong in {wrong} of {runs} runs, once on a fresh start)"
     lines = [f"  {number:2}  {step}" for number, step in enumerate(case.steps, 1)]
     lines.append(f"  afterwards: {', '.join(map(str, case.values))}")
     lines += [f'  allowed: "{each}" ({PAGE})' for each in case.allowed]

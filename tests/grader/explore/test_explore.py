@@ -118,10 +118,18 @@ def test_the_shortest_wrong_run_of_start_has_five_steps(
     assert f"  report: {tmp_path / 'report' / 'explore.html'}" in said
 
 
-def test_a_case_has_the_same_steps_and_values_each_time(explore: Callable[..., int], tmp_path: Path) -> None:
-    """A case is run alone, by a text that ends earlier. Without --report, its page is in a new folder of reports/."""
+def test_a_case_has_the_same_steps_and_values_each_time(
+    explore: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A case is run alone, by a text that ends earlier. Without --report, its page is in a new folder of reports/.
+
+    Its steps are told at once, and only how often it was wrong after it is confirmed.
+    """
     chosen = ("--case", "payable, late order->stock POST /subtract, 1st")
     assert explore(str(lab("start", tmp_path)), "--convergence", "1", *chosen) == 1
+    first, _, then = capsys.readouterr().out.partition("Being confirmed")
+    assert [text.count("the request of step 2 arrives, late") for text in (first, then)] == [1, 0]
+    assert "FAIL  stock of X is 18, should be 20 (wrong in 3 of 3 runs, once on a fresh start)\n" in then
     (folder,) = (tmp_path / "reports").iterdir()
     told = reported(folder)
     same_as_stored(told["cases"][0])
