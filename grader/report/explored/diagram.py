@@ -52,7 +52,7 @@ def drawn(case: Json) -> str:
         due = found | {value["thing"]: value["should_be"] for value in case["values"] if value["thing"] in wrong}
         rows += [_ending("is", "is, in the end", found, things, wrong), _ending("due", "should be", due, things)]
     style = f"--n:{len(names)};--v:{len(things)}"
-    return f"<div class='scroll'><div style='{style}' class='sized'>{table('run', *rows)}</div></div>"
+    return f"<div style='{style}' class='scroll'><div class='sized'>{table('run', *rows)}</div></div>"
 
 
 def _cell(thing: str, value: object) -> str:
