@@ -191,14 +191,14 @@ class Play:
     def _deliver(self) -> list[Event]:
         """Deliver all messages, and start what was killed."""
         delivered = self._go(lambda: self._over() or bool(self._down))
-        killed = bool(self._down)
+        reacting = bool(self._down) or LOSE in (fault.what for fault in self._case.faults)
         while self._down:
             self._revive()
             if self._flowing:
                 self._flow()
                 return delivered
             delivered += self._go(lambda: self._over() or bool(self._down))
-        if killed:
+        if reacting:
             delivered += self._rest()
         for number in self._late:
             delivered += self._go(partial(self._alone, number))

@@ -51,6 +51,17 @@ def test_cases_of_a_right_system_are_right(name: str, tmp_path: Path) -> None:
             assert not run.violations, shown(run)
 
 
+def test_what_a_shop_does_after_a_loss_belongs_to_the_run(tmp_path: Path) -> None:
+    """The client has its answer, and then a timer repeats the request, so that this can be lost, too."""
+    with exploring(plant("three", tmp_path / "three")) as explorer:
+        case = explorer.find("payable, lose stock->order 200, 1st")
+        assert case is not None
+        run = explorer.run(case)
+        assert run is not None, (explorer.unreached, explorer.void)
+        after = run.words[run.words.index("order->client 503") + 1 :]
+        assert after[:2] == ("order->stock POST /take/O.1/X:2,Y:3", "stock->order 200")
+
+
 def spaced(explorer: Any, count: int) -> Iterator[Case]:
     """A third of the cases from each kind that can be listed, evenly spaced."""
     queues = [(kind, [*cases]) for name, kind, cases in explorer.queues([LOSE, KILL]) if name in ("quick", KILL)]
