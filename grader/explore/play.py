@@ -192,14 +192,17 @@ class Play:
         """Deliver all messages, and start what was killed."""
         delivered = self._go(lambda: self._over() or bool(self._down))
         reacting = bool(self._down) or LOSE in (fault.what for fault in self._case.faults)
-        while self._down:
-            self._revive()
-            if self._flowing:
-                self._flow()
-                return delivered
-            delivered += self._go(lambda: self._over() or bool(self._down))
-        if reacting:
-            delivered += self._rest()
+        while self._down or reacting:
+            if self._down:
+                self._revive()
+                if self._flowing:
+                    self._flow()
+                    return delivered
+                delivered += self._go(lambda: self._over() or bool(self._down))
+                reacting = True
+            else:
+                delivered += self._rest()
+                reacting = False
         for number in self._late:
             delivered += self._go(partial(self._alone, number))
             delivered += self._rest()
@@ -216,12 +219,12 @@ class Play:
             self._schedule.quiet.wait()
 
     def _rest(self) -> list[Event]:
-        """Deliver what the system sends by itself, such as an undo, until it sends nothing more."""
+        """Deliver what the system sends by itself, such as an undo, until it sends nothing more, or one is killed."""
         began = self._last = self._now()
 
         def over() -> bool:
             now = self._now()
-            return now > self._last + REST or now > began + RECOVERY
+            return bool(self._down) or now > self._last + REST or now > began + RECOVERY
 
         return self._go(over)
 

@@ -51,15 +51,23 @@ def test_cases_of_a_right_system_are_right(name: str, tmp_path: Path) -> None:
             assert not run.violations, shown(run)
 
 
-def test_what_a_shop_does_after_a_loss_belongs_to_the_run(tmp_path: Path) -> None:
-    """The client has its answer, and then a timer repeats the request, so that this can be lost, too."""
-    with exploring(plant("three", tmp_path / "three")) as explorer:
+def test_what_a_shop_does_after_a_fault_belongs_to_the_run(tmp_path: Path) -> None:
+    """The client has its answer, and then a timer repeats the request: this can be lost, and its receiver killed."""
+    take, charge = "order->stock POST /take/O.1/X:2,Y:3", "order->payment POST /take/O.1/U:31"
+    order = plant("three", tmp_path / "three") / "order.py"
+    order.write_text(order.read_text().replace('"AGAIN", "0.1"', '"AGAIN", "0.25"'))
+    with exploring(order.parent) as explorer:
         case = explorer.find("payable, lose stock->order 200, 1st")
         assert case is not None
         run = explorer.run(case)
         assert run is not None, (explorer.unreached, explorer.void)
         after = run.words[run.words.index("order->client 503") + 1 :]
-        assert after[:2] == ("order->stock POST /take/O.1/X:2,Y:3", "stock->order 200")
+        assert after[:2] == (take, "stock->order 200")
+        twice = explorer.find(f"payable, kill stock at {take}, 1st, kill payment at {charge}, 1st")
+        assert twice is not None
+        run = explorer.run(twice)
+        assert run is not None, (explorer.second, explorer.void)
+        assert not run.violations, shown(run)
 
 
 def spaced(explorer: Any, count: int) -> Iterator[Case]:
