@@ -155,8 +155,9 @@ class Case:
     @property
     def allowed(self) -> tuple[str, ...]:
         """The words of docs/assignment.md that allow the run."""
-        together = ("at the same time",) * (len(self.scenario.calls) > 1)
-        return tuple(dict.fromkeys((*together, *(each.allowed for each in (*self.faults, *self.swaps)))))
+        together = ["at the same time"] if len(self.scenario.calls) > 1 else []
+        words = [*together, *(fault.allowed for fault in self.faults), *(swap.allowed for swap in self.swaps)]
+        return tuple(dict.fromkeys(words))
 
     def meant(self, text: str) -> bool:
         """Return whether a person means this case: by its id, or by its text, whose paths can end earlier.
