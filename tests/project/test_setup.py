@@ -317,7 +317,7 @@ def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, re
     )
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
     log = (checkout / ".cache" / "logs" / "setup.log").read_text()
-    found = re.findall(r"^jars: (\w+) \S+: missing: .*sharedstate_lite.spark.session.jars", log, re.MULTILINE)
+    found = re.findall(r"^jars: (\w+): missing: .*sharedstate_lite.spark.session.jars", log, re.MULTILINE)
     assert found == ["postgresql", "graphframes"]
 
 

@@ -23,7 +23,7 @@ Modules, from the bottom:
     java         finds the Java that Spark runs on
     settings     Spark's settings, and the masters that a session can run on
     home         SPARK_HOME, without PySpark's zip
-    ivy, jars    download jars from a Maven repository, once (jars is also a command)
+    jars         downloads jars from a Maven repository, once (also a command)
     interrupt    handles Ctrl-C
     failure      the error message for a session that failed to start
     ship         zips the kit's modules for other machines
