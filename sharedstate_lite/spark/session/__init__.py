@@ -32,7 +32,7 @@ Modules, from the bottom:
     launch       SparkDriver: the JVM, the context and the session of a driver
     session      session(), stop(), log_file()
     checks       checks a session that a caller passes in
-    guard        a script that stops processes when the process that asked for them exits
+    guard        a script that stops a command when the process that asked for it exits
     standalone   Cluster: a standalone cluster on this machine
     cluster      the command for a Cluster
 

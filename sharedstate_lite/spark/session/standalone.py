@@ -3,15 +3,14 @@
     with ss.spark.Cluster(workers=2) as cluster:
         session = ss.spark.session(cluster.url)
 
-Spark's ``spark-class`` starts the processes on free ports. They are children of a guard process (:mod:`.guard`), which
-stops them when this process exits or is killed. Their files are in one folder of the cache, which is deleted when they
+Spark's ``spark-class`` starts the processes on free ports. Each is the child of a guard process (:mod:`.guard`), which
+stops it when this process exits or is killed. Their files are in one folder of the cache, which is deleted when they
 stop. The command ``python -m sharedstate_lite.spark.session.cluster`` starts such a cluster.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import subprocess
@@ -67,13 +66,7 @@ class Cluster:
         for name, more in ((settings.LOGGING, _LOGGING), ("spark-defaults.conf", _DEFAULTS)):
             with (folder / "conf" / name).open("a") as file:
                 file.write(more)
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", str(Path(guard.__file__))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self._guards: list[subprocess.Popen[bytes]] = []
         try:
             address = ["--host", HOST, "--port", "0", "--webui-port", "0"]
             size = ["--cores", str(cores), "--memory", memory]
@@ -88,15 +81,12 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop all processes and delete their files. Calling it again is harmless."""
-        for end in (self._guard.stdin, self._guard.stdout):
-            assert end is not None
-            with contextlib.suppress(OSError):
-                end.close()
-        try:
-            self._guard.wait(timeout=2 * guard.END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._guard.kill()
-            self._guard.wait()
+        # Stop the workers before the master: they report to it, and they stop their own executors.
+        while self._guards:
+            process = self._guards.pop()
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
         self._scratch.close()
 
     def __enter__(self) -> Cluster:
@@ -110,15 +100,12 @@ class Cluster:
 
     def _run(self, name: str, *arguments: str) -> None:
         script = Path(self._environment["SPARK_HOME"]) / "bin" / "spark-class"
-        wanted = {
-            "command": [str(script), *arguments],
-            "environment": self._environment,
-            "log": str(self._scratch.path / f"{name}.log"),
-        }
-        assert self._guard.stdin is not None and self._guard.stdout is not None
-        self._guard.stdin.write(json.dumps(wanted) + "\n")
-        self._guard.stdin.flush()
-        self._guard.stdout.readline()
+        command = [sys.executable, "-I", guard.__file__, str(script), *arguments]
+        with (self._scratch.path / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+        self._guards.append(process)
 
     def _await(self, find: Callable[[str], list[Any]]) -> list[Any]:
         """Call ``find`` with the text of the master's log until it finds something, and return that. Raises Error."""
@@ -128,14 +115,12 @@ class Cluster:
             found = find(log.read_text("utf-8", "replace"))
             if found:
                 return found
-            if time.monotonic() > deadline or self._guard.poll() is not None:
-                tails = [f"{file.name}: {file.read_text('utf-8', 'replace')[-600:]}" for file in self._logs()]
+            if time.monotonic() > deadline:
+                logs = sorted(self._scratch.path.glob("*.log"))
+                tails = [f"{file.name}: {file.read_text('utf-8', 'replace')[-600:]}" for file in logs]
                 raise Error(
                     f"the standalone cluster did not start within {START_SECONDS} s; "
                     "run python -m sharedstate_lite.doctor to find the cause; the logs end with\n" + "\n".join(tails)
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._guard.wait(timeout=0.05)
-
-    def _logs(self) -> list[Path]:
-        return sorted(self._scratch.path.glob("*.log"))
+                self._guards[-1].wait(timeout=0.05)
