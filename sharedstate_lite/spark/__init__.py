@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
 from ..system.notes import folder_name, note
-from .session.java import Java, find_java
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
 
@@ -55,15 +54,6 @@ if TYPE_CHECKING:
     from .jobs.stream import Stream
 
 _session = session
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Postgres":
-        raise AttributeError(
-            "spark.Postgres: base tables of partial state on Spark are Parquet files in the checkpoint, not tables in "
-            "PostgreSQL; insert the rows of such a table with step()"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _on(given: SparkSession | None) -> SparkSession:
@@ -357,12 +347,10 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
 
 __all__ = [
     "Cluster",
-    "Java",
     "batches",
     "changes",
     "engine",
     "filled",
-    "find_java",
     "log_file",
     "partitions",
     "rescale",

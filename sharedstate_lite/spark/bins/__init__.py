@@ -6,7 +6,7 @@ Spark, and each of its bins runs the same operators of the dataflow. Rows move t
 changes. For example, MAX by category over a join by product needs two stages:
 
 >>> import sharedstate_lite as ss
->>> from sharedstate_lite.spark.bins import EngineSpec
+>>> from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 >>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
 >>> longest = catalog.view(
 ...     "CREATE VIEW longest AS SELECT category, MAX(length) AS top "
@@ -30,15 +30,3 @@ Modules, from the bottom:
 
 Source: Hoffmann et al., Megaphone, VLDB 2019; Murray et al., Naiad, SOSP 2013; Spark's ``transformWithState``.
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-from ...system.lazy import lazy_name
-
-_HOME = {"EngineSpec": "engine_spec", "Route": "route", "ViewBin": "bin", "ViewRecipe": "bin"}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOME, name)

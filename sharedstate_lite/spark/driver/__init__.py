@@ -28,15 +28,3 @@ Modules, from the bottom:
 Source: state is read with Spark's ``statestore`` data source (Spark 4). A checkpoint is consistent because each
 micro-batch commits its input and its state together (Armbrust et al., Structured Streaming, SIGMOD 2018).
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-from ...system.lazy import lazy_name
-
-_HOME = {"EngineDriver": "driver", "EngineReader": "store", "SparkEngine": "engine"}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOME, name)

@@ -29,15 +29,3 @@ Modules, from the bottom:
 
 Source: Armbrust et al., Structured Streaming, SIGMOD 2018.
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-from ...system.lazy import lazy_name
-
-_HOME = {"Stream": "stream"}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOME, name)

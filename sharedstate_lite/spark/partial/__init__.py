@@ -37,19 +37,3 @@ Modules, from the bottom:
 
 Source: Noria (Gjengset et al., OSDI 2018), and its sharding (Gjengset's thesis, 2021, chapter 5).
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-from ...system.lazy import lazy_name
-
-_HOME = {
-    "PartialSparkEngine": "engine",
-    "Placement": "placement",
-    "place": "placement",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOME, name)

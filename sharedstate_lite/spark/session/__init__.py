@@ -39,15 +39,3 @@ Modules, from the bottom:
 Source: PySpark's ``java_gateway``, which connects Python to the JVM; Spark's standalone mode; JEP 350 for the class
 archive.
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-from ...system.lazy import lazy_name
-
-_HOME = {"Cluster": "standalone", "Java": "java", "Jvm": "jvm", "SparkDriver": "launch", "find_java": "java"}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOME, name)

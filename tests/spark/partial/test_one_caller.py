@@ -32,12 +32,6 @@ def test_a_stream_is_refused() -> None:
         ss.spark.stream("partial", [view()], {"t": "nowhere"}, "out", checkpoint="nowhere else")
 
 
-def test_a_base_table_in_postgresql_is_refused() -> None:
-    """The name says what is there instead."""
-    with pytest.raises(AttributeError, match="Parquet files in the checkpoint.*insert the rows .*with step"):
-        ss.spark.Postgres  # noqa: B018
-
-
 def test_views_do_not_come_and_go() -> None:
     """install and drop are refused; the engine goes on."""
     there = PartialRehearsal([view()])

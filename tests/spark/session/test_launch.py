@@ -59,7 +59,8 @@ LIFE = """
 import os, subprocess, sys, threading, time
 import psutil
 import sharedstate_lite.spark as kit
-from sharedstate_lite.spark.session import classes, find_java
+from sharedstate_lite.spark.session import classes
+from sharedstate_lite.spark.session.java import find_java
 
 def shout(frames):
     print("from a worker"), print("from a worker", file=sys.stderr)
@@ -279,8 +280,9 @@ def test_a_machine_without_java_runs_spark(start: Start, tmp_path: Path) -> None
     process = start(
         """
         import pathlib, shutil, sharedstate_lite.spark as kit
+        from sharedstate_lite.spark.session.java import find_java
         assert shutil.which("java") is None
-        print(kit.find_java().origin)
+        print(find_java().origin)
         with kit.session() as spark:
             print(spark.range(9).mapInPandas(lambda frames: frames, "id long").count())
             pathlib.Path("in").mkdir()
