@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CheckpointError, Error, ViewError, is_integer
+from ...errors import Error, ViewError, is_integer
 from ...system.cache import cache_dir
 from ...system.scratch import Scratch, lock_folder
 from ..bins import engine_spec
@@ -110,11 +110,6 @@ class SparkEngine(EngineDriver):
         """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
         where, spec = self.location, self._spec
         self._lock = lock_folder(made(where))
-        if checkpoint_copy.is_copy(where):
-            raise CheckpointError(
-                f"{where} is a copy of a checkpoint, so an engine cannot run in it; restore it to another folder with "
-                f"spark.restore({str(where)!r}, session, checkpoint=...)"
-            )
         wanted = self._stream | ({} if bins is None else {"bins": bins})
         if found := engine_spec.read_matching(where, self._empty_engine, spec, wanted):
             return dict(found["options"])

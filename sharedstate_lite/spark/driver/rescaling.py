@@ -47,12 +47,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
-    home.read(where, "views")
-    if checkpoint_copy.is_copy(where):
-        raise CheckpointError(
-            f"{where} is a copy of a checkpoint, and copies are not changed; restore it to another folder, and "
-            "rescale the restored checkpoint"
-        )
+    home.in_place(where, "views")
     on = running() if session is None else session
     usable(on, "rescale")
     manager: Any = on._streamingCheckpointManager
@@ -72,7 +67,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 # Spark does not find the committed batches if the path contains a space.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
-                rewrite_paths(link, Path(described["home"]) / before.name, on)
+                rewrite_paths(link, before, on)
                 _repartition(manager, link / "spark", partitions)
             rewrite_paths(after, link, on)
             # Spark has run a micro-batch. The log must give the same numbers to micro-batches.

@@ -33,15 +33,10 @@ class EngineReader(StateReader):
     """Reads the state of an engine, whose route ``make`` builds, with an engine that has no rows. See `StateReader`."""
 
     def __init__(
-        self,
-        session: SparkSession,
-        checkpoint: Path,
-        make: Callable[[], Any],
-        batch: int | None = None,
-        moved_from: Path | None = None,
+        self, session: SparkSession, checkpoint: Path, make: Callable[[], Any], batch: int | None = None
     ) -> None:
         self.make, self.route = make, make()
-        super().__init__(session, checkpoint, self.route.stages, batch, moved_from)
+        super().__init__(session, checkpoint, self.route.stages, batch)
 
     @property
     def kind(self) -> str:
@@ -73,7 +68,7 @@ def changes(after: EngineReader, operator: str) -> pd.DataFrame:
             f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} cannot be computed, because the "
             f"state after micro-batch {after.batch - 1} is no longer retained; use state() instead"
         )
-    before = EngineReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved_from)
+    before = EngineReader(after.session, after.checkpoint, after.make, after.batch - 1)
     return tables.state_rows(place, *(each.blobs(stage, [operator])[operator] for each in (after, before)))
 
 
@@ -103,17 +98,14 @@ def opened(
     from ..session.checks import usable
 
     where = absolute(checkpoint)
-    described = home.read(where, "views")
+    described = home.in_place(where, "views")
     if session is None:
         from ..session.session import session as running
 
         session = running()
     usable(session, "reading a checkpoint's state")
     spec = engine_spec.parse(described, where, place)
-    options = described["options"]
-    folder = where / options["generation"] / "spark"
+    folder = where / described["options"]["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is missing, so the checkpoint is incomplete; use another one")
-    # The path is different in a copy, and in a location that was moved by hand.
-    moved_from = None if described["home"] == str(where) else Path(described["home"]) / options["generation"]
-    return EngineReader(session, folder, spec.route, batch, moved_from)
+    return EngineReader(session, folder, spec.route, batch)

@@ -82,12 +82,17 @@ def known(folder: Path, run: str) -> dict[str, Any] | None:
                 f"{folder} is not empty, and it is not the checkpoint of {RUNS[run]}; use a new folder"
             )
         return None
+    return in_place(folder, run)
+
+
+def in_place(folder: Path, run: str) -> dict[str, Any]:
+    """Return what `write` wrote in this folder. Raises CheckpointError for a copy and a folder that was moved."""
     found = read(folder, run)
     if found["home"] != str(folder):
         raise CheckpointError(
-            f"{folder}: this checkpoint was moved here from {found['home']}, but Spark's files in it still contain "
-            "the old path; move it back. To use an engine elsewhere, copy it with engine.checkpoint(path) and restore "
-            "the copy"
+            f"{folder}: this checkpoint was written in {found['home']}, and Spark's files in it contain that path. If "
+            "it was moved here, move it back. If engine.checkpoint(path) wrote it, it is a copy, which never changes: "
+            "start an engine from it with ss.spark.restore(path)"
         )
     return found
 

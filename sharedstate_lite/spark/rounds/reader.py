@@ -18,7 +18,6 @@ from ...errors import CheckpointError, TimeError, is_integer
 from .errors import reason
 from .message import Heads
 from .operator import KEY
-from .written_paths import rewrite_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -30,26 +29,18 @@ BIN = f"hash(key.{KEY})"
 class StateReader:
     """Reads the state of a query with ``stages`` stages as of one micro-batch (default: the last committed one).
 
-    ``checkpoint`` is Spark's checkpoint folder. ``moved_from`` is the path of the query's folder when it was written,
-    or None if it has not moved. Raises TimeError if the micro-batch is not retained.
+    ``checkpoint`` is Spark's checkpoint folder. Raises TimeError if the micro-batch is not retained.
     """
 
-    def __init__(
-        self,
-        session: SparkSession,
-        checkpoint: Path,
-        stages: int,
-        batch: int | None = None,
-        moved_from: Path | None = None,
-    ) -> None:
-        self.session, self.checkpoint, self.stages, self.moved_from = session, checkpoint, stages, moved_from
+    def __init__(self, session: SparkSession, checkpoint: Path, stages: int, batch: int | None = None) -> None:
+        self.session, self.checkpoint, self.stages = session, checkpoint, stages
         self._address = str(checkpoint)
-        if moved_from is not None or checkpoint.as_uri() != f"file://{checkpoint}":
+        if checkpoint.as_uri() != f"file://{checkpoint}":
             # Spark's reader does not find the committed batches if the path contains a space.
             folder = tempfile.mkdtemp(prefix="state-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            self._address = str(Path(folder) / "checkpoint" / "spark")
-            self._link(Path(self._address))
+            self._address = str(Path(folder) / "spark")
+            os.symlink(checkpoint, self._address, target_is_directory=True)
         self.batch = retained(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
 
     def heads(self) -> Heads:
@@ -109,26 +100,6 @@ class StateReader:
                 f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {why}; "
                 "read another micro-batch, or another checkpoint"
             ) from error
-
-    def _link(self, target: Path) -> None:
-        """Create a symbolic link to the checkpoint at ``target``.
-
-        If the checkpoint was moved, copy the files that contain paths, correct them, and link all other files.
-        """
-        if self.moved_from is None:
-            target.parent.mkdir(parents=True)
-            os.symlink(self.checkpoint, target, target_is_directory=True)
-            return
-        for state in (self.checkpoint / "state").glob("[0-9]*"):
-            copy = target / "state" / state.name
-            shutil.copytree(state / "_metadata", copy / "_metadata", ignore=shutil.ignore_patterns(".*"))
-            for each in state.iterdir():
-                if each.name != "_metadata":
-                    os.symlink(each, copy / each.name)
-        for each in self.checkpoint.iterdir():
-            if each.name not in ("state", "sources"):
-                os.symlink(each, target / each.name)
-        rewrite_paths(target.parent, self.moved_from, self.session)
 
 
 def retained(checkpoint: Path) -> list[int]:

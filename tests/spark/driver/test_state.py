@@ -19,6 +19,7 @@ import pytest
 from sparks import Start
 
 import sharedstate_lite as ss
+from sharedstate_lite.spark.rounds import home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,24 +140,19 @@ def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
             ss.spark.state(place)
 
 
-def test_a_copy_and_a_moved_place_are_read_where_they_are(run: Run, tmp_path: Path) -> None:
-    """A moved checkpoint is read without its old folder, and reading does not change it."""
+def test_a_moved_place_is_refused(run: Run, tmp_path: Path) -> None:
+    """Spark's files in a checkpoint contain its path, so it is read only where it was written."""
     moved = tmp_path / "else where"
-    shutil.move(run.place, moved)
-    try:
-        before = {file: file.stat().st_mtime_ns for file in moved.rglob("*")}
-        assert ss.spark.state(moved, "top").equals(run.rows[-1]["top"])
-        base = run.tables[0].operator[1]
-        assert ss.spark.changes(moved, base, 4)["diff"].tolist() == [-1, -1, 1]
-        assert {file: file.stat().st_mtime_ns for file in moved.rglob("*")} == before
-    finally:
-        shutil.move(moved, run.place)
+    shutil.copytree(run.place, moved)
+    with pytest.raises(ss.CheckpointError, match=f"was written in {run.place}, .* move it back"):
+        ss.spark.state(moved, "top")
 
 
 def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path) -> None:
     """If Spark's reader fails, the error is a CheckpointError that names the place and the batch."""
     damaged = tmp_path / "damaged"
     shutil.copytree(run.place, damaged)
+    home.write(damaged, "views", home.read(damaged, "views"))
     for file in damaged.glob("g-*/spark/state/0/[0-9]*/*"):
         if file.is_file():
             file.unlink()
@@ -167,6 +163,7 @@ def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path)
 KILLED = """
     import os, signal
     import sharedstate_lite as ss
+from sharedstate_lite.spark.rounds import home
     with ss.spark.session(memory="1g") as session:
         view = ss.Catalog({relation!r}).view({sql!r})
         engine = ss.spark.engine("full", [view], session, checkpoint={place!r}, bins=2)
