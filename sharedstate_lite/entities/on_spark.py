@@ -53,8 +53,7 @@ from ..spark.rounds.query import Query, partitions
 from ..spark.rounds.reader import StateReader
 from ..spark.session.checks import stateful, usable
 from ..spark.session.paths import absolute, made
-from ..spark.session.session import session as running
-from ..system.notes import folder_name, note
+from ..system.notes import continues
 from ..system.scratch import lock_folder
 from .bins import (
     FRONT,
@@ -274,8 +273,7 @@ class SparkEntities:
         if not is_integer(bins) or bins < 1:
             raise Error(f"bins={shorten(bins)}: pass an integer of at least 1")
         self.program, location = program, absolute(folder, "folder")
-        self.session = running() if session is None else session
-        usable(self.session, "a program of entities")
+        self.session = usable(session, "a program of entities")
         self.log_size = LOG_SIZE
         self.questions: dict[int, Question] = {}
         """What the requests asked that are recorded, by their numbers."""
@@ -302,8 +300,7 @@ class SparkEntities:
             self.close()
             raise
         if known:
-            self.continued = f"{folder_name(folder)}, round {self.rounds}"
-            note(f"continues from {self.continued}")
+            self.continued = continues(folder, f"round {self.rounds}")
 
     def _restore(self) -> None:
         """Read the log, finish the micro-batch in progress, and take over what it has sent."""

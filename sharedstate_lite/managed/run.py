@@ -21,7 +21,7 @@ from ..changelog.changes import value_order
 from ..errors import StateError, shorten
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
-from ..system.notes import folder_name, note
+from ..system.notes import continues
 from . import bins as placement
 from . import snapshot_files
 from .declare import Declared, EventSource, StatefulOperator, declared, keyed
@@ -502,8 +502,7 @@ def restore(
     except BaseException:
         out.close()
         raise
-    out.continued = f"{folder_name(path)}, epoch {out.epoch}"
-    note(f"continues from {out.continued}")
+    out.continued = continues(path, f"epoch {out.epoch}")
     return out
 
 

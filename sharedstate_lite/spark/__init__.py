@@ -35,11 +35,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
-from ..system.notes import folder_name, note
+from ..system.notes import continues
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
 
@@ -52,12 +53,6 @@ if TYPE_CHECKING:
     from .driver.engine import SparkEngine
     from .driver.store import EngineReader
     from .jobs.stream import Stream
-
-_session = session
-
-
-def _on(given: SparkSession | None) -> SparkSession:
-    return _session() if given is None else given
 
 
 def _engine_spec(
@@ -99,11 +94,18 @@ def _engine_spec(
     return EngineSpec(kind, views, join, {"columns": columns} if kind == "full" else {})
 
 
-def _announced(engine: SparkEngine, place: Any) -> SparkEngine:
-    """Log that the engine continues from a checkpoint, if it does, and return the engine."""
+def _started(
+    spec: EngineSpec, session: SparkSession | None, location: Any, bins: int | None, copy: Path | None, named: Any
+) -> SparkEngine:
+    """Start an engine. If it continues from the checkpoint ``named``, log that."""
+    made: type[SparkEngine]
+    if spec.kind == "partial":
+        from .partial.engine import PartialSparkEngine as made
+    else:
+        from .driver.engine import SparkEngine as made
+    engine = made(spec, session, location, bins, copy)
     if engine.resumed:
-        engine.continued = f"{folder_name(place)}, epoch {engine.epoch}"
-        note(f"continues from {engine.continued}")
+        engine.continued = continues(named, f"epoch {engine.epoch}")
     return engine
 
 
@@ -137,13 +139,7 @@ def engine(
     to another engine.
     """
     spec = _engine_spec(kind, views, join, columns, seed, without, max_rows, max_bytes)
-    if spec.kind == "partial":
-        from .partial.engine import PartialSparkEngine
-
-        return _announced(PartialSparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
-    from .driver.engine import SparkEngine
-
-    return _announced(SparkEngine(spec, _on(session), checkpoint, bins), checkpoint)
+    return _started(spec, session, checkpoint, bins, None, checkpoint)
 
 
 def restore(
@@ -162,7 +158,6 @@ def restore(
     """
     from .bins import engine_spec
     from .driver import checkpoint_copy
-    from .driver.engine import SparkEngine
     from .partial.placement import place
     from .rounds import home
     from .session.paths import absolute
@@ -174,11 +169,7 @@ def restore(
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
     location, copy = (checkpoint, source) if copied else (source, None)
-    if spec.kind == "partial":
-        from .partial.engine import PartialSparkEngine
-
-        return _announced(PartialSparkEngine(spec, _on(session), location, bins, copy), path)
-    return _announced(SparkEngine(spec, _on(session), location, bins, copy), path)
+    return _started(spec, session, location, bins, copy, path)
 
 
 def stream(
@@ -213,7 +204,7 @@ def stream(
         )
     from .jobs.stream import Stream
 
-    return Stream(_engine_spec(kind, views, join, columns), sources, sink, _on(session), checkpoint, bins)
+    return Stream(_engine_spec(kind, views, join, columns), sources, sink, session, checkpoint, bins)
 
 
 def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> EngineReader:
@@ -237,12 +228,12 @@ def state(
 
     Raises CheckpointError, ViewError for an unknown operator, and TimeError for a micro-batch that is not retained.
     """
-    from .driver import store
+    from .bins import tables
     from .partial import state as partial
 
     reader = _reader(checkpoint, batch, session)
     if reader.kind != "partial":
-        return store.state(reader, operator)
+        return tables.state(reader.route, reader, operator)
     return partial.state(reader.route, reader, partial.base_tables(reader, slice(reader.batch + 1)), operator)
 
 

@@ -46,6 +46,13 @@ def note(text: str) -> None:
     LOGGER.info("%s", text)
 
 
+def continues(folder: str | os.PathLike[str], where: str) -> str:
+    """Log that a run continues from its checkpoint ``folder``, and from ``where`` in it. Return both as text."""
+    text = f"{folder_name(folder)}, {where}"
+    note(f"continues from {text}")
+    return text
+
+
 def note_once(told: set[str], about: str, text: str) -> None:
     """Log one line unless ``told`` says that this was done; ``about`` is then added to it."""
     if about not in told:
@@ -60,4 +67,4 @@ def show_notes() -> None:
         LOGGER.setLevel(logging.INFO)
 
 
-__all__ = ["folder_name", "note", "note_once", "show_notes"]
+__all__ = ["continues", "folder_name", "note", "note_once", "show_notes"]

@@ -50,8 +50,8 @@ def on_a_machine(rng: Random, patch: pytest.MonkeyPatch) -> Machine:
     """A machine, in place of Spark."""
     made = Machine(rng)
     patch.setattr(on_spark, "Query", batches(made))
-    for name in ("usable", "stateful"):
-        patch.setattr(on_spark, name, lambda *_: None)
+    patch.setattr(on_spark, "usable", lambda session, what: session)
+    patch.setattr(on_spark, "stateful", lambda *_: None)
     patch.setattr(on_spark, "partitions", lambda session, bins: bins)
     patch.setattr(serve_on_spark, "QUIET_SECONDS", 0)
     patch.setattr(log, "_sync", lambda file: None)

@@ -37,7 +37,7 @@ from ...spark.session.paths import absolute, made
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Dictionary
-from ...system.notes import folder_name, note
+from ...system.notes import continues
 from ...system.scratch import lock_folder
 from .. import bins as placement
 from ..declare import Declared, EventSource, StatefulOperator
@@ -365,11 +365,7 @@ def run(
     folder = absolute(inputs[source.name], source.name, StateError)
     if not folder.is_dir():
         raise StateError(f"{source.name}: {folder} is not a folder; pass a folder of Parquet files")
-    if session is None:
-        from ...spark.session.session import session as running
-
-        session = running()
-    usable(session, "an operator on Spark")
+    session = usable(session, "an operator on Spark")
     wanted = {"bins": bins, "slots": slots, "workers": workers, "restore": restore is not None}
     target = absolute(out, "out", StateError)
     location = absolute(checkpoint)
@@ -379,8 +375,7 @@ def run(
             begin = stack.enter_context(restored(absolute(restore, "restore"), operators, workers=1, store="columns"))
         job = ManagedJob(chain, source, folder, target, location, session, wanted, order, begin)
     if job.resumed:
-        job.continued = f"{folder_name(checkpoint)}, epoch {job.epoch}"
-        note(f"continues from {job.continued}")
+        job.continued = continues(checkpoint, f"epoch {job.epoch}")
     return job
 
 

@@ -6,7 +6,8 @@ blobs before Spark compresses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -22,16 +23,29 @@ from ...storage.encoding import Dictionary, Words
 from ..rounds.message import BinMessage, Heads
 from .route import Route, StatefulStages
 
-Blobs = Callable[[int, Collection[str]], Mapping[str, list[bytes]]]
-"""(stage, pieces of state) -> the encoded runs of each piece, from all bins."""
+
+class StoredState(Protocol):
+    """What bins have written: their decoded heads, and the encoded runs of some pieces of a stage's state."""
+
+    def heads(self) -> Heads: ...
+    def blobs(self, stage: int, parts: Collection[str]) -> Mapping[str, list[bytes]]: ...
 
 
-def state_table(route: StatefulStages, heads: Heads, blobs: Blobs) -> pd.DataFrame:
+def state(route: StatefulStages, store: StoredState, operator: str | None = None) -> pd.DataFrame:
+    """Return the table that an engine's ``state(operator)`` returns. Raises ViewError if the operator is unknown."""
+    if operator is None:
+        return state_table(route, store)
+    stage, place = find(route, operator)
+    return state_rows(place, store.blobs(stage, [operator])[operator])
+
+
+def state_table(route: StatefulStages, store: StoredState) -> pd.DataFrame:
     """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`.
 
-    The heads contain the number of rows in each run. The ``blobs`` of a piece are read only if rows of several runs may
-    be equal: runs in the same bin, or those of a view that the route scatters over the bins.
+    The heads contain the number of rows in each run. The blobs of a piece are read only if rows of several runs may be
+    equal: runs in the same bin, or those of a view that the route scatters over the bins.
     """
+    heads = store.heads()
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
     for stage in range(1, route.stages + 1):
@@ -45,7 +59,7 @@ def state_table(route: StatefulStages, heads: Heads, blobs: Blobs) -> pd.DataFra
             for part, found in runs.items()
             if any(len(each) > 1 for each in found) or (part in route.scattered and len(found) > 1)
         ]
-        for part, some in blobs(stage, unclear).items() if unclear else ():
+        for part, some in store.blobs(stage, unclear).items() if unclear else ():
             rows[part] = _merged(places[part], some, Dictionary()).shape[1]
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
     shown = [h for h in route.engine.state_parts() if not h.base or h.relation in used or rows.get(h.operator)]

@@ -174,10 +174,7 @@ class EngineDriver(ABC):
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """Return the state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
-        if operator is None:
-            return tables.state_table(self._route, self._query.heads(), self._query.blobs)
-        stage, place = tables.find(self._route, operator)
-        return tables.state_rows(place, self._query.blobs(stage, [operator])[operator])
+        return tables.state(self._route, self._query, operator)
 
     def bill(self) -> pd.DataFrame:
         """Return the bill of the state on disk; see `sharedstate_lite.engine.engine.Engine.bill`."""

@@ -59,18 +59,17 @@ class SparkEngine(EngineDriver):
     def __init__(
         self,
         spec: EngineSpec,
-        session: SparkSession,
+        session: SparkSession | None,
         checkpoint: str | os.PathLike[str] | None,
         bins: int | None,
         copy: Path | None = None,
         sources: Mapping[str, str | None] | None = None,
     ) -> None:
-        usable(session, "an engine")
+        self.session = usable(session, "an engine")
         self._stream: dict[str, Any] = {"stream": None} if sources is None else {"stream": True, "sources": sources}
         """What the checkpoint of a stream has. Only a stream with the same sources can use it."""
         bins = checked_bins(bins)
         super().__init__(spec, bins or BINS)
-        self.session = session
         self._lock, self._scratch = -1, None
         self._new = False
         """Whether this constructor call created the checkpoint, and must remove it if a later step fails."""
@@ -81,7 +80,7 @@ class SparkEngine(EngineDriver):
             self.location = absolute(checkpoint)
         try:
             if copy is not None:
-                checkpoint_copy.restore(copy, made(self.location), session)
+                checkpoint_copy.restore(copy, made(self.location), self.session)
             self._settle(bins)
         except BaseException:
             self._open = False

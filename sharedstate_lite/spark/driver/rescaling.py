@@ -34,7 +34,6 @@ from ..rounds.reader import BIN
 from ..rounds.written_paths import rewrite_paths
 from ..session.checks import usable
 from ..session.paths import absolute
-from ..session.session import session as running
 from . import checkpoint_copy
 from .store import EngineReader
 
@@ -48,8 +47,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
         raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
     home.in_place(where, "views")
-    on = running() if session is None else session
-    usable(on, "rescale")
+    on = usable(session, "rescale")
     manager: Any = on._streamingCheckpointManager
     lock = lock_folder(where)
     try:

@@ -1,7 +1,5 @@
 """Shows an engine's state in Spark's state store as tables, while a query runs, after it stops, and after ``kill -9``.
 
-    state(reader)                        one row per piece of state: its rows, its bytes and its columns of the bill
-    state(reader, "visit[product]")      the rows of one piece of state, with their diffs
     changes(reader, "visit[product]")    the rows that the reader's micro-batch changed, with their diffs
     batches(location)                    one row per micro-batch: its kind and epoch, and whether its state is retained
 
@@ -44,17 +42,6 @@ class EngineReader(StateReader):
         return str(self.route.engine.kind)
 
 
-def state(reader: EngineReader, operator: str | None = None) -> pd.DataFrame:
-    """Return the table that an engine's ``state(operator)`` returns, for full or shared state.
-
-    Raises ViewError if the operator is unknown.
-    """
-    if operator is None:
-        return tables.state_table(reader.route, reader.heads(), reader.blobs)
-    stage, place = tables.find(reader.route, operator)
-    return tables.state_rows(place, reader.blobs(stage, [operator])[operator])
-
-
 def changes(after: EngineReader, operator: str) -> pd.DataFrame:
     """Return the rows that the reader's micro-batch changed in one piece of state, with their diffs.
 
@@ -62,7 +49,7 @@ def changes(after: EngineReader, operator: str) -> pd.DataFrame:
     """
     stage, place = tables.find(after.route, operator)
     if not after.batch:
-        return tables.state_rows(place, after.blobs(stage, [operator])[operator])
+        return tables.state(after.route, after, operator)
     if after.batch - 1 < retained(after.checkpoint)[0]:
         raise TimeError(
             f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} cannot be computed, because the "
@@ -99,11 +86,7 @@ def opened(
 
     where = absolute(checkpoint)
     described = home.in_place(where, "views")
-    if session is None:
-        from ..session.session import session as running
-
-        session = running()
-    usable(session, "reading a checkpoint's state")
+    session = usable(session, "reading a checkpoint's state")
     spec = engine_spec.parse(described, where, place)
     folder = where / described["options"]["generation"] / "spark"
     if not folder.is_dir():

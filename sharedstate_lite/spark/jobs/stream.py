@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import Error
-from ...system.notes import folder_name, note
+from ...system.notes import continues
 from ..bins.channels import ROWS
 from ..bins.engine_spec import EngineSpec
 from ..bins.files import file_messages
@@ -55,17 +55,17 @@ class Stream:
         spec: EngineSpec,
         inputs: Mapping[str, Any],
         target: Sink,
-        session: SparkSession,
+        session: SparkSession | None,
         checkpoint: str | os.PathLike[str],
         bins: int | None,
     ) -> None:
-        usable(session, "a stream")
+        self.session = usable(session, "a stream")
         empty = spec.checked_route().engine
         self._sink, found = sink.check(target), sources.checked(empty.catalog, inputs)
         named = {name: str(source) if isinstance(source, Path) else None for name, source in found.items()}
         sink.check_not_read(self._sink, empty.views, named)
-        engine = self._engine = SparkEngine(spec, session, checkpoint, bins, sources=named)
-        self._query, self.session, self.location, self.bins = engine._query, session, engine.location, engine.bins
+        engine = self._engine = SparkEngine(spec, self.session, checkpoint, bins, sources=named)
+        self._query, self.location, self.bins = engine._query, engine.location, engine.bins
         try:
             sink.claim(self._sink, engine.owner, self.location, not engine.resumed)
         except BaseException:
@@ -92,10 +92,8 @@ class Stream:
         self._counts: dict[int, int] = {}
         """Micro-batch -> number of input rows. Spark counts messages."""
         self._shown = -1
-        self.continued = f"{folder_name(checkpoint)}, epoch {engine.epoch}" if engine.resumed else ""
+        self.continued = continues(checkpoint, f"epoch {engine.epoch}") if engine.resumed else ""
         """Where the stream continued: a checkpoint and its epoch, as text. Empty for a new stream."""
-        if self.continued:
-            note(f"continues from {self.continued}")
 
     def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
         """Process all input that is available now. ``show`` is called with a line for each completed micro-batch.

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -58,9 +57,6 @@ from .messages import (
 from .nodes import types_of
 from .placement import Placement
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -94,10 +90,8 @@ class PartialSparkEngine(SparkEngine):
 
     _route: Placement  # type: ignore[assignment]
 
-    def __init__(
-        self, spec: EngineSpec, session: SparkSession, checkpoint: Any, bins: int | None, copy: Path | None = None
-    ) -> None:
-        super().__init__(spec, session, checkpoint, bins, copy)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         try:
             entries = self._query.inbox.entries
             self._begin(BaseTables(self._query.folder / "base", self.catalog.relations, entries))

@@ -30,11 +30,8 @@ def state(placement: Placement, store: Rounds | StateReader, base: BaseTables, o
     bases = {part.operator: part for part in placement.engine.state_parts() if part.base}
     if operator in bases:
         return base.state_rows(bases[operator])
-    if operator is not None:
-        stage, part = tables.find(placement, operator)
-        return tables.state_rows(part, store.blobs(stage, [operator])[operator])
-    table = tables.state_table(placement, store.heads(), store.blobs)
-    for row, name in enumerate(table.operator):
+    table = tables.state(placement, store, operator)
+    for row, name in enumerate(table.operator) if operator is None else ():
         if name in bases:
             table.loc[row, ["rows", "bytes"]] = base.size(bases[name].relation)
     return table

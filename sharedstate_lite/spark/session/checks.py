@@ -9,19 +9,24 @@ from pyspark.sql import SparkSession
 
 from ...errors import Error
 from . import settings
+from .session import session as started
 
 
-def usable(session: SparkSession, what: str) -> None:
-    """Raise Error unless ``session`` is a running session whose driver is in this process.
+def usable(session: SparkSession | None, what: str) -> SparkSession:
+    """Return ``session`` or, for None, that of this process, which is started if necessary.
 
-    ``what`` names the caller in the message, such as "a stream".
+    ``what`` names the caller in messages, such as "a stream". Raises Error unless it is a running session whose driver
+    is in this process.
     """
+    if session is None:
+        return started()
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise Error(f"{what}: {settings.NO_CONNECT}")
     if not isinstance(session, SparkSession):
         raise Error(f"{what}: session={session!r} is not a Spark session; pass ss.spark.session(), or leave it out")
     if ended(session):
         raise Error(f"{what}: this Spark session has ended; start another one with ss.spark.session()")
+    return session
 
 
 def stateful(session: SparkSession, what: str) -> None:

@@ -60,7 +60,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(stream, "Intake", intake(made))
     monkeypatch.setattr(sources, "frame", lambda relation, schema, source: source)
     for where, name in ((engine, "usable"), (engine, "stateful"), (stream, "usable")):
-        monkeypatch.setattr(where, name, lambda *_: None)
+        monkeypatch.setattr(where, name, lambda session, what: session)
     monkeypatch.setattr(engine, "ended", lambda _: False)
     for where, name in ((Inbox, "_log"), (Inbox, "_publish"), (stream, "kept"), (sink, "write"), (sink, "deliver")):
         monkeypatch.setattr(where, name, stepping(made, getattr(where, name)))
