@@ -8,7 +8,7 @@ then reads these from the store.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,48 +33,28 @@ class UpqueryCodec:
         self.strings, self.find_edge = strings, find_edge
 
     def write(self, node: PartialNode) -> Any:
-        """Return the open upqueries of an operator as a JSON value, or None if it does not have any."""
+        """Return the open upqueries of an operator as a value for JSON, or None if it does not have any."""
         keys = types_of(node.plan, node.ask)
         rows = tuple(c.type for c in node.plan.schema)
         if isinstance(node, LinearNode):
-            return {str(tag): _edge(edge) for tag, edge in node.askers.items()} or None
+            return {tag: _edge(edge) for tag, edge in node.askers.items()} or None
         if isinstance(node, UnionNode):
-            return {
-                str(tag): [
-                    _edge(q.edge),
-                    self.encode_words(q.keys, keys),
-                    q.asked,
-                    [self._encode_delta(answer, rows) for answer in q.answers],
-                    _tags(q.tags),
-                ]
-                for tag, q in node.open_upqueries.items()
-            } or None
+            return self._open(node, keys, lambda q: [[self._encode_delta(x, rows) for x in q.answers], q.tags]) or None
         if isinstance(node, ReduceNode):
-            upqueries = {
-                str(tag): [_edge(q.edge), self.encode_words(q.keys, keys), q.asked]
-                for tag, q in node.open_upqueries.items()
-            }
+            upqueries = self._open(node, keys, lambda _: [])
             rereads = [[self.encode_words(k, keys), self._encode_delta(before, rows)] for k, before in node.rereads]
             return [upqueries, rereads] if upqueries or rereads else None
         if isinstance(node, StatefulJoinNode):
             sides = [tuple(c.type for c in below.schema) for below in node.plan.inputs]
-            primary = node.route.primary
-            questions = {
-                str(tag): [
-                    _edge(q.edge),
-                    self.encode_words(q.keys, keys),
-                    q.asked,
-                    _tags(q.tags),
-                    self._encode_delta(q.primary, sides[primary]),
-                    self._encode_delta(q.other, sides[1 - primary]),
-                    None if q.covered is None else self.encode_words(q.covered, node.types),
-                ]
-                for tag, q in node.open_upqueries.items()
-            }
-            if not (questions or len(node.late.diffs) or node.wanted.shape[1]):
-                return None
-            late = self._encode_delta(node.late, sides[primary])
-            return [questions, late, self.encode_words(node.wanted, node.types)]
+            primary, other = sides[node.route.primary], sides[1 - node.route.primary]
+
+            def parts(q: JoinUpquery) -> list[Any]:
+                covered = None if q.covered is None else self.encode_words(q.covered, node.types)
+                return [q.tags, self._encode_delta(q.primary, primary), self._encode_delta(q.other, other), covered]
+
+            upqueries = self._open(node, keys, parts)
+            if upqueries or len(node.late.diffs) or node.wanted.shape[1]:
+                return [upqueries, self._encode_delta(node.late, primary), self.encode_words(node.wanted, node.types)]
         return None
 
     def read(self, node: PartialNode, value: Any) -> None:
@@ -82,39 +62,37 @@ class UpqueryCodec:
         if isinstance(node, LinearNode):
             node.askers = {int(tag): self.find_edge(*edge) for tag, edge in (value or {}).items()}
         elif isinstance(node, UnionNode):
-            node.open_upqueries = {
-                int(tag): UnionUpquery(
-                    self.find_edge(*edge),
-                    self.decode_words(keys),
-                    asked,
-                    [None if answer is None else self._decode_delta(answer) for answer in answers],
-                    _numbers(tags),
-                )
-                for tag, (edge, keys, asked, answers, tags) in (value or {}).items()
-            }
+            node.open_upqueries = self._opened(
+                UnionUpquery, value or {}, lambda answers, tags: ([*map(self._decode_delta, answers)], _numbers(tags))
+            )
         elif isinstance(node, ReduceNode):
             upqueries, rereads = value or ({}, [])
-            node.open_upqueries = {
-                int(tag): ReduceUpquery(self.find_edge(*edge), self.decode_words(keys), asked)
-                for tag, (edge, keys, asked) in upqueries.items()
-            }
+            node.open_upqueries = self._opened(ReduceUpquery, upqueries, lambda: ())
             node.rereads = [(self.decode_words(keys), self._decode_delta(before)) for keys, before in rereads]
         elif isinstance(node, StatefulJoinNode):
-            questions, late, wanted = value or ({}, None, None)
-            node.open_upqueries = {
-                int(tag): JoinUpquery(
-                    self.find_edge(*edge),
-                    self.decode_words(keys),
-                    asked,
-                    _numbers(tags),
-                    None if primary is None else self._decode_delta(primary),
-                    None if other is None else self._decode_delta(other),
-                    None if covered is None else self.decode_words(covered),
-                )
-                for tag, (edge, keys, asked, tags, primary, other, covered) in questions.items()
-            }
+            upqueries, late, wanted = value or ({}, None, None)
+
+            def parts(tags: Any, primary: Any, other: Any, covered: Any) -> tuple[Any, ...]:
+                words = None if covered is None else self.decode_words(covered)
+                return _numbers(tags), self._decode_delta(primary), self._decode_delta(other), words
+
+            node.open_upqueries = self._opened(JoinUpquery, upqueries, parts)
             node.late = Delta.empty(len(node.late.rows)) if late is None else self._decode_delta(late)
             node.wanted = node.wanted[:, :0] if wanted is None else self.decode_words(wanted)
+
+    def _open(self, node: Any, keys: Sequence[Type], more: Callable[[Any], list[Any]]) -> dict[int, Any]:
+        """Encode the open upqueries of a node: what all of them have, and ``more`` of each."""
+        return {
+            tag: [_edge(q.edge), self.encode_words(q.keys, keys), q.asked, *more(q)]
+            for tag, q in node.open_upqueries.items()
+        }
+
+    def _opened(self, make: Callable[..., Any], value: Mapping[str, Any], more: Callable[..., Any]) -> dict[int, Any]:
+        """Decode what `_open` has encoded."""
+        return {
+            int(tag): make(self.find_edge(*edge), self.decode_words(keys), asked, *more(*rest))
+            for tag, (edge, keys, asked, *rest) in value.items()
+        }
 
     def encode_words(self, words: Words, types: Sequence[Type]) -> list[Any]:
         """Encode words int64[k, q] as [q, text]. The text contains the strings themselves instead of their codes."""
@@ -128,17 +106,15 @@ class UpqueryCodec:
     def _encode_delta(self, delta: Delta | None, types: Sequence[Type]) -> list[Any] | None:
         return None if delta is None else self.encode_words(np.concatenate([delta.rows, delta.diffs[None]]), types)
 
-    def _decode_delta(self, value: list[Any]) -> Delta:
+    def _decode_delta(self, value: list[Any] | None) -> Any:
+        if value is None:
+            return None
         words = self.decode_words(value)
         return Delta(words[:-1], words[-1])
 
 
 def _edge(edge: PartialEdge) -> list[int | None]:
     return [edge.number, edge.bin if isinstance(edge, RemoteEdge) else None]
-
-
-def _tags(tags: dict[int, int]) -> dict[str, int]:
-    return {str(tag): slot for tag, slot in tags.items()}
 
 
 def _numbers(tags: dict[str, int]) -> dict[int, int]:
