@@ -24,7 +24,7 @@ import pandas as pd
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from ...errors import CheckpointError, Error, TimeError
+from ...errors import CheckpointError, Error, TimeError, is_integer
 from ...system.scratch import lock_folder
 from ..rounds import home
 from ..rounds.errors import reason
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None) -> None:
     """Implement `sharedstate_lite.spark.rescale`."""
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+    if not (is_integer(partitions) and partitions >= 1):
         raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
     home.in_place(where, "views")

@@ -59,23 +59,13 @@ def main(given: list[str]) -> int:
             signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
     with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
         if asked.what == "run":
-            return _run(asked.command, cluster.url)
+            return subprocess.call(asked.command, env={**os.environ, VARIABLE: cluster.url})
         print(f"{cluster.url}  ({asked.workers} workers)", flush=True)
         if asked.what == "try":
             return _try(cluster.url)
         print(f"export {VARIABLE}={cluster.url}   # press Ctrl-C here to stop the cluster", flush=True)
         while True:
             signal.pause()
-
-
-def _run(words: list[str], url: str) -> int:
-    with subprocess.Popen(words, env={**os.environ, VARIABLE: url}) as process:
-        try:
-            return process.wait()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
 
 
 def _try(url: str) -> int:

@@ -52,8 +52,8 @@ class SparkDriver:
 
     running: SparkDriver | None = None
 
-    def __init__(self, master: str, app: str, java: Java, conf: Mapping[str, str]) -> None:
-        self.master, self.app, self.process_id = master, app, os.getpid()
+    def __init__(self, master: str, java: Java, conf: Mapping[str, str]) -> None:
+        self.master, self.process_id = master, os.getpid()
         self.log = new_log("spark")
         self._asked = dict(conf)
         self._jvm: Jvm | None = None
@@ -114,7 +114,7 @@ class SparkDriver:
             ours = settings.merged(ours, {"spark.driver.extraJavaOptions": classes.options(java)})
             configuration = classes.conf()
         wanted = settings.merged(ours, self._asked)
-        wanted |= {"spark.master": self.master, "spark.app.name": self.app}
+        wanted["spark.master"] = self.master
         python = wanted.get("spark.pyspark.python", sys.executable)
         self._jvm = Jvm(self.master, java, python, wanted, folder, self.log, configuration)
         with self._jvm.answer.open("rb") as file:

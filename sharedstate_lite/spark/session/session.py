@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from ...errors import Error
 from . import settings
 from .java import find_java
-from .settings import APP, MASTER, VARIABLE, Value
+from .settings import MASTER, VARIABLE, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,6 @@ CONNECT_SECONDS = 5
 def session(
     master: str | None = None,
     *,
-    app: str | None = None,
     shuffle_partitions: int | None = None,
     memory: str | None = None,
     conf: Mapping[str, Value] | None = None,
@@ -51,7 +50,6 @@ def session(
     """Return the running session, or start one, which takes 4 to 8 s.
 
     ``master``              where Spark runs (default: SHAREDSTATE_LITE_MASTER, or local[2] if that is not set)
-    ``app``                 the name of the application (default: sharedstate_lite)
     ``shuffle_partitions``  partitions after a shuffle, and therefore state stores per operator (default: 2)
     ``memory``              the size of the driver's heap, such as '2g' (default: a quarter of the memory, 1 to 4 GiB)
     ``conf``                other Spark settings, which override the kit's
@@ -71,7 +69,7 @@ def session(
     with _lock:
         running = _running()
         if running is not None:
-            _check_same(running, master, app, asked)
+            _check_same(running, master, asked)
             return running.spark
         where = master or os.environ.get(VARIABLE) or MASTER
         kind = settings.kind(where)
@@ -81,7 +79,7 @@ def session(
         java = find_java()
         from .launch import SparkDriver
 
-        _current = SparkDriver(where, app or APP, java, asked)
+        _current = SparkDriver(where, java, asked)
         return _current.spark
 
 
@@ -115,13 +113,11 @@ def _running() -> SparkDriver | None:
     return _current
 
 
-def _check_same(running: SparkDriver, master: str | None, app: str | None, asked: Mapping[str, str]) -> None:
+def _check_same(running: SparkDriver, master: str | None, asked: Mapping[str, str]) -> None:
     """Raise Error if an argument does not match the running session."""
-    wishes: dict[str, tuple[str | None, str | None]] = {"master": (running.master, master), "app": (running.app, app)}
-    wishes |= {name: (running.value(name), value) for name, value in asked.items()}
-    differ = [
-        f"{name} is {is_!r}, not {asked_!r}" for name, (is_, asked_) in wishes.items() if asked_ not in (None, is_)
-    ]
+    wishes = {name: (running.value(name), value) for name, value in asked.items()}
+    wishes["master"] = running.master, running.master if master is None else master
+    differ = [f"{name} is {is_!r}, not {asked_!r}" for name, (is_, asked_) in wishes.items() if asked_ != is_]
     if differ:
         raise Error(
             f"session: the running session differs: {'; '.join(differ)}. A process has one session at a time. Call "

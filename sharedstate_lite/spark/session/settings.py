@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ...errors import Error
+from ...errors import Error, is_integer
 from ...system.cache import cache_dir
 
 Kind = Literal["local", "cluster"]
 Value = str | int | float | bool
 
-APP = "sharedstate_lite"
 MASTER = "local[2]"
 SHUFFLE_PARTITIONS = 2
 VARIABLE = "SHAREDSTATE_LITE_MASTER"
@@ -91,15 +90,14 @@ def plain(conf: Mapping[str, Value]) -> dict[str, str]:
     Raises Error for a wrong name or value, and for a setting that has its own argument, such as the master.
     """
     out = {}
-    if not isinstance(conf, Mapping):
-        raise Error(f"conf={conf!r}: pass a mapping {{name of a Spark setting: value}}")
     for name, value in conf.items():
-        if not isinstance(name, str) or not re.fullmatch(r"spark\.\S+", name):
-            raise Error(f"conf {name!r}: names of settings must start with 'spark.'; see Spark's configuration page")
-        if name in ("spark.master", "spark.remote", "spark.app.name"):
-            raise Error(f"conf {name}: use the argument {'app' if name.endswith('name') else 'master'} instead")
-        if not isinstance(value, str | int | float):
-            raise Error(f"conf {name}: {value!r} is not a string, a number or a boolean; pass the value as a string")
+        if not name.startswith("spark.") or not isinstance(value, str | int | float):
+            raise Error(
+                f"conf {name}={value!r}: the name of a setting must start with 'spark.', and its value must be a "
+                "string, a number or a boolean"
+            )
+        if name in ("spark.master", "spark.remote"):
+            raise Error(f"conf {name}: use the argument master instead")
         out[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return out
 
@@ -109,9 +107,7 @@ def check(shuffle_partitions: object, memory: object) -> None:
 
     ``shuffle_partitions`` must be an integer of at least 1, and ``memory`` a size that Java accepts, such as '2g'.
     """
-    if shuffle_partitions is not None and (
-        isinstance(shuffle_partitions, bool) or not isinstance(shuffle_partitions, int) or shuffle_partitions < 1
-    ):
+    if shuffle_partitions is not None and not (is_integer(shuffle_partitions) and shuffle_partitions >= 1):
         raise Error(f"shuffle_partitions={shuffle_partitions!r}: pass an integer of at least 1; 2 suits a laptop")
     if memory is not None and not (isinstance(memory, str) and re.fullmatch(r"[1-9]\d*[kmgKMG]", memory)):
         raise Error(f"memory={memory!r}: pass a size such as '2g' or '800m'")
@@ -138,6 +134,7 @@ def settings(master: str, folder: Path) -> dict[str, str]:
     out = {
         **_QUIET,
         **runtime(),
+        "spark.app.name": "sharedstate_lite",
         "spark.driver.memory": f"{memory_mb()}m",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         # RocksDB unpacks its native library into this folder. Some machines do not allow programs in /tmp.

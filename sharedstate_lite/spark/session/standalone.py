@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...errors import Error
+from ...errors import Error, is_integer
 from ...system.cache import cache_dir
 from ...system.scratch import Scratch
 from . import guard, home, jvm, settings
@@ -46,7 +46,7 @@ class Cluster:
 
     def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
         for name, value in (("workers", workers), ("cores", cores)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not (is_integer(value) and value >= 1):
                 raise Error(f"{name}={value!r}: pass an integer of at least 1")
         settings.check(None, memory)
         if os.name == "nt":
