@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -23,7 +22,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from ...changelog.validate import relation as known
-from ...errors import Error, RelationError, RowError
+from ...errors import Error, RelationError, RowError, shorten
 from ...plan.nodes import Schema, Type
 from ...system.folders import flush
 from ..rounds.errors import TRIES, reason
@@ -73,16 +72,12 @@ def frame(relation: str, schema: Schema, source: Any) -> DataFrame:
 
     Raises RelationError and RowError for a DataFrame that does not fit the relation.
     """
-    streaming = getattr(source, "isStreaming", None)
-    if not streaming:
-        what = "a DataFrame that is not streaming" if streaming is False else f"of type {type(source).__name__}"
+    if not getattr(source, "isStreaming", False):
         raise RelationError(
-            f"{relation}: the source is {what}; use a folder of Parquet files, or a DataFrame from session.readStream"
+            f"{relation}: the source {shorten(source)} is not a streaming DataFrame; use a folder of Parquet files, or "
+            "a DataFrame from session.readStream"
         )
     there = {name.lower(): name for name in source.columns}
-    if len(there) < len(source.columns):
-        names = ", ".join(source.columns)
-        raise RelationError(f"{relation}: the DataFrame has a column twice ({names}); names are not case-sensitive")
     wanted = {c.name.lower(): (c.name, _TAKEN[c.type], c.type.value) for c in schema}
     wanted["diff"] = ("diff", _WHOLE, "integer")
     missing = [name for key, (name, _, _) in wanted.items() if key not in there]
@@ -91,11 +86,10 @@ def frame(relation: str, schema: Schema, source: Any) -> DataFrame:
         raise RelationError(f"{relation}: the DataFrame has no column {', '.join(ways.get(n, n) for n in missing)}")
     types = {f.name: f.dataType.simpleString().upper() for f in source.schema.fields}
     for key, (name, taken, declared) in wanted.items():
-        given = re.sub(r"^(VAR)?CHAR\(.*", "STRING", types[there[key]])
-        if given not in (*taken, "VOID"):
+        if (given := types[there[key]]) not in taken:
             zoned = "; CAST(... AS TIMESTAMP_NTZ) removes the zone" if given == "TIMESTAMP" else ""
             raise RowError(
-                f"{relation}: column {name} is {types[there[key]]} in the DataFrame and {declared} in the catalog; "
+                f"{relation}: column {name} is {given} in the DataFrame and {declared} in the catalog; "
                 f"cast it to an accepted type ({', '.join(taken)}){zoned}"
             )
     quoted: DataFrame = source.select(*("`" + there[key].replace("`", "``") + "`" for key in wanted))

@@ -154,15 +154,14 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
 
     refuse({"info": rate.drop("diff")}, ss.RelationError, r"info: the DataFrame has no column diff \(\+1 inserts a row")
     refuse({"info": rate.drop("category")}, ss.RelationError, "info: the DataFrame has no column category")
-    refuse({"info": rate.selectExpr("*", "1 AS Product")}, ss.RelationError, "info: .*twice")
     wrong = rate.withColumn("category", rate["diff"])
     refuse({"info": wrong}, ss.RowError, "info: column category is INT in the DataFrame and STRING in the catalog")
     refuse(
         {"info": rate.selectExpr("product", "category", "1.0 AS diff")}, ss.RowError, r"column diff is DECIMAL\(2,1\)"
     )
     static = spark.createDataFrame([("p", "c", 1)], "product STRING, category STRING, diff INT")
-    refuse({"info": static}, ss.RelationError, "info: the source is a DataFrame that is not streaming")
-    refuse({"info": 7}, ss.RelationError, "info: the source is of type int")
+    refuse({"info": static}, ss.RelationError, "info: the source DataFrame.* is not a streaming DataFrame")
+    refuse({"info": 7}, ss.RelationError, "info: the source 7 is not a streaming DataFrame")
     refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is not a folder")
     refuse({"info": rate, "INFO": rate}, ss.RelationError, "info appears twice")
     odd = tmp_path / "shop [x]"
