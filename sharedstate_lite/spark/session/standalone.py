@@ -11,7 +11,6 @@ stop. The command ``python -m sharedstate_lite.spark.session.cluster`` starts su
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import subprocess
 import sys
@@ -49,8 +48,6 @@ class Cluster:
             if not (is_integer(value) and value >= 1):
                 raise Error(f"{name}={value!r}: pass an integer of at least 1")
         settings.check(None, memory)
-        if os.name == "nt":
-            raise Error("Spark does not support a standalone cluster on Windows; run the kit in WSL")
         java = find_java()
         self.workers = workers
         self._scratch = Scratch(cache_dir("spark"), "cluster-")
