@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...errors import CheckpointError, TimeError
+from ...errors import CheckpointError
 from ..bins import engine_spec, tables
 from ..rounds import home
 from ..rounds.inbox import Inbox
@@ -50,11 +50,6 @@ def changes(after: EngineReader, operator: str) -> pd.DataFrame:
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state(after.route, after, operator)
-    if after.batch - 1 < retained(after.checkpoint)[0]:
-        raise TimeError(
-            f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} cannot be computed, because the "
-            f"state after micro-batch {after.batch - 1} is no longer retained; use state() instead"
-        )
     before = EngineReader(after.session, after.checkpoint, after.make, after.batch - 1)
     return tables.state_rows(place, *(each.blobs(stage, [operator])[operator] for each in (after, before)))
 

@@ -27,13 +27,13 @@ from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Dictionary, Words
+from ..bins.channels import COMPACT
 from ..rounds.bin import Bin, Recipe
 from ..rounds.message import BinMessage, Store
 from ..rounds.runs import RunsBin
 from ..rounds.strings import worker_strings
 from .messages import (
     ANSWER,
-    COMPACT,
     EVICTED,
     GRAPH,
     LOOKUP,

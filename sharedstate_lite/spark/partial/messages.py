@@ -34,7 +34,6 @@ import numpy as np
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Dictionary, Words
-from ..bins.channels import COMPACT
 from ..rounds.message import BinMessage
 
 GRAPH = 1
@@ -95,20 +94,3 @@ def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Dictionary
     numbers = wire.bin_of(keys, range(len(keys)), list(types), bins, strings)
     for number in np.unique(numbers):
         yield int(number), keys.compress(numbers == number, axis=1)
-
-
-__all__ = [
-    "ANSWER",
-    "COMMAND",
-    "COMPACT",
-    "EVICTED",
-    "GRAPH",
-    "LOOKUP",
-    "OUT",
-    "REPORT",
-    "UPQUERY",
-    "DecodedMessage",
-    "decode_message",
-    "encode_message",
-    "split_keys",
-]

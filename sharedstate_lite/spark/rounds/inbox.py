@@ -165,17 +165,12 @@ class Inbox:
                 self._publish(entry.number)
             file = self.path / self._name(entry.number)
             what = f"epoch {entry.epoch}" if entry.kind is RoundKind.EPOCH else f"a {entry.kind}"
-            try:
-                data = file.read_bytes()
-            except OSError as error:
+            whole = file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() == entry.sha256
+            if not whole:
+                how = "was changed (SHA-256 differs)" if file.exists() else "is lost"
                 raise CheckpointError(
-                    f"{file}: the input file of {what} is lost ({error.strerror}), and its batch is not committed; "
-                    "put it back, or restore another checkpoint"
-                ) from error
-            if hashlib.sha256(data).hexdigest() != entry.sha256:
-                raise CheckpointError(
-                    f"{file}: the input file of {what} was changed (SHA-256 differs), and its batch is not committed; "
-                    "put the original back, or restore another checkpoint"
+                    f"{file}: the input file of {what} {how}, and its batch is not committed; put the original back, "
+                    "or restore another checkpoint"
                 )
 
     def _apply(self, line: dict[str, Any]) -> None:

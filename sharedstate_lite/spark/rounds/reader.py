@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CheckpointError, TimeError, is_integer
+from ...errors import CheckpointError, TimeError, is_integer, shorten
 from .errors import reason
 from .message import Heads
 from .operator import KEY
@@ -113,16 +113,11 @@ def retained(checkpoint: Path) -> list[int]:
 
 def _checked(checkpoint: Path, batch: int) -> int:
     """Return ``batch`` if it is the number of a retained micro-batch. Raises TimeError otherwise."""
-    there, where = retained(checkpoint), checkpoint.parents[1]
-    if not is_integer(batch):
-        raise TimeError(f"{where}: batch={batch!r} is not a whole number; batches() lists the micro-batches")
-    if batch in there and batch >= 0:
-        return int(batch)
-    if there == [-1]:
-        raise TimeError(f"{where}: there is no micro-batch {batch}, because the query has not committed any yet")
-    if 0 <= batch < there[0]:
+    there = retained(checkpoint)
+    if not is_integer(batch) or batch < 0 or batch not in there:
+        kept = "none is yet" if there == [-1] else f"{there[0]} to {there[-1]} are"
         raise TimeError(
-            f"{where}: micro-batch {batch} is no longer retained, only {there[0]} to {there[-1]} are; to retain more, "
-            "set spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
+            f"{checkpoint.parents[1]}: micro-batch {shorten(batch)} is not retained, {kept}; to retain more, set "
+            "spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
         )
-    raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are retained")
+    return int(batch)

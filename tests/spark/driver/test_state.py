@@ -121,16 +121,16 @@ def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
     assert table["kind"].tolist() == ["epoch"] * len(STEPS) + ["compaction"]
     assert table["batch"][table.kept].tolist() == list(range(first, last + 1))
     for batch, said in (
-        (first - 1, f"no longer retained, only {first} to {last} are"),
-        (last + 1, f"{first} to {last} are retained"),
-        (-1, f"{first} to {last} are retained"),
-        (True, "whole number"),
-        ("1", "whole number"),
+        (first - 1, f"{first - 1} is not retained, {first} to {last} are"),
+        (last + 1, f"{last + 1} is not retained, {first} to {last} are"),
+        (-1, f"-1 is not retained, {first} to {last} are"),
+        (True, "True is not retained"),
+        ("1", "'1' is not retained"),
     ):
         wrong: Any = batch
         with pytest.raises(ss.TimeError, match=said):
             ss.spark.state(run.place, batch=wrong)
-    with pytest.raises(ss.TimeError, match=f"state after micro-batch {first - 1} is no longer retained"):
+    with pytest.raises(ss.TimeError, match=f"micro-batch {first - 1} is not retained"):
         ss.spark.changes(run.place, "low", first)
     with pytest.raises(ss.ViewError, match="nothing; state.. lists:.*it's"):
         ss.spark.state(run.place, "nothing")
