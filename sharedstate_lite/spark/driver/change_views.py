@@ -9,6 +9,7 @@ base tables, not on the length of their history, and the rows do not pass throug
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,42 +18,36 @@ import pandas as pd
 from ..bins import tables
 from ..bins.bin import ViewRecipe
 from ..rounds.errors import retry
-from ..rounds.inbox import COLUMNS, to_table, write
+from ..rounds.inbox import COLUMNS
 from ..rounds.message import BinMessage
 from ..rounds.operator import WIRE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ..rounds.query import Query
     from .store import EngineReader
 
 
-def change_views(old: EngineReader, new: Query, init_globals: list[BinMessage]) -> Path:
-    """Write the first input file of the query ``new`` from the base tables in ``old``, and return its path.
+def change_views(old: EngineReader, new: Query, init_globals: list[BinMessage]) -> Path | list[BinMessage]:
+    """Return the first input of the query ``new``: a file, or messages if ``old`` has no rows.
 
-    The file also contains the messages ``init_globals``.
+    It has the base tables in ``old``, and the messages ``init_globals``.
     """
     from pyspark.sql import functions as f
 
-    first = new.folder / "load"
-    first.mkdir()
-    parts: DataFrame | None = None
-    for name, (stage, _) in tables.bases(old.route).items() if old.batch >= 0 else ():
-        # Use a literal, because the names of relations and columns can contain quotes.
-        mine = old.runs(stage).where(f.col("part") == f.lit(name))
-        parts = mine if parts is None else parts.union(mine)
-    if parts is None:
-        file = first / "all.parquet"
-        write(to_table(init_globals), file)
-        return file
-    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new), WIRE)
+    if old.batch < 0:
+        return init_globals
+    # Use literals, because the names of relations and columns can contain quotes.
+    bases = tables.bases(old.route).items()
+    parts = [old.runs(stage).where(f.col("part") == f.lit(name)) for name, (stage, _) in bases]
+    moved = (
+        reduce(lambda one, other: one.union(other), parts).groupBy("bin", "part").applyInPandas(_mover(old, new), WIRE)
+    )
     if init_globals:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in init_globals]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
-    frame = moved.coalesce(1)
-    retry(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
-    return next((first / "parts").glob("part-*.parquet"))
+    frame, folder = moved.coalesce(1), new.folder / "load"
+    retry(lambda: frame.write.mode("overwrite").parquet(str(folder)), "the base tables cannot be read")
+    return next(folder.glob("part-*.parquet"))
 
 
 def _mover(old: EngineReader, new: Query) -> Callable[[pd.DataFrame], pd.DataFrame]:

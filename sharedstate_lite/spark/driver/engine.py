@@ -50,6 +50,7 @@ class SparkEngine(EngineDriver):
     """
 
     _query: Query
+    recipe_class: type[Any] = ViewRecipe
     owner = ""
     """A random text that names the checkpoint. A stream writes it into the folder of its sink."""
 
@@ -102,7 +103,7 @@ class SparkEngine(EngineDriver):
         self._query.start()
 
     def _made(self, options: dict[str, Any], spec: EngineSpec, route: Route) -> Query:
-        recipe = ViewRecipe(options["generation"], self.bins, spec.route)
+        recipe = self.recipe_class(options["generation"], self.bins, spec.route)
         return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
@@ -139,10 +140,10 @@ class SparkEngine(EngineDriver):
         before, after = self._query, self._made(options, spec, route)
         try:
             reader = EngineReader(self.session, before.checkpoint, self._spec.route)
-            file = change_views(reader, after, init_globals(route.global_stages()))
+            first = change_views(reader, after, init_globals(route.global_stages()))
             after.start()
-            out = after.run(file, RoundKind.LOAD, self.epoch)
-            shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
+            out = after.run(first, RoundKind.LOAD, self.epoch)
+            shutil.rmtree(after.folder / "load", ignore_errors=True)
             engine_spec.write(self.location, route.engine, spec.kind, options)
         except BaseException:
             after.stop()
@@ -171,14 +172,10 @@ class SparkEngine(EngineDriver):
         if self._open:
             super().close()
             self._query.close()
-            self._wait_for_calls()
+            with self._call_lock:
+                pass  # calls of other threads have returned
             self._query.close()  # a concurrent install or drop may have replaced the query
             self._release()
-
-    def _wait_for_calls(self) -> None:
-        """Wait until calls made by other threads have returned."""
-        with self._call_lock:
-            pass
 
     def _release(self) -> None:
         if self._lock >= 0:

@@ -33,11 +33,9 @@ from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, concat
 from ...storage.encoding import Dictionary, Words
 from ...system.notes import note_once
-from ..bins.engine_spec import EngineSpec
 from ..driver.engine import SparkEngine
 from ..rounds.inbox import RoundKind
 from ..rounds.message import BinMessage
-from ..rounds.query import Query
 from . import state as shown_state
 from .base import BaseTables
 from .bin import PartialRecipe
@@ -89,6 +87,7 @@ class PartialSparkEngine(SparkEngine):
     """
 
     _route: Placement  # type: ignore[assignment]
+    recipe_class = PartialRecipe
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -113,10 +112,6 @@ class PartialSparkEngine(SparkEngine):
         self._random = np.random.default_rng(self._route.engine.seed)
         self._told: set[str] = set()
         """The views about which a note was logged."""
-
-    def _made(self, options: dict[str, Any], spec: EngineSpec, route: Any) -> Query:
-        recipe = PartialRecipe(options["generation"], self.bins, spec.route)
-        return Query(self.session, self.location / options["generation"], recipe, route.stages, options["began"])
 
     # --- the engine interface ---------------------------------------------------
 
