@@ -69,10 +69,6 @@ def make(java: Java) -> Path:
     Java does not create an archive.
     """
     target = archive(java)
-    if os.pathsep in str(target):
-        raise Error(
-            f"{target}: Java splits an archive's path at {os.pathsep!r}; set SHAREDSTATE_LITE_CACHE to another folder"
-        )
     if target.is_file():
         return target
     with tempfile.TemporaryDirectory(dir=cache_dir("classes"), prefix=".make-") as scratch:

@@ -37,20 +37,19 @@ def shared() -> Path:
     found = package()
     digest = hashlib.sha256(str(found).encode()).hexdigest()[:12]
     folder = cache_dir("home").resolve() / f"spark-{importlib.metadata.version('pyspark')}-{digest}"
-    return linked(folder, zipped=False)
+    return linked(folder)
 
 
-def linked(folder: Path, zipped: bool) -> Path:
+def linked(folder: Path) -> Path:
     """Fill ``folder`` with links to the parts of PySpark's folder, and return it.
 
-    ``zipped`` says whether to include the zip. Returns PySpark's own folder if links cannot be created.
+    Returns PySpark's own folder if links cannot be created.
     """
     found = package()
     folder.mkdir(exist_ok=True)
-    left_out = {_WORK_FOLDER} if zipped else {_WORK_FOLDER, _ZIP_FOLDER}
     try:
         for part in found.iterdir():
-            if part.name not in left_out:
+            if part.name not in (_WORK_FOLDER, _ZIP_FOLDER):
                 with contextlib.suppress(FileExistsError):
                     (folder / part.name).symlink_to(part)
     except OSError:

@@ -52,7 +52,7 @@ class Jvm:
         log: Path,
         configuration: Path,
     ) -> None:
-        spark = _home(master, folder, python)
+        spark = _home(master, folder)
         script = spark / "bin" / "spark-submit"
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Other users cannot read the new folder, because the file contains the secret.
@@ -117,12 +117,11 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _home(master: str, folder: Path, python: str) -> Path:
-    """Return SPARK_HOME. For another Python, it includes the zip, which may be that Python's only copy of PySpark."""
-    ours = python == sys.executable
+def _home(master: str, folder: Path) -> Path:
+    """Return SPARK_HOME. Executors of local-cluster create their folders in it, so it is in ``folder``."""
     if master.startswith("local-cluster"):
-        return home.linked(folder / "home", zipped=not ours)
-    return home.shared() if ours and settings.kind(master) == "local" else home.package()
+        return home.linked(folder / "home")
+    return home.shared() if settings.kind(master) == "local" else home.package()
 
 
 def environment(master: str, java: Java, folder: Path, spark: Path, python: str) -> dict[str, str]:

@@ -128,15 +128,10 @@ def _check_same(running: SparkDriver, master: str | None, asked: Mapping[str, st
 def _check_no_other() -> None:
     """Raise Error if this process has a Spark session that the kit did not start."""
     context = sys.modules.get("pyspark.core.context")
-    if context is not None and context.SparkContext._active_spark_context is not None:
-        raise Error(
-            "session: this process has a Spark session that was started without the kit, with other settings. Stop it "
-            "with spark.stop(), and then call session()"
-        )
     if context is not None and context.SparkContext._gateway is not None:
         raise Error(
-            "session: this process still has the JVM of a Spark session that was started without the kit, and the "
-            "settings of that JVM cannot be changed. Restart Python, and start sessions only with session()"
+            "session: this process has the JVM of a Spark session that was started without the kit, and the settings "
+            "of that JVM cannot be changed. Restart Python, and start sessions only with session()"
         )
 
 

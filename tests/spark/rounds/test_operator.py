@@ -78,14 +78,13 @@ def test_the_work_is_unpickled_once_and_closed() -> None:
     assert told[0][0].ended
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_the_linked_home_is_the_package(zipped: bool, tmp_path: Path) -> None:
+def test_the_linked_home_is_the_package(tmp_path: Path) -> None:
     """All parts are there, with the zip or without; linking again changes nothing."""
     for _ in range(2):
-        folder = home.linked(tmp_path / "home", zipped)
+        folder = home.linked(tmp_path / "home")
         assert folder == tmp_path / "home" and (folder / "jars").samefile(home.package() / "jars")
         there = {part.name for part in home.package().iterdir()} - {"work"}
-        assert {part.name for part in folder.iterdir()} == there - (set() if zipped else {"python"})
+        assert {part.name for part in folder.iterdir()} == there - {"python"}
 
 
 def test_without_links_the_package_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,4 +94,4 @@ def test_without_links_the_package_is_used(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("no links here")
 
     monkeypatch.setattr(Path, "symlink_to", refuses)
-    assert home.linked(tmp_path / "home", False) == home.package()
+    assert home.linked(tmp_path / "home") == home.package()

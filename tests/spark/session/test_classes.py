@@ -34,13 +34,6 @@ def test_without_an_archive_nothing_is_asked_of_java(tmp_path: Path, monkeypatch
     assert str(classes.archive(java)) in classes.options(java)
 
 
-def test_a_path_that_java_would_split_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java ends an archive's path at a colon."""
-    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "a:b"))
-    with pytest.raises(Error, match="SHAREDSTATE_LITE_CACHE to another folder"):
-        classes.make(find_java())
-
-
 def test_a_java_that_archives_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its output is in the message, and no partial file is left."""
     program = tmp_path / "jdk" / "bin" / "java"
