@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = False, replace: bool = False) -> int:
+def write(frame: DataFrame, where: Server | str, table: str, *, replace: bool = False) -> int:
     """Write the rows of a DataFrame to a PostgreSQL table, and return the number of rows.
 
     Each task copies its rows into an intermediate table, exactly once even if Spark runs the task again. One
-    transaction then renames this table to ``table``, or appends its rows to ``table``. Raises
-    :class:`~sharedstate_lite.errors.Error` if the table exists and neither ``append`` nor ``replace`` is set, or if
-    writing fails. A failed write leaves the database unchanged.
+    transaction then renames this table to ``table``. Raises :class:`~sharedstate_lite.errors.Error` if the table exists
+    and ``replace`` is not set, or if writing fails. A failed write leaves the database unchanged.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -38,8 +37,6 @@ def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = F
         raise Error(
             f"table {table!r}: {frame!r} is not a batch DataFrame; to write a stream, call write() in its foreachBatch"
         )
-    if append and replace:
-        raise Error(f"table {table!r}: append keeps the table's rows, but replace drops them; choose one")
     dsn = where.dsn if isinstance(where, Server) else where
     mark = secrets.token_hex(6)
     # Create these tables in the schema of the target table, because a rename does not change the schema.
@@ -48,15 +45,14 @@ def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = F
     schema = to_arrow_schema(frame.schema)
     with connected(dsn) as connection:
         there = connection.execute("SELECT to_regclass(%s)", (identifier(table).as_string(connection),)).fetchall()
-        if there[0][0] is not None and not (append or replace):
-            raise Error(f"table {table!r} already exists; pass append=True or replace=True")
-        create(connection, loading, schema, words="UNLOGGED TABLE" if append else "TABLE")
+        if there[0][0] is not None and not replace:
+            raise Error(f"table {table!r} already exists; pass replace=True, or write another table")
+        create(connection, loading, schema)
         create(connection, parts, pa.schema([("part", pa.int32()), ("rows", pa.int64())]), ["part"], "UNLOGGED TABLE")
     try:
         frame.mapInArrow(_copier(dsn, loading, parts, schema), "rows long").agg({"rows": "sum"}).collect()
         with connected(dsn) as connection:
-            columns = schema.names if append else None
-            return _publish(connection, loading, parts, table, columns, replace)
+            return _publish(connection, loading, parts, table, replace)
     finally:
         with connected(dsn) as connection:
             for name in (loading, parts):
@@ -88,24 +84,15 @@ def _copier(
     return run
 
 
-def _publish(
-    connection: psycopg.Connection[Any], loading: str, parts: str, table: str, append: list[str] | None, replace: bool
-) -> int:
-    """Rename the table ``loading`` to ``table``, or append its columns ``append`` to ``table``.
-
-    Returns the number of rows.
-    """
+def _publish(connection: psycopg.Connection[Any], loading: str, parts: str, table: str, replace: bool) -> int:
+    """Rename the table ``loading`` to ``table``, and return the number of rows."""
     new, name = identifier(loading), identifier(table)
     try:
-        if append is not None:
-            columns = sql.SQL(", ").join(map(sql.Identifier, append))
-            connection.execute(sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2}").format(name, columns, new))
-        else:
-            if replace:
-                connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
-            last = sql.Identifier(table.rpartition(".")[2])
-            connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(new, last))
-            connection.execute(sql.SQL("ANALYZE {}").format(name))
+        if replace:
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
+        last = sql.Identifier(table.rpartition(".")[2])
+        connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(new, last))
+        connection.execute(sql.SQL("ANALYZE {}").format(name))
         counted = connection.execute(sql.SQL("SELECT coalesce(sum(rows), 0) FROM {}").format(identifier(parts)))
         return int(counted.fetchall()[0][0])
     except psycopg.Error as error:

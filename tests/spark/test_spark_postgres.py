@@ -54,16 +54,13 @@ def visits(spark: SparkSession) -> DataFrame:
 
 
 def test_written_by_every_task(spark: SparkSession, server: postgres.Server) -> None:
-    """A frame of several partitions becomes a table with the same rows; append adds by name, replace drops it."""
+    """A frame of several partitions becomes a table with the same rows; replace drops it."""
     frame = visits(spark)
     assert write(frame, server, "again") == COUNT
     with server.connect() as connection:
         query = "SELECT count(*) FROM (({0} EXCEPT ALL {1}) UNION ALL ({1} EXCEPT ALL {0})) AS different"
         differ = connection.execute(query.format("SELECT * FROM visit", "SELECT * FROM again")).fetchone()
     assert differ == (0,)
-    assert write(frame.where("Length < 5").select("batch", "Length"), server, "again", append=True) == 5
-    with server.connect() as connection:
-        assert connection.execute('SELECT sum("Length") FROM again WHERE at IS NULL').fetchone() == (10,)
     assert write(frame.where("Length < 0"), server.dsn, "again", replace=True) == 0
     with server.connect() as connection:
         assert connection.execute("SELECT count(*) FROM again").fetchone() == (0,)
@@ -82,7 +79,7 @@ def test_a_task_that_runs_twice_writes_once(spark: SparkSession, server: postgre
     for _ in range(2):
         frame.mapInArrow(task, "rows long").collect()
     with server.connect() as connection:
-        assert _publish(connection, "twice rows", "twice parts", "twice", None, False) == 2
+        assert _publish(connection, "twice rows", "twice parts", "twice", False) == 2
         assert connection.execute("SELECT product FROM twice ORDER BY 1").fetchall() == [("a",), ("b",)]
 
 
@@ -90,7 +87,7 @@ def test_failed_write_leaves_nothing(spark: SparkSession, server: postgres.Serve
     """If one task fails, there is no new table, the old one is unchanged, and no temporary table remains."""
     before = tables(server)
     bad = visits(spark).selectExpr("Length", "IF(Length = 2999, raise_error('no more'), product) AS product")
-    for options in ({}, {"replace": True}, {"append": True}):
+    for options in ({}, {"replace": True}):
         with pytest.raises(Exception, match="no more"):
             write(bad, server, "broken" if not options else "visit", **options)
     assert tables(server) == before
@@ -103,10 +100,8 @@ def test_what_is_refused(spark: SparkSession, server: postgres.Server) -> None:
     frame = spark.range(3)
     for act, said in (
         (lambda: write(frame, "host=127.0.0.1 port=1 user=u", "visit"), "127.0.0.1:1.*correct the DSN"),
-        (lambda: write(frame, server, "visit"), "already exists.*append=True or replace=True"),
-        (lambda: write(frame, server, "visit", append=True, replace=True), "choose one"),
+        (lambda: write(frame, server, "visit"), "already exists; pass replace=True"),
         (lambda: write(server, frame, "visit"), "is not a batch DataFrame"),
-        (lambda: write(frame, server, "visit", append=True), 'column "id".*does not exist'),
     ):
         with pytest.raises(Error, match=said):
             act()

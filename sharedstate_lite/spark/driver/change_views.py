@@ -39,9 +39,8 @@ def change_views(old: EngineReader, new: Query, init_globals: list[BinMessage]) 
     # Use literals, because the names of relations and columns can contain quotes.
     bases = tables.bases(old.route).items()
     parts = [old.runs(stage).where(f.col("part") == f.lit(name)) for name, (stage, _) in bases]
-    moved = (
-        reduce(lambda one, other: one.union(other), parts).groupBy("bin", "part").applyInPandas(_mover(old, new), WIRE)
-    )
+    stored = reduce(lambda one, other: one.union(other), parts)
+    moved = stored.groupBy("bin", "part").applyInPandas(_mover(old, new), WIRE)
     if init_globals:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in init_globals]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))

@@ -37,7 +37,6 @@ class Placement:
 
     def __init__(self, engine: BinGraph) -> None:
         self.engine = engine
-        self.views = list(engine.views)
         self.nodes: list[PartialNode] = list(engine.nodes.values())  # inputs before the operators that read them
         self.edges: dict[int, PartialEdge] = {e.number: e for n in self.nodes for e in n.inputs}
         self._routes: dict[PartialNode, tuple[Columns, ...]] = {}
@@ -49,7 +48,6 @@ class Placement:
             self.stage_of[node] = self._stage(node)
         self.stages = max(self.stage_of.values())
         self.scattered: set[str] = set()  # equal rows of a view are in one bin, which the view's key selects
-        self.reader_stage = {n: self.stage_of[engine.reader(v)] for n, v in enumerate(engine.views.values())}
 
     def route(self, edge: PartialEdge) -> Columns:
         """Return the columns whose hash selects the bin to which a row on the edge is sent."""
