@@ -127,13 +127,17 @@ class EngineDriver(ABC):
         """Apply one epoch; see `sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
         try:
-            deltas, messages = self._epoch(inputs)
-            out = self._first_rows() + self._run_epoch(messages)
+            deltas, out = self._processed(inputs)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
+
+    def _processed(self, inputs: EpochInput) -> tuple[dict[str, Delta], list[BinMessage]]:
+        """Run an epoch. Returns the changes of the relations, and the messages to the driver."""
+        deltas, messages = self._epoch(inputs)
+        return deltas, self._first_rows() + self._run_epoch(messages)
 
     def _run_epoch(self, messages: list[BinMessage], about: dict[str, Any] | None = None) -> list[BinMessage]:
         """Run the round of the next epoch, and return its messages to the driver. ``about`` is logged with it."""

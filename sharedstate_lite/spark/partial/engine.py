@@ -118,16 +118,14 @@ class PartialSparkEngine(SparkEngine):
     @one_caller
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """Apply one epoch; see `sharedstate_lite.engine.engine.Engine.step`."""
+        return super().step(inputs)
+
+    def _processed(self, inputs: EpochInput) -> tuple[dict[str, Delta], list[BinMessage]]:
         strings = Dictionary()
-        try:
-            deltas = {r: self._net(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
-            out = self._apply(deltas, strings)
-        except Error as error:
-            self.trace.record("refused", self.kind, note=str(error)[:200])
-            raise
+        deltas = {r: self._net(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
+        out = self._apply(deltas, strings)
         self.epoch = self.trace.epoch = self.epoch + 1
-        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
-        return {name: self._view_changes(view, out) for name, view in self.views.items()}
+        return deltas, out
 
     @one_caller
     def read(self, view: str | View, key: Any = None, at: int | None = None) -> pd.DataFrame:
@@ -338,10 +336,8 @@ class PartialSparkEngine(SparkEngine):
         layout = Layout(types, tuple(range(len(types))))
         return layout.delta(layout.body(delta.rows, delta.diffs, strings))
 
-    def _view_changes(self, view: View, out: Sequence[BinMessage]) -> Changes:
-        strings = Dictionary()
-        rows = _rows(view, [message for message in out if message.channel == OUT], strings)
-        return Changes.consolidated(view.schema, rows, self.epoch, strings, view.key if view.unique else None)
+    def _delta(self, view: View, out: Sequence[BinMessage], strings: Dictionary) -> Delta:
+        return _rows(view, [message for message in out if message.channel == OUT], strings)
 
 
 def _undelivered(message: BinMessage) -> bool:
