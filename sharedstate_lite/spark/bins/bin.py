@@ -6,7 +6,6 @@ messages are blobs, and the runs of its arrangements are also in a state store (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,7 +143,7 @@ class ViewBin(RunsBin):
 
     def _read_view(self, message: BinMessage) -> list[BinMessage]:
         """Return this bin's rows of the view or key that ``message`` asks for, as a list of messages to the driver."""
-        name = json.loads(message.what)["view"]
+        name = message.what
         number = self.route.views.index(name)
         if self.route.reader_stage[number] != self.stage:
             return []

@@ -7,7 +7,6 @@ a message that passes through the same stages, so it returns the state after the
 
 from __future__ import annotations
 
-import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -161,17 +160,12 @@ class EngineDriver(ABC):
             # The bins have not received any rows yet. Only an aggregate without GROUP BY has a row.
             before: pd.DataFrame = self._empty_engine.read(view, key)
             return before
-        strings = Dictionary()
-        blob = b""
+        strings, blob = Dictionary(), b""
         if key is not None:
-            words = view_rules.key_words(shown, key, strings)
-            blob = wire.encode(list(words), [shown.schema[i].type for i in shown.key], strings)
-            if not shown.key:
-                blob = b""
-        number = self._route.views.index(shown.name)
-        asked = json.dumps({"view": shown.name})
-        stage = self._route.reader_stage[number]
-        messages = [BinMessage(stage, where, ASK, asked, blob) for where in range(self.bins)]
+            words, types = view_rules.key_words(shown, key, strings), [shown.schema[i].type for i in shown.key]
+            blob = wire.encode(list(words), types, strings) if types else b""
+        stage = self._route.reader_stage[self._route.views.index(shown.name)]
+        messages = [BinMessage(stage, where, ASK, shown.name, blob) for where in range(self.bins)]
         out = self._run(messages, RoundKind.READ, self.epoch)
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
@@ -225,12 +219,11 @@ class EngineDriver(ABC):
     def compact(self) -> None:
         """Merge the runs of each arrangement in all bins."""
         self._check_open()
-        every = [
-            BinMessage(stage, where, COMPACT, "", b"")
-            for stage in range(1, self._route.stages + 1)
-            for where in range(self.bins)
-        ]
-        self._run(every, RoundKind.COMPACTION, self.epoch)
+        self._run([BinMessage(*place, COMPACT, "", b"") for place in self._places()], RoundKind.COMPACTION, self.epoch)
+
+    def _places(self) -> list[tuple[int, int]]:
+        """Return (stage, bin) of every bin."""
+        return [(stage, number) for stage in range(1, self._route.stages + 1) for number in range(self.bins)]
 
     def evict(self, view: str | View, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raise ViewError, because only the partial engine can evict keys."""

@@ -323,9 +323,8 @@ class PartialSparkEngine(SparkEngine):
     def _recover(self) -> None:
         """Make the bins drop what an earlier call has left: open upqueries, or all state."""
         if self._left:
-            places = [(stage, number) for stage in range(1, self._route.stages + 1) for number in range(self.bins)]
             head, strings = {"o": self._left}, Dictionary()
-            commands = [encode_message((*place, COMMAND), head, strings) for place in places]
+            commands = [encode_message((*place, COMMAND), head, strings) for place in self._places()]
             self._run(commands, RoundKind.RECOVERY, self.epoch)
             self._left = ""
 
