@@ -72,7 +72,7 @@ class InsideStore(RemoteStore):
                 offset = self._at_version("UPDATE {} SET version = %s, epoch = greatest(epoch, %s)")
                 self._db.execute(offset, [self.version + 1, epoch])
         except psycopg.Error as error:
-            raise self._failed(error, epoch, 0, 0) from error
+            raise self._failed(error, epoch) from error
         self.version += 1
         self.exchanges += 1
         return {name: rows.take(np.lexsort(rows[::-1]), axis=1) for name, rows in out.items()}

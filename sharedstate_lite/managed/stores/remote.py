@@ -3,11 +3,8 @@
 Each relation is a table with the relation's columns and, before them, the 64-bit hash of the operator's key. The hash
 is the beginning of the table's unique index, so a lookup by key and the range of a bin both use it.
 
-    RemoteStore()                  one exchange with the server for the reads of an epoch, and one for its writes
-    RemoteStore(per_record=True)   one exchange for each key that is read, and one for each row that is written
-
-With one exchange an epoch, the writes of an epoch are one transaction, which also writes the number of the version.
-With one exchange a record, each row is a transaction. Rows that the server has accepted stay there if the epoch fails.
+The reads of an epoch are one exchange with the server, and so are its writes. These are one transaction, which also
+writes the number of the version.
 
 Source: Akidau et al., MillWheel: Fault-tolerant stream processing at internet scale, VLDB 2013.
 """
@@ -58,8 +55,8 @@ class RemoteStore(RowStore):
 
     kind = "postgres"
 
-    def __init__(self, where: Server | str | None = None, per_record: bool = False) -> None:
-        self._where, self.per_record = where, per_record
+    def __init__(self, where: Server | str | None = None) -> None:
+        self._where = where
 
     def open(self, name: str, relations: Sequence[Relation], strings: Dictionary, bins: int) -> None:
         super().open(name, relations, strings, bins)
@@ -88,15 +85,15 @@ class RemoteStore(RowStore):
         parts = [part for name, delta in changes.items() for part in self._statements(name, delta) if part[2].shape[1]]
         if not parts:
             return
-        if self.per_record:
-            parts = [(query, name, rows[:, i : i + 1]) for query, name, rows in parts for i in range(rows.shape[1])]
-        done = 0
         try:
-            for group in [[part] for part in parts] if self.per_record else [parts]:
-                self._send(group)
-                done += 1
+            with self._db.pipeline(), self._db.transaction():
+                for query, name, rows in parts:
+                    self._db.execute(query, self._values(name, rows))
+                self._db.execute(self._at_version("UPDATE {} SET version = %s"), [self.version + 1])
         except psycopg.Error as error:
-            raise self._failed(error, epoch, done, len(parts)) from error
+            raise self._failed(error, epoch) from error
+        self.version += 1
+        self.exchanges += 1
 
     def size(self, relation: str) -> tuple[int, int]:
         query = "SELECT count(*), (SELECT pg_total_relation_size({}::regclass)) FROM {}"
@@ -123,15 +120,6 @@ class RemoteStore(RowStore):
             self._db.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self.schema)))
         self._db.close()
 
-    def _send(self, parts: Sequence[tuple[sql.Composed, str, Words]]) -> None:
-        """Delete and write rows in one transaction, and in one exchange with the server."""
-        with self._db.pipeline(), self._db.transaction():
-            for query, name, rows in parts:
-                self._db.execute(query, self._values(name, rows))
-            self._db.execute(self._at_version("UPDATE {} SET version = %s"), [self.version + 1])
-        self.version += 1
-        self.exchanges += 1
-
     def _statements(self, name: str, delta: Delta) -> list[tuple[sql.Composed, str, Words]]:
         """Return what deletes identities and what writes rows, each with its relation and with what it gets."""
         (rows, diffs), identity, table = delta, self._relations[name].identity, self._tables[name]
@@ -140,16 +128,16 @@ class RemoteStore(RowStore):
         gone = np.array([each not in stays for each in zip(*old.tolist(), strict=True)], dtype=bool)
         return [(table.delete(), name, old.compress(gone, axis=1)), (table.upsert(), name, new)]
 
-    def _failed(self, error: psycopg.Error, epoch: int, done: int, parts: int) -> StateError:
+    def _failed(self, error: psycopg.Error, epoch: int) -> StateError:
         """Return the error for a failed write. It says what the server has kept."""
-        kept = f"{done} of its {parts} rows are in the server, and stay there" if self.per_record else "it is undone"
+        kept = "it is undone"
         try:
             if self._db.closed:
                 self._db.close()
                 self._db = connected(self._server, autocommit=True)
             found = self._db.execute(self._at_version("SELECT version FROM {}")).fetchall()[0][0]
             if found > self.version:
-                self.version, kept = found, "it is done" if not self.per_record else kept
+                self.version, kept = found, "it is done"
         except (psycopg.Error, Error):
             kept = "the server does not answer, so it is unknown what it kept; start it, and restore a checkpoint"
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -160,16 +148,11 @@ class RemoteStore(RowStore):
 
     def _find(self, db: psycopg.Connection[Any], relation: str, keys: Words, sub: Words | None) -> Found:
         wanted = keys if sub is None else np.concatenate([keys, sub])
-        groups = np.arange(wanted.shape[1])[:, None] if self.per_record else [np.arange(wanted.shape[1])]
-        owners, parts = [np.empty(0, dtype=np.intp)], [np.empty((len(self._relations[relation].columns), 0), np.int64)]
-        for group in groups:
-            some = wanted.take(group, axis=1)
-            found = db.execute(self._tables[relation].read(len(wanted)), self._values(relation, some), binary=True)
-            self.exchanges += 1
-            rows = found.fetchall()
-            owners.append(group.take([row[0] - 1 for row in rows]))
-            parts.append(self._words(relation, [row[1:] for row in rows]))
-        return np.concatenate(owners), np.concatenate(parts, axis=1)
+        query = self._tables[relation].read(len(wanted))
+        rows = db.execute(query, self._values(relation, wanted), binary=True).fetchall()
+        self.exchanges += 1
+        owners = np.array([row[0] - 1 for row in rows], dtype=np.intp)
+        return owners, self._words(relation, [row[1:] for row in rows])
 
     def _all(self, db: psycopg.Connection[Any], relation: str) -> Words:
         return self._words(relation, db.execute(self._tables[relation].scan(), binary=True))
