@@ -29,7 +29,6 @@ from .handles import ListState, MapState, TimerState
 from .types import duration
 
 CONTIGUITIES = ("strict", "next", "any")
-SKIPS = ("none", "past last")
 MOST_RUNS = 10_000
 """The number of partial matches of a key that is an error. ``any`` can double them with each event."""
 _TOKEN = re.compile(r"!([A-Za-z_]\w*)|([A-Za-z_]\w*)(?:(\+|\?)|\{(\d+)(,?)(\d*)\})?")
@@ -75,18 +74,10 @@ class Automaton:
     [{'a': [2], 'b': [3]}]
     """
 
-    def __init__(
-        self,
-        text: str,
-        where: Mapping[str, Condition],
-        within: Any = None,
-        by: str = "strict",
-        skip: str = "none",
-    ) -> None:
-        self.text, self.where, self.within, self.by, self.skip = text, dict(where), within, by, skip
-        for option, value, known in (("by", by, CONTIGUITIES), ("skip", skip, SKIPS)):
-            if value not in known:
-                raise StateError(f"pattern {text!r}: {option}={value!r} is unknown; it is one of {', '.join(known)}")
+    def __init__(self, text: str, where: Mapping[str, Condition], within: Any = None, by: str = "strict") -> None:
+        self.text, self.where, self.within, self.by = text, dict(where), within, by
+        if by not in CONTIGUITIES:
+            raise StateError(f"pattern {text!r}: by={by!r} is unknown; it is one of {', '.join(CONTIGUITIES)}")
         self.variables = _parse(text)
         self.negated = [name for variable in self.variables for name in variable.never]
         names = [variable.name for variable in self.variables] + self.negated
@@ -130,8 +121,6 @@ class Automaton:
                 if any(self._options(passed)):
                     kept.append(passed)
         matches.sort(key=lambda match: [n for _, n in match.taken])
-        if matches and self.skip == "past last":
-            return [], matches[:1]
         return kept, matches
 
     def bindings(self, match: PartialMatch) -> dict[str, list[int]]:
@@ -247,7 +236,6 @@ def pattern(
     where: Mapping[str, Condition],
     within: str | datetime.timedelta | None = None,
     by: str = "strict",
-    skip: str = "none",
     id: str | None = None,
 ) -> PatternOperator:
     """Return an operator that emits a row for each match: the key, ``start``, ``end``, and a LIST for each variable.
@@ -256,7 +244,7 @@ def pattern(
     ``where`` maps each variable to a function (event, taken): the event is a dict by column, ``taken`` maps the
     variables to the events that they have taken so far. ``within`` is the longest time from the first to the last
     event, inclusive. (In Flink, it is exclusive.) Events are taken in the order of their times, so the order of arrival
-    never matters. With ``skip="past last"``, a match begins after the end of the match before it.
+    never matters.
 
     Raises StateError if the pattern is wrong. A run with another pattern cannot be restored.
 
@@ -280,7 +268,7 @@ def pattern(
         raise StateError(f"pattern {text!r}: there is no column {listed}; the columns are {', '.join(kinds)}")
     micros = None if within is None else duration(within)
     length = None if micros is None else datetime.timedelta(microseconds=micros)
-    found = Automaton(text, where, length, by, skip)
+    found = Automaton(text, where, length, by)
     if clash := sorted({v.name for v in found.variables} & {*source.key, "start", "end"}):
         raise StateError(
             f"pattern {text!r}: the variable {clash[0]} has the name of a column of the matches; rename it"
@@ -288,7 +276,7 @@ def pattern(
     columns = [f"{name} {kinds[name]}" for name in source.key] + ["start TIMESTAMP", "end TIMESTAMP"]
     columns += [f"{variable.name} LIST<{kinds[listed]}>" for variable in found.variables]
     # A checkpoint compares the names of operators, so this one must change with the pattern.
-    described = zlib.crc32(repr((text, micros, by, skip, listed)).encode())
+    described = zlib.crc32(repr((text, micros, by, listed)).encode())
     states = {
         "runs": ListState(
             "STRUCT<at: INT, repeats: INT, seen: INT, since: TIMESTAMP, by: LIST<INT>, taken: LIST<BIGINT>>"

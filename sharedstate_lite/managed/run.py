@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..changelog.changes import value_order
-from ..errors import StateError, shorten
+from ..errors import StateError, is_integer, shorten
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words
 from ..system.notes import continues
@@ -468,7 +468,7 @@ def run(
 
 
 def _positive(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not (is_integer(value) and value >= least):
         raise StateError(f"{name}={shorten(value)}: pass a whole number from {least}")
 
 
@@ -478,8 +478,6 @@ def restore(
     *,
     workers: int | None = None,
     store: StoreKind | None = None,
-    snapshot_every: int = 1,
-    keep: int = 2,
 ) -> ManagedRun:
     """Continue a run from a checkpoint, with the same operators. ``workers`` and ``store`` may differ from the run's.
 
@@ -488,15 +486,13 @@ def restore(
     An operator may have new states, which are empty. Raises CheckpointError if the checkpoint was damaged or another
     version wrote it, and if a state was removed or its type, key, time to live or reducer was changed.
     """
-    _positive("snapshot_every", snapshot_every, 0)
-    _positive("keep", keep, 1)
     found = snapshot_files.SavedRun(path)
     about = found.about
     snapshot_files.check_names(about["operators"], [type(each).__name__ for each in _listed(operators)])
     chain = chained(operators, found.source, about["order"])
     snapshot_files.check_declared(about["operators"], chain)
     many, kind = workers or found.workers, store or about["store"]
-    out = ManagedRun(chain, found.source, many, about["bins"], kind, snapshot_every, keep, about["order"])
+    out = ManagedRun(chain, found.source, many, about["bins"], kind, 1, 2, about["order"])
     try:
         found.fill(out)
     except BaseException:

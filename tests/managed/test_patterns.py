@@ -27,9 +27,9 @@ LETTERS = m.source("letters", "key STRING, letters STRING, t TIMESTAMP", key="ke
 EVENTS = st.lists(st.sampled_from(["a", "b", "c", "x", "ab", "bx", "bc", ""]), max_size=7)
 
 
-def automaton(text: str, by: str = "strict", within: int | None = None, skip: str = "none") -> Automaton:
+def automaton(text: str, by: str = "strict", within: int | None = None) -> Automaton:
     """The pattern, in which an event satisfies each variable whose letter it contains. Times are positions."""
-    return Automaton(text, {name: WHERE[name] for name in re.findall("[abcx]", text)}, within, by, skip)
+    return Automaton(text, {name: WHERE[name] for name in re.findall("[abcx]", text)}, within, by)
 
 
 def run(pattern: Automaton, events: Sequence[str]) -> list[Binding]:
@@ -109,17 +109,6 @@ def test_strict_matches_equal_regular_expressions(text: str, regular: str, event
     assert found == sorted((a, b) for a, b in pairs if re.fullmatch(regular, events[a:b]))
 
 
-@given(events=EVENTS, by=st.sampled_from(CONTIGUITIES))
-def test_past_last_keeps_the_first_match_of_those_that_overlap(events: list[str], by: str) -> None:
-    """With skip="past last", a match begins after the end of the match before it."""
-    kept: list[Binding] = []
-    every = matches(automaton("a b+ c?", by, 7), events)
-    for match in sorted(every, key=lambda m: (m[-1][1], [number for _, number in m])):
-        if not kept or match[0][1] > kept[-1][-1][1]:
-            kept.append(match)
-    assert run(automaton("a b+ c?", by, 7, "past last"), events) == kept
-
-
 def test_a_condition_sees_the_events_taken_before() -> None:
     """``taken`` maps each variable to its events so far."""
     rising = Automaton("a b+", {"a": lambda e, taken: True, "b": lambda e, taken: e > (taken["b"] or taken["a"])[-1]})
@@ -148,7 +137,6 @@ def test_a_condition_sees_the_events_taken_before() -> None:
         ("a{0}", {}, "the largest number"),
         ("a b a", {}, "a occurs twice"),
         ("a b", {"by": "loosely"}, "by='loosely'"),
-        ("a b", {"skip": "all"}, "skip='all'"),
         ("a b+", {"by": "any"}, "set within"),
     ],
 )
