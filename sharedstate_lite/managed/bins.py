@@ -95,9 +95,7 @@ def assign(old: Sequence[int], workers: int) -> list[int]:
 
 
 def moves(old: Sequence[int], new: Sequence[int]) -> list[BinMove]:
-    """Return the bins whose owner differs, by number. Raises StateError if the number of bins differs."""
-    if len(old) != len(new):
-        raise StateError(f"{len(old)} bins cannot become {len(new)}: a state keeps its number of bins")
+    """Return the bins whose owner differs, by number."""
     return [BinMove(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
 
 

@@ -162,7 +162,6 @@ def test_a_bin_is_the_top_bits_of_a_hash() -> None:
         (lambda: bins.assign([0, 1], 3), "each worker needs at least one bin; choose 1 to 2 workers"),
         (lambda: bins.assign([0, 1], 0), "cannot rescale 2 bins to 0 workers"),
         (lambda: bins.assign([0, 1], True), "to True workers"),
-        (lambda: bins.moves([0, 1], [0]), "2 bins cannot become 1: a state keeps its number of bins"),
         (
             lambda: bins.steps([], "sudden"),
             "no migration 'sudden'; the migrations are all, fluid, batched, and bins.chunks",

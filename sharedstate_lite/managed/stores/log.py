@@ -1,10 +1,9 @@
 """State as a view of its changelog: each write is appended to a log first, and the log alone is kept.
 
 A record of the log is its length, a checksum, and the changes of one write. The rows in memory are computed from the
-log, and so are those of a standby, which reads the same log later and takes over without a restore. When most rows of
-the log are out of date, the log is replaced with the present rows (log compaction).
+log. When most rows of the log are out of date, the log is replaced with the present rows (log compaction).
 
-Source: Kafka Streams' changelog topics and standby replicas; Samza's changelog, Noghabi et al., VLDB 2017.
+Source: Kafka Streams' changelog topics; Samza's changelog, Noghabi et al., VLDB 2017.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ class LogStore(DictStore):
     >>> total = Relation("total", (Column("plane", Type.INT), Column("value", Type.BIGINT)), key=1)
     >>> store = LogStore()
     >>> store.open("late", [total], Dictionary(), bins=8)
-    >>> standby = store.standby()
     >>> store.write({"total": Delta(np.array([[7, 8], [10, 20]]), np.array([1, 1]))}, epoch=1)
-    >>> standby.scan("total").tolist(), standby.catch_up(), standby.scan("total").tolist()
-    ([[], []], 1, [[7, 8], [10, 20]])
+    >>> [(_, changes)] = records(store.path.read_bytes(), [total], Dictionary())
+    >>> changes["total"].rows.tolist()
+    [[7, 8], [10, 20]]
     >>> store.close()
     """
 
@@ -54,10 +53,6 @@ class LogStore(DictStore):
         self._live += sum(int(delta.diffs.sum()) for delta in changes.values())
         if self._logged > 4 * self._live + 1_000:
             self._compact()
-
-    def standby(self) -> Standby:
-        """Return a second view of the log, which is empty until it catches up."""
-        return Standby(self)
 
     def save(self, folder: Path) -> None:
         (folder / _LOG).write_bytes(self.path.read_bytes())
@@ -89,26 +84,6 @@ class LogStore(DictStore):
         rows = {name: self.scan(name) for name in self._relations}
         self._append(part, {n: Delta(each, np.ones(each.shape[1], dtype=np.int64)) for n, each in rows.items()})
         part.rename(self.path)
-
-
-class Standby(DictStore):
-    """A view of another store's changelog, on another worker. `catch_up` reads the records since the last time."""
-
-    def __init__(self, store: LogStore) -> None:
-        self.open(store._name, list(store._relations.values()), store._strings, store._bins)
-        self._source, self._at, self._file = store, 0, -1
-
-    def catch_up(self) -> int:
-        """Apply the records that have been added, and return their number. After a compaction, all are read again."""
-        file = self._source.path.stat().st_ino
-        if file != self._file:
-            self._data, self._at, self._file = {name: {} for name in self._relations}, 0, file
-        log, count, end = self._source.path.read_bytes()[self._at :], 0, 0
-        for after, changes in records(log, list(self._relations.values()), self._strings):
-            self.write(changes, 0)
-            count, end = count + 1, after
-        self._at += end
-        return count
 
 
 def records(log: bytes, relations: Sequence[Relation], strings: Dictionary) -> Iterator[tuple[int, dict[str, Delta]]]:
