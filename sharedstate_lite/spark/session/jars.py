@@ -186,9 +186,7 @@ def _download(package: Package, artifact: str, jar: str) -> bytes:
     """Return the content of a jar in the repository. Raises Error if it has another checksum, or none."""
     address = "/".join([repository().rstrip("/"), *package.group.split("."), artifact, package.version, jar])
     try:
-        content, sha1 = (
-            urllib.request.urlopen(each, timeout=READ_SECONDS).read() for each in (address, f"{address}.sha1")
-        )
+        content, sha1 = (_read(each) for each in (address, f"{address}.sha1"))
     except (OSError, HTTPException) as error:
         raise Error(f"{address} cannot be downloaded ({error})") from error
     if hashlib.sha1(content).hexdigest().encode() not in sha1.split():
@@ -196,6 +194,11 @@ def _download(package: Package, artifact: str, jar: str) -> bytes:
     if package.digests.get(artifact, found := _digest(content)) != found:
         raise Error(f"{address} does not have the SHA-256 that the kit expects")
     return content
+
+
+def _read(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=READ_SECONDS) as answer:
+        return bytes(answer.read())
 
 
 def repository() -> str:
