@@ -44,7 +44,7 @@ def test_a_command_runs_on_the_cluster(start: Start, tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().startswith("spark://127.0.0.1:")
     below = psutil.Process(process.pid).children(recursive=True)
-    java = processes("org.apache.spark.deploy", below)
+    java = processes("java -cp", below)
     assert len(java) == 2
     for each in java:
         for connection in each.net_connections(kind="inet"):
@@ -99,7 +99,7 @@ def test_a_cluster_ends_with_what_started_it(start: Start, tmp_path: Path, end: 
     assert url.startswith("spark://127.0.0.1:") and url.endswith("(2 workers)\n")
     assert process.stdout.readline().startswith(f"export SHAREDSTATE_LITE_MASTER={url.split()[0]}")
     below = psutil.Process(process.pid).children(recursive=True)
-    assert len(processes("org.apache.spark.deploy", below)) == 3
+    assert len(processes("java -cp", below)) == 3
     process.send_signal(end)
     out, err = process.communicate(timeout=WAIT)
     assert err == ""
