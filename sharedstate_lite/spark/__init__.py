@@ -1,7 +1,7 @@
 """The kit's engines at scale: the same views and strategies on PySpark, with their state in Spark's state store.
 
 Spark runs the operators of the in-process engines in *bins*. A bin is an engine for the keys of one hash bucket, and
-its state is in RocksDB. Each `transformWithStateInPandas` operator in Spark's plan is one *stage*, which runs the same
+its state is in RocksDB. Each `transformWithState` operator in Spark's plan is one *stage*, which runs the same
 part of the dataflow in every bin. Each micro-batch is one epoch. `engine` returns an engine with the same methods as
 one from ``ss.engine``. `stream` reads folders or streaming DataFrames and writes the changes of the views to a sink.
 A checkpoint survives ``kill -9``: `state` reads it, and `restore` starts an engine from it.

@@ -237,7 +237,7 @@ def test_rule_23_a_checkpoint_of_another_version_is_refused_with_both(tmp_path: 
         ss.spark.restore, ss.spark.state, ss.spark.batches, ss.spark.stages, lambda path: ss.spark.rescale(path, 1)
     ]  # fmt: skip
     for read in reading:
-        with pytest.raises(ss.CheckpointError, match=r"run.json has format 2, .* reads format 6;"):
+        with pytest.raises(ss.CheckpointError, match=r"run.json has format 2, .* reads format 7;"):
             read(tmp_path / "Spark")
 
 

@@ -1,6 +1,6 @@
 """Operators with managed state on Spark: the classes that run in one process, for rows in a folder of Parquet files.
 
-Each operator of the chain is one `transformWithStateInPandas` operator of one streaming query. Its groups are *bins* of
+Each operator of the chain is one `transformWithState` operator of one streaming query. Its groups are *bins* of
 keys. A bin is an operator on a worker as in one process, with its store in columns, and each run of the columns is a
 blob in Spark's state store. Each input file is one epoch and one micro-batch.
 

@@ -41,7 +41,7 @@ Modules, from the bottom:
     home            the file that says whose folder this is
 
 Source: Hoffmann et al., Megaphone, VLDB 2019, for bins; Armbrust et al., Structured Streaming, SIGMOD 2018;
-``transformWithStateInPandas`` in Spark 4.
+``transformWithState`` in Spark 4.
 """
 
 from __future__ import annotations

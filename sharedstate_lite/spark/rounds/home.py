@@ -27,7 +27,7 @@ from typing import Any
 
 from ...errors import CheckpointError
 
-FILE, FORMAT = "run.json", 6
+FILE, FORMAT = "run.json", 7
 EARLIER = ("engine.json", "managed.json", "entities.json")
 """The names of the file in earlier versions of the kit, each with a format of its own."""
 RUNS = {

@@ -1,13 +1,16 @@
-"""The stateful operators of a query, one for each stage. Spark runs them in transformWithStateInPandas.
+"""The stateful operators of a query, one for each stage. Spark runs them in transformWithState.
 
 Each row of the stream is one message (`BinMessage`). Spark groups the messages by bin, and the `Work` of the operator
 runs the bin (`.worker.StageWork`).
 
 When a query starts, Spark starts a new Python process for each stateful operator, one after the other, only to ask for
 the operator's state variables. If the class of the operator were imported from the kit, each of these processes would
-import the kit, pandas and Arrow. Instead, `LazyProcessor` is pickled by value and needs only PySpark. Its `Work` is
-pickled separately, and unpickled when the first rows arrive, once in each worker (`.worker.unpickled`): a worker runs
-the tasks of many micro-batches. Source: Spark 4's transformWithState.
+import the kit and Arrow. Instead, `LazyProcessor` is pickled by value and needs only PySpark. Its `Work` is pickled
+separately, and unpickled when the first rows arrive, once in each worker (`.worker.unpickled`): a worker runs the tasks
+of many micro-batches.
+
+A message is a ``Row``, because a round has few messages: pandas frames of a few rows took most of the time in Python.
+Source: Spark 4's transformWithState.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark import cloudpickle
+from pyspark.sql import Row
 from pyspark.sql.functions import expr
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructType
@@ -25,10 +29,10 @@ from .keys import grouping_keys
 from .worker import StageWork
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame
 
     from .bin import Recipe
+    from .message import BinMessage
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
@@ -47,7 +51,7 @@ _HEAD, _RUN, _BLOB = (
 class Work(Protocol):
     """The interface of the object that processes the rows of a `LazyProcessor`."""
 
-    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def rows(self, states: Mapping[str, Any], rows: Iterator[Row]) -> Iterator[BinMessage]:
         """Process the rows of one key in one micro-batch. ``states`` has Spark's state variables by name."""
 
     def close(self) -> None:
@@ -71,13 +75,14 @@ class LazyProcessor(StatefulProcessor):
         self._states: dict[str, Any] = {name: handle.getValueState(name, of) for name, of in self._values.items()}
         self._states |= {name: handle.getMapState(name, key, of) for name, (key, of) in self._maps.items()}
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         """Process the rows of one key; see `Work.rows`. The first call in a process unpickles the work."""
         if self._work is None:
             from sharedstate_lite.spark.rounds.worker import unpickled
 
             self._work = unpickled(self._pickled)
-        yield from self._work.rows(self._states, key, rows)
+        for message in self._work.rows(self._states, rows):
+            yield Row(**message._asdict())
 
     def close(self) -> None:
         """Close the work if it was unpickled; see `Work.close`."""
@@ -92,7 +97,7 @@ def run_stages(wire: DataFrame, recipe: Recipe, stages: int) -> DataFrame:
     for stage in range(1, stages + 1):
         operator = LazyProcessor(StageWork(recipe, stage), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
         groups = wire.withColumn(KEY, key).groupBy(KEY)
-        wire = groups.transformWithStateInPandas(
+        wire = groups.transformWithState(
             statefulProcessor=operator, outputStructType=WIRE, outputMode="Update", timeMode="None"
         )
     return wire

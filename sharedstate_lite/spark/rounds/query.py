@@ -47,10 +47,16 @@ if TYPE_CHECKING:
 
 CLOSED = "the query on Spark was stopped by another thread"
 PARTITIONS = "spark.sql.shuffle.partitions"
+NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings of a query. Spark plans each micro-batch anew, and generated code does not pay off for its few rows."""
 LOOK_SECONDS = 0.1
 """How often a driver that waits for an output looks whether the query has ended instead."""
 KEPT = 2
 """How many outputs are kept after their batches are committed. That of the last round that was not refused is, too."""
+
+
+_starting = threading.Lock()
+"""Held while the session has the settings of a query that starts."""
 
 
 class Query(Rounds):
@@ -187,13 +193,18 @@ class Query(Rounds):
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
             wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            # A new query keeps the number of partitions that the session has now.
-            conf, before = self.session.conf, str(self.session.conf.get(PARTITIONS))
-            conf.set(PARTITIONS, partitions(self.session, self.recipe.numbers))
-            try:
-                return writer.foreachBatch(self._sink).start()
-            finally:
-                conf.set(PARTITIONS, before)
+            # A query keeps a copy of the settings that the session has now.
+            conf = self.session.conf
+            wanted = {PARTITIONS: str(partitions(self.session, self.recipe.numbers)), **NO_CODE}
+            with _starting:
+                before = {name: str(conf.get(name)) for name in wanted}
+                try:
+                    for name, value in wanted.items():
+                        conf.set(name, value)
+                    return writer.foreachBatch(self._sink).start()
+                finally:
+                    for name, value in before.items():
+                        conf.set(name, value)
         except (Py4JError, OSError) as error:
             raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 

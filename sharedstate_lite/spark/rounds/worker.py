@@ -10,6 +10,7 @@ A bin is removed from the cache while it runs, so a failed attempt does not leav
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import threading
@@ -18,12 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-import pandas as pd
+import pyarrow as pa
 
 from ...errors import Error
 from .bin import Bin, Recipe
 from .errors import RowRefused
-from .inbox import COLUMNS
 from .message import BinId, BinMessage, BinResult, Store, WorkerRpc, WriteBuffer
 from .rpc import SocketRpc
 from .strings import worker_strings
@@ -43,26 +43,16 @@ class StageWork:
     def __init__(self, recipe: Recipe, stage: int) -> None:
         self.recipe, self.stage = recipe, stage
 
-    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def rows(self, states: Mapping[str, Any], rows: Iterable[Any]) -> Iterator[BinMessage]:
         """Process the messages to one bin in one round, and yield the messages that the bin sends."""
-        first, *others = frames
-        frame = pd.concat([first, *others]) if others else first
-        mine = frame["stage"] == self.stage
-        if not mine.all():
-            yield frame[~mine][COLUMNS]
-            frame = frame[mine]
-        if len(frame):
-            number = int(frame["bin"].iloc[0])
-            messages = [
-                BinMessage(self.stage, number, int(c), str(w), bytes(b))
-                for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
-            ]
+        messages = [BinMessage(row.stage, row.bin, row.channel, row.what, row.blob) for row in rows]
+        mine = [message for message in messages if message.stage == self.stage]
+        yield from (message for message in messages if message.stage != self.stage)
+        if mine:
             try:
-                out = run_bin(self.recipe, self.stage, number, messages, _SparkStore(states), _worker_rpc())
+                yield from run_bin(self.recipe, self.stage, mine[0].bin, mine, _SparkStore(states), _worker_rpc())
             except Error as error:
                 raise RowRefused(error) from error
-            if out:
-                yield pd.DataFrame([(m.bin, m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     def close(self) -> None:
         """Drop what the recipe keeps for the task. The bins stay in the worker's cache."""
@@ -72,7 +62,18 @@ class StageWork:
 @lru_cache(maxsize=16)
 def unpickled(work: bytes) -> Any:
     """Return the `Work` of an operator. The tasks of this process share it, which run one after the other."""
-    return pickle.loads(work)
+    out = pickle.loads(work)
+    _freeze()
+    return out
+
+
+@cache
+def _freeze() -> None:
+    """Leave what is in memory out of garbage collections. PySpark collects after each task, and would go through all
+    modules. No bin is in memory yet, because a bin that is frozen could not be collected."""
+    pa.array([])  # the first array imports pandas
+    gc.collect()
+    gc.freeze()
 
 
 def run_bin(

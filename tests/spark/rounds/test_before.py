@@ -97,6 +97,6 @@ def test_a_checkpoint_of_before_is_refused(
         archive.extractall(tmp_path, filter="data")
     before = content(tmp_path / kind)
     assert len(before) > 5
-    with pytest.raises(ss.CheckpointError, match=f"{found}, but this version of the kit reads format 6"):
+    with pytest.raises(ss.CheckpointError, match=f"{found}, but this version of the kit reads format 7"):
         start(spark, tmp_path / kind)
     assert content(tmp_path / kind) == before

@@ -6,10 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import Row
 from pyspark.sql.types import StringType, StructType
 
 from sharedstate_lite.spark.rounds.operator import LazyProcessor
@@ -34,14 +35,22 @@ print([name for name in ("numpy", "pandas", "pyarrow", "sharedstate_lite") if na
 """
 
 
+class Told(NamedTuple):
+    """What the work has received."""
+
+    work: Any
+    states: Any
+    row: int
+
+
 class Kept:
     """Work that returns its arguments, and notes that it was closed."""
 
     def __init__(self) -> None:
         self.ended = False
 
-    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[Any]) -> Iterator[Any]:
-        yield from ((self, states, key, frame) for frame in frames)
+    def rows(self, states: Mapping[str, Any], rows: Iterator[Any]) -> Iterator[Any]:
+        yield from (Told(self, states, row) for row in rows)
 
     def close(self) -> None:
         self.ended = True
@@ -67,12 +76,12 @@ def test_a_lazy_processor_needs_only_pyspark(tmp_path: Path) -> None:
 
 
 def test_the_work_is_unpickled_once_and_closed() -> None:
-    """It receives the states, each key and its frames; close is passed on, and does nothing before any rows."""
+    """It receives the states and the rows of each key; close is passed on, and does nothing before any rows."""
     operator = LazyProcessor(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)})
     operator.init(Handle())  # type: ignore[arg-type]
     operator.close()
-    told: list[Any] = [row for key in "ab" for row in operator.handleInputRows(key, iter([1, 2]), None)]
-    assert [row[1:] for row in told] == [({"head": "head", "runs": "runs"}, key, n) for key in "ab" for n in (1, 2)]
+    told: list[Any] = [row for rows in ([1, 2], [3]) for row in operator.handleInputRows("key", iter(rows), None)]
+    assert told == [Row(work=told[0].work, states={"head": "head", "runs": "runs"}, row=n) for n in (1, 2, 3)]
     assert len({id(work) for work, *_ in told}) == 1 and not told[0][0].ended
     operator.close()
     assert told[0][0].ended

@@ -78,8 +78,10 @@ def test_an_error_undoes_the_round() -> None:
     assert scope["poll"](rounds, 2, names) == dict.fromkeys(names, 2)
 
 
-def test_the_page_on_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The page's third program; a start with the same folder continues."""
+def test_the_page_on_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page's third program; a start with the same folder continues. Code is generated for other queries only."""
     monkeypatch.setattr(ss.spark, "session", lambda: spark)
     scope = page(folder=tmp_path)
     exec(ON_SPARK, scope)
@@ -90,6 +92,10 @@ def test_the_page_on_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch,
         assert scope["poll"](query, 3, ["ann"]) == {"ann": 3}
         counts = [head["counts"] for head in query.heads().values()]
         assert dict(sorted(pair for each in counts for pair in each.items())) == {"ann": 3, "bob": 2, "cleo": 1}
+        query.queries[-1].explain()
+        spark.range(3).filter("id > 1").explain()
+        rounds, other = capsys.readouterr().out.split("== Physical Plan ==")[1:]
+        assert "TransformWithState" in rounds and "*(" not in rounds and "*(1) Filter" in other
     finally:
         query.close()
 
