@@ -35,6 +35,17 @@ print([name for name in ("numpy", "pandas", "pyarrow", "sharedstate_lite") if na
 """
 
 
+FREEZES = """
+import gc, pickle
+from sharedstate_lite.spark.rounds.worker import unpickled
+unpickled(pickle.dumps("one"))
+frozen = gc.get_freeze_count()
+late = [[] for _ in range(1000)]
+unpickled(pickle.dumps("two"))
+print(frozen > 10_000, any(each is late for each in gc.get_objects()))
+"""
+
+
 class Told(NamedTuple):
     """What the work has received."""
 
@@ -85,6 +96,12 @@ def test_the_work_is_unpickled_once_and_closed() -> None:
     assert len({id(work) for work, *_ in told}) == 1 and not told[0][0].ended
     operator.close()
     assert told[0][0].ended
+
+
+def test_modules_are_frozen_once() -> None:
+    """The first work in a worker: its modules are out of garbage collections. What comes later, bins too, is not."""
+    done = subprocess.run([sys.executable, "-c", FREEZES], capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout.split() == ["True", "True"]
 
 
 def test_the_linked_home_is_the_package(tmp_path: Path) -> None:
