@@ -55,10 +55,6 @@ KEPT = 2
 """How many outputs are kept after their batches are committed. That of the last round that was not refused is, too."""
 
 
-_starting = threading.Lock()
-"""Held while the session has the settings of a query that starts."""
-
-
 class Query(Rounds):
     """A streaming query that runs the bins of ``recipe`` in ``stages`` stages, with all its files in ``folder``.
 
@@ -193,18 +189,16 @@ class Query(Rounds):
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
             wire = run_stages(source.parquet(readable(self.inbox.path)), self.recipe, self.stages)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            # A query keeps a copy of the settings that the session has now.
-            conf = self.session.conf
-            wanted = {PARTITIONS: str(partitions(self.session, self.recipe.numbers)), **NO_CODE}
-            with _starting:
-                before = {name: str(conf.get(name)) for name in wanted}
-                try:
-                    for name, value in wanted.items():
-                        conf.set(name, value)
-                    return writer.foreachBatch(self._sink).start()
-                finally:
-                    for name, value in before.items():
-                        conf.set(name, value)
+            # A new query keeps the number of partitions that the session has now.
+            conf, before = self.session.conf, str(self.session.conf.get(PARTITIONS))
+            conf.set(PARTITIONS, partitions(self.session, self.recipe.numbers))
+            try:
+                running = writer.foreachBatch(self._sink).start()
+            finally:
+                conf.set(PARTITIONS, before)
+            for name, value in NO_CODE.items():  # the query has a session of its own
+                running._jsq.streamingQuery().sparkSessionForStream().conf().set(name, value)
+            return running
         except (Py4JError, OSError) as error:
             raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 

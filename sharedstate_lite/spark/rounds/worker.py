@@ -61,19 +61,15 @@ class StageWork:
 
 @lru_cache(maxsize=16)
 def unpickled(work: bytes) -> Any:
-    """Return the `Work` of an operator. The tasks of this process share it, which run one after the other."""
+    """Return the `Work` of an operator. The tasks of this process share it, which run one after the other.
+
+    PySpark collects garbage after each task. The first call leaves all modules out of that, and no bin.
+    """
     out = pickle.loads(work)
-    _freeze()
+    if not gc.get_freeze_count():
+        pa.array([])  # the first array imports pandas
+        gc.freeze()
     return out
-
-
-@cache
-def _freeze() -> None:
-    """Leave what is in memory out of garbage collections. PySpark collects after each task, and would go through all
-    modules. No bin is in memory yet, because a bin that is frozen could not be collected."""
-    pa.array([])  # the first array imports pandas
-    gc.collect()
-    gc.freeze()
 
 
 def run_bin(
