@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructType
 
@@ -44,18 +43,25 @@ def unpacked(blob: bytes) -> pa.Table:
         return reader.read_all()
 
 
+class WireRow(NamedTuple):
+    """A row of the query."""
+
+    label: int
+    upto: int
+    blob: bytes
+
+
 class MarketOperator:
     """Keeps the market of each part's symbols. It is the operator's :class:`~...spark.rounds.operator.Work`."""
 
-    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def rows(self, states: Mapping[str, Any], rows: Iterator[Any]) -> Iterator[WireRow]:
         """Process the rows of a part in one micro-batch, and yield their answers as one row."""
-        frame = pd.concat(frames).sort_values("upto")
+        mine = sorted(rows, key=lambda row: int(row.upto))
         held = states["market"].get()
         market = Market(None if held is None else unpacked(bytes(held[0])))
-        answers = market.step(pa.concat_tables(unpacked(bytes(blob)) for blob in frame["blob"]))
+        answers = market.step(pa.concat_tables(unpacked(row.blob) for row in mine))
         states["market"].update((packed(market.state()),))
-        told = {"label": [int(key[0])], "upto": [int(frame["upto"].iloc[-1])], "blob": [packed(answers)]}
-        yield pd.DataFrame(told)
+        yield WireRow(mine[-1].label, mine[-1].upto, packed(answers))
 
     def close(self) -> None:
         """Do nothing, because there are no resources that outlive a micro-batch."""
@@ -68,7 +74,7 @@ def operator() -> LazyProcessor:
 
 def answer_stream(wire: DataFrame) -> DataFrame:
     """Return the stream of answers to a stream of rows. Both have the schema ``WIRE``."""
-    return wire.groupBy("label").transformWithStateInPandas(
+    return wire.groupBy("label").transformWithState(
         statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
     )
 

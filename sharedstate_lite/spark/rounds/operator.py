@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from .bin import Recipe
-    from .message import BinMessage
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
@@ -51,8 +50,11 @@ _HEAD, _RUN, _BLOB = (
 class Work(Protocol):
     """The interface of the object that processes the rows of a `LazyProcessor`."""
 
-    def rows(self, states: Mapping[str, Any], rows: Iterator[Row]) -> Iterator[BinMessage]:
-        """Process the rows of one key in one micro-batch. ``states`` has Spark's state variables by name."""
+    def rows(self, states: Mapping[str, Any], rows: Iterator[Row]) -> Iterator[Any]:
+        """Process the rows of one key in one micro-batch, and yield named tuples, whose fields are the columns.
+
+        ``states`` has Spark's state variables by name.
+        """
 
     def close(self) -> None:
         """Release what the task used. Called after the last rows of a micro-batch."""
@@ -81,8 +83,8 @@ class LazyProcessor(StatefulProcessor):
             from sharedstate_lite.spark.rounds.worker import unpickled
 
             self._work = unpickled(self._pickled)
-        for message in self._work.rows(self._states, rows):
-            yield Row(**message._asdict())
+        for row in self._work.rows(self._states, rows):
+            yield Row(**row._asdict())
 
     def close(self) -> None:
         """Close the work if it was unpickled; see `Work.close`."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 from ticksdrawn import expected
 
@@ -30,8 +30,8 @@ def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out:
     tester = TwsTester(operator())
     answers: dict[int, list[object]] = {}
     for first in range(0, len(handed_out), 8):
-        lines = [{"label": 7, "upto": b.seq_id, "blob": packed(rows(b))} for b in handed_out[first : first + 8]]
-        (out,) = tester.testInPandas(7, pd.DataFrame(lines[::-1])).to_dict("records")
+        lines = [Row(label=7, upto=b.seq_id, blob=packed(rows(b))) for b in handed_out[first : first + 8]]
+        (out,) = tester.test(7, lines[::-1])
         assert (out["label"], out["upto"]) == (7, first + len(lines) - 1)
         for line in unpacked(bytes(out["blob"])).to_pylist():
             answers.setdefault(line["batch"], []).append(line)
