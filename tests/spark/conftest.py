@@ -8,11 +8,17 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from sparks import Start, everywhere, kill_workers, last, spark
+from sparks import Start, everywhere, kill_workers, last, session_on
 
+import sharedstate_lite.spark as kit
+from sharedstate_lite.spark.session.settings import MASTER, VARIABLE
 from sharedstate_lite.system.cache import cache_dir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,6 +26,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that replace the session come last."""
     last(items)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session as a user starts it, in which a task that fails is not run again."""
+    yield session_on(os.environ.get(VARIABLE) or MASTER)
+    kit.stop()
 
 
 @pytest.fixture
@@ -59,4 +72,4 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-__all__ = ["everywhere", "kill_workers", "spark", "start"]
+__all__ = ["everywhere", "kill_workers"]
