@@ -248,10 +248,7 @@ CASES = {
         "def sees(self, drawn: float):\n    return drawn",
     ),
     "Draws: User.sees uses open (builtin_function_or_method): a replay could see another value; pass it in as an "
-    "argument": (
-        "def sees(self):\n    return open('x')  # here",
-        "def sees(self):\n    return len('x')",
-    ),
+    "argument": ("def sees(self):\n    return open('x')  # here", "def sees(self):\n    return len('x')"),
     "Draws: User.sees uses hash (builtin_function_or_method): a replay could see another value": (
         "def sees(self):\n    return hash(self.name)  # here",
         "def sees(self):\n    return len(self.name)",
@@ -469,16 +466,10 @@ def test_a_program() -> None:
         Program(scope["Late"])
     with pytest.raises(EntityError, match="Form: two classes have the name Item; rename one"):
         Program(scope["Item"], scope["Item"])
-    other = cell(
-        CART + "    def f(self, i: Item): ...\n",
-        **scope,
-    )
+    other = cell(CART + "    def f(self, i: Item): ...\n", **scope)
     with pytest.raises(EntityError, match=r"Untyped: Cart.f declares Item, which is not in the program; add it to"):
         Program(other["Cart"])
-    other = cell(
-        CART + "    def f(self): return Item['x']\n",
-        **scope,
-    )
+    other = cell(CART + "    def f(self): return Item['x']\n", **scope)
     with pytest.raises(EntityError, match=r"Draws: Cart.f uses Item, which is not in the program; add it to Program"):
         Program(other["Cart"])
 
