@@ -14,12 +14,15 @@ from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from partial_rehearsal import PartialRehearsal
-from support import bag, examples, inputs, keys_of, only, own, relations_of, tuples
+from support import IN_BINS_TOO, bag, examples, inputs, keys_of, only, own, relations_of, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.partial import chains, describe
 
-PARTIAL = [name for name, case in CASES.items() if case.partial]
+PARTIAL = [
+    pytest.param(name, marks=[] if name in IN_BINS_TOO else pytest.mark.slow) for name in CASES if CASES[name].partial
+]
+"""Rule 1 draws every view over bins in the fast suite."""
 
 
 class Pair:
