@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from caches import own_cache
 from sparks import Start, everywhere, kill_workers, last, session_on
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.spark.session.settings import MASTER, VARIABLE
-from sharedstate_lite.system.cache import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,12 +42,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     The archive of Spark's classes, and the SPARK_HOME that belongs to it, are those of the real cache.
     """
     begun: list[subprocess.Popen[str]] = []
-    (tmp_path / "cache of tests").mkdir()
-    for shared in ("classes", "home"):
-        (tmp_path / "cache of tests" / shared).symlink_to(cache_dir(shared))
+    cache = own_cache(tmp_path / "cache of tests", "classes", "home")
 
     def run(script: str, **environment: str | None) -> subprocess.Popen[str]:
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache of tests")}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(cache)}
         for name, value in environment.items():
             env.pop(name, None)
             if value is not None:
