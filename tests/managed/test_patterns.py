@@ -212,16 +212,16 @@ def test_the_operator_finds_them_however_rows_arrive(
 
 
 def test_flights_that_were_late_twice_within_a_day() -> None:
-    """Eight days, rescaled from 2 to 4 workers in the middle; then nothing is left."""
-    january = flights(7_000)
+    """One month, rescaled from 2 to 4 workers and restored in the middle; then nothing is left."""
+    january = flights(27_000)
     late = {name: lambda event, taken: event["delay"] >= 60 for name in "ab"}
     source = m.source("flights", SCHEMA, key="plane", time="at")
     found = {}
     for by in CONTIGUITIES:
         run = m.run(m.pattern("a b", source, late, within="24 hours", by=by, id="flight"), source, workers=2)
-        count = len(run.step(january[:3_000]))
+        count = len(run.step(january[:9_000]))
         run.rescale(4, migration="fluid")
-        count += len(run.step(january[3_000:]))
+        count += len(run.step(january[9_000:]))
         count += len(run.advance(january["at"].max().to_pydatetime() + timedelta(days=2)))
         found[by] = count
         assert run.state()["rows"].sum() == 0
