@@ -1,4 +1,4 @@
-"""A learner solves a lab: its notebook runs with the stub, with a wrong solution and with the solution beside it.
+"""A learner solves a lab: its notebook runs with the stub, with wrong solutions and with the solution beside it.
 
 All runs share a kernel, as if Run All was clicked after each change of solution.py. A build of a lab (tests/labs) runs
 the cells for teachers, too, and proves what each check says.
@@ -30,13 +30,13 @@ sys.modules.pop("solution", None)"""
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
 def test_no_solution_stops_the_notebook(lab: Path, tmp_path: Path) -> None:
-    """No cell raises with the stub, a wrong solution, and the solution."""
+    """No cell raises with the stub, the first and the last of the wrong solutions, and the solution."""
     master = read(lab, tmp_path)
     folder = tmp_path / "student"
     grader = {f"grader/{name}": (GRADER / name).read_text(encoding="utf-8") for name in FILES}
     write_all(folder, {**student(master), **grader})
     notebook = nbformat.read(folder / "lab.ipynb", as_version=nbformat.NO_CONVERT)
-    texts = [master.stub, master.mutants[-1].text, master.solution]
+    texts = [master.stub, master.mutants[0].text, master.mutants[-1].text, master.solution]
     cells = notebook.cells
     notebook.cells = []
     for at, text in enumerate(texts):
