@@ -1,8 +1,8 @@
 """Spark in three places, for tests: in this process, on local-cluster, and on a standalone master with two workers.
 
 A conftest imports the fixtures that it wants: ``spark`` is the shared session of one
-machine; ``everywhere`` runs a test in each place, one after the other. There is one session at
-a time, so tests that ask for ``everywhere`` run last (``last``).
+machine, whichever is running; ``everywhere`` runs a test in each place, one after the other. There is one session at
+a time, and each costs a JVM, so tests that ask for ``everywhere`` run last (``last``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.session.settings import MASTER, VARIABLE
+from sharedstate_lite.spark.session.settings import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,17 +29,19 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "standalone": ""}
 """By the parameter of ``everywhere``; a test that needs only some of them uses ``indirect=True``."""
+RETRYING = "local[2,3]"
+"""This machine, where a failed task runs again, as on a cluster. On local[2] it fails its job."""
 
 
 def session_on(master: str = "") -> SparkSession:
-    """The kit's session on a master, by default on this machine; a session on another master ends."""
-    where = master or os.environ.get(VARIABLE) or MASTER
+    """The kit's session on a master, by default the one that runs; a session on another master ends."""
+    where = master or os.environ.get(VARIABLE)
     if kit.log_file() is not None:
         try:
             return kit.session(where)
         except Error:
             kit.stop()
-    return kit.session(where)
+    return kit.session(where or RETRYING)
 
 
 @pytest.fixture(scope="session")

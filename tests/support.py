@@ -21,6 +21,7 @@ from places import ENGINES, IN_BINS, installs, make, partial
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import Oracle, difference
+from sharedstate_lite.partial import chains, describe
 from sharedstate_lite.plan.nodes import Join, Scan, Type
 from sharedstate_lite.plan.view import View
 
@@ -148,6 +149,33 @@ def entries(engine: Any) -> Counter[str]:
 def filled(engine: ss.Engine, view: str) -> list[Row]:
     """The filled keys of a partial view."""
     return engine.filled(view)
+
+
+def pairs_of_a_chain(nodes: Iterable[Any]) -> list[tuple[str, str]]:
+    """Pairs (above, below) of operators with filled keys that are asked by the same columns."""
+    out = []
+    for node in nodes:
+        above = chains.same_key_above(node)
+        while above is not None and above.filled is None:
+            above = chains.same_key_above(above)
+        if node.filled is not None and above is not None:
+            out.append((above.name, node.name))
+    return out
+
+
+def check_holes(engine: Any) -> None:
+    """A hole has no rows anywhere (rule 17), and filled below means filled above (rule 19)."""
+    nodes = (engine if isinstance(engine, ss.Engine) else engine._route.engine).nodes.values()
+    table = engine.state().set_index("operator")["key"]
+    for node in nodes:
+        if node.filled is None:
+            continue
+        there = set(filled(engine, node.name))
+        for operator in describe.part_names(node):
+            if set(table[node.name]) <= set(table[operator]):
+                assert set(tuples(engine.state(operator)[list(table[node.name])])) <= there, operator
+    for above, below in pairs_of_a_chain(nodes):
+        assert set(filled(engine, below)) <= set(filled(engine, above)), (above, below)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Which tests stay in one process when pytest-xdist runs several.
 
-A Spark session is one a process, takes seconds to start, and is exchanged by some tests: the tests
-that use one stay together, in two heaps that take about as long. The others stay with those of
-their file, whose servers they share. (The marks of ``--dist loadgroup`` would say the same; xdist
-3.8 writes them into an attribute that pytest 9.2 does not read.)
+A Spark session is one a process, and costs a JVM: the tests that use one stay together, in two heaps with a session
+each: tests/spark, in which a task that fails is not run again, and the rest (see :mod:`sparks`). The others stay with
+those of their file, whose servers they share. (The marks of ``--dist loadgroup`` would say the same; xdist 3.8 writes
+them into an attribute that pytest 9.2 does not read.)
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Together(LoadScopeScheduling):
         path, _, name = nodeid.partition("::")
         if "on Spark" not in name and not _uses_spark(path):
             return path
-        engines = path.startswith("tests/spark/") and not path.startswith("tests/spark/partial/")
-        return SPARK if engines else MORE_SPARK
+        return SPARK if path.startswith("tests/spark/") else MORE_SPARK
 
     def _assign_work_unit(self, node: Any) -> None:
         for scope in reversed(LONG):

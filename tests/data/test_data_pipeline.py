@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from caches import own_cache
 
 from sharedstate_lite.data import SCHEMA, epochs, folder, generate, make
 from sharedstate_lite.data.__main__ import main
@@ -33,7 +34,8 @@ OPTIONS = [part for name, value in SMALL.items() for part in (f"--{name}", str(v
 @contextmanager
 def command(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """``sharedstate data`` with its own cache, from a folder that is not the checkout; ended with the block."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache")}
+    cache = own_cache(tmp_path / "cache", "classes", "home")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(cache)}
     with subprocess.Popen(
         [sys.executable, "-m", "sharedstate_lite.data", *arguments],
         cwd=tmp_path,

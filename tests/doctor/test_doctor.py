@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from caches import own_cache
 
 from sharedstate_lite.doctor import machine, report, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail, note, ok, warn
@@ -41,7 +42,7 @@ def test_spark_without_java_on_the_machine(tmp_path: Path) -> None:
         for program in Path(folder).glob("*"):
             if not program.name.startswith("java") and not (bin / program.name).is_symlink():
                 (bin / program.name).symlink_to(program)
-    cache = str(tmp_path / "kit (1) \u00e9")
+    cache = str(own_cache(tmp_path / "kit (1) \u00e9"))
     done = doctor(
         "--spark", PATH=str(bin), JAVA_HOME="", JAVA_TOOL_OPTIONS="-Xshare:auto", SHAREDSTATE_LITE_CACHE=cache
     )

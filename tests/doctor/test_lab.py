@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from caches import own_cache
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from sharedstate_lite.doctor import lab
@@ -47,7 +48,7 @@ class Lab:
     """A running lab: its output so far, its address, its processes."""
 
     def __init__(self, cache: Path, command: list[str], **variables: str) -> None:
-        self.cache = cache
+        self.cache = own_cache(cache)
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,

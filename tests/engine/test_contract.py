@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from places import make
+from places import make, partial
 
 import sharedstate_lite as ss
 
@@ -20,7 +20,7 @@ RESULT = "SELECT category, MAX(length) AS max_length FROM info JOIN visit USING 
 EVERY = "SELECT s, i, b, d, t, day, at FROM every"
 KINDS = ["full", "shared", "partial"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-also_in_bins = pytest.mark.parametrize("kind", [*KINDS, "full in bins", "shared in bins"])
+also_in_bins = pytest.mark.parametrize("kind", [*KINDS, "full in bins", "shared in bins", "partial in bins"])
 
 
 def made(kind: str, *sql: str, **options: Any) -> Any:
@@ -145,28 +145,29 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
 def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> None:
     """A refused epoch raises one error with relation and reason, the same in bins, and leaves the engine as before."""
     data, error, text = BAD[case]
-    views = [RESULT]
-    if case == "a sum past BIGINT":
-        views = ["SELECT s, SUM(b) AS total FROM every GROUP BY s"]
-    if case == "an overflow in an expression":
-        views = ["SELECT product, length + 1 AS more FROM visit"]
-    engine = start(made(kind, *views)) if len(views) and views[0] == RESULT else made(kind, *views)
-    if engine.epoch == 0:
-        engine.step({})
-        if kind == "partial":
-            engine.read("v0", key="s" if "sum" in case else "a")
+    engine = prepared(kind, case)
     before = fingerprint(engine)
     with pytest.raises(error, match=text) as found:
         engine.step(data)
     assert fingerprint(engine) == before
     assert engine.step({})["v0"].to_pandas().empty
     if "in bins" in kind:
-        here = made(kind.split()[0], *views)
-        if views[0] == RESULT:
-            start(here)
         with pytest.raises(error) as expected:
-            here.step(data)
+            prepared(kind.split()[0], case).step(data)
         assert str(found.value) == str(expected.value)
+
+
+def prepared(kind: str, case: str) -> Any:
+    """The engine that the case is given to, after one epoch."""
+    sums, numbers = "SELECT s, SUM(b) AS total FROM every GROUP BY s", "SELECT product, length + 1 AS more FROM visit"
+    view = {"a sum past BIGINT": sums, "an overflow in an expression": numbers}.get(case)
+    if view is None:
+        return start(made(kind))
+    engine = made(kind, view)
+    engine.step({})
+    if partial(kind):
+        engine.read("v0", key="s" if view == sums else "a")
+    return engine
 
 
 @every_kind
@@ -212,7 +213,7 @@ VALUES = (
 def test_values_of_every_type_come_back(kind: str) -> None:
     """The extremes of each type, and NULL, are read back unchanged, with the documented dtypes."""
     engine = made(kind, EVERY)
-    if kind == "partial":
+    if partial(kind):
         for key in (VALUES[0], None):
             engine.read("v0", key=(key,))
     engine.step({"every": [(VALUES, 1), ((None,) * 7, 2)]})
@@ -231,7 +232,7 @@ def test_values_of_every_type_come_back(kind: str) -> None:
 def test_minus_zero_and_nan(kind: str) -> None:
     """-0.0 is 0.0, and NaN is NULL, in input and in groups."""
     engine = made(kind, "SELECT d, COUNT(*) AS n FROM every GROUP BY d")
-    if kind == "partial":
+    if partial(kind):
         for key in (0.0, None):
             engine.read("v0", key=(key,))
     rows = [(("s", 1, 1, d, True, None, None), 1) for d in (0.0, -0.0, float("nan"), None)]
@@ -336,15 +337,16 @@ def test_options_are_checked() -> None:
             ss.engine("full", views)  # type: ignore[arg-type]
 
 
-@every_kind
+@also_in_bins
 def test_evict_is_for_partial_state(kind: str) -> None:
     """evict raises on full and shared state; evicting a hole is no error."""
     engine = start(made(kind))
-    if kind == "partial":
+    if partial(kind):
         assert engine.evict("v0", key="nowhere") == {}
         assert engine.evict("v0")["v0"] == [("F",)]
-        with pytest.raises(ss.ViewError):
-            engine.evict("v0", key="F", n=1)
+        for wrong in ({"key": "F", "n": 1}, {"n": -1}, {"n": True}):
+            with pytest.raises(ss.ViewError, match="evict"):
+                engine.evict("v0", **wrong)
     else:
         with pytest.raises(ss.ViewError, match="only the partial engine evicts"):
             engine.evict("v0", key="F")
@@ -356,8 +358,9 @@ def test_partial_refuses_a_key_it_cannot_trace() -> None:
         ("SELECT length + 1 AS more, user FROM visit", "more"),
         ("SELECT v.user, i.product FROM info i LEFT JOIN visit v ON i.product = v.product", "user"),
     ):
-        with pytest.raises(ss.ViewError, match=column):
-            made("partial", sql)
+        for kind in ("partial", "partial in bins"):
+            with pytest.raises(ss.ViewError, match=column):
+                made(kind, sql)
         for kind in ("full", "shared"):
             made(kind, sql)
 
@@ -382,7 +385,7 @@ def test_the_shape_of_state(kind: str) -> None:
         engine.state("nothing")
 
 
-@every_kind
+@also_in_bins
 def test_a_closed_engine_says_so(kind: str) -> None:
     """After close() every call raises Error; closing twice is no error."""
     with start(made(kind)) as engine:

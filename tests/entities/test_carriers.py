@@ -1,4 +1,4 @@
-"""Generated programs by HTTP, as transactions over bins, and on Spark: the answers of the undecorated classes."""
+"""Generated programs by HTTP and on Spark: the answers of the undecorated classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from generated import World, source, transactions
 from test_generated import ANN, same
 from test_serve_on_spark import on_a_machine, start, state
 
-from sharedstate_lite.entities import Epochs, Locks, Program, Reference, Refused
+from sharedstate_lite.entities import Program, Reference, Refused
 from sharedstate_lite.entities.serve import EntityService
 
 ITEM = Reference("Item", "i0")
@@ -60,21 +60,22 @@ class Http:
 
 
 def differences(seed: int, folder: Path) -> list[str]:
-    """Send five requests to each carrier, one after the other. Return what differs from the undecorated classes."""
+    """Send five requests to each carrier, one after the other. Return what differs from the undecorated classes.
+
+    Epochs and locks are given several at once in test_transactions.py.
+    """
     rng, wrong = Random(seed), list[str]()
     text = transactions(source(rng))
     program: Program = cell(text + ROUTES)["program"]
     world, http = World(text, {"transactional": lambda method: method}), Http(program, folder / "http")
-    bins = rng.choice([1, 3])
     carriers: dict[str, Any] = {"http": http}
-    carriers |= {"epochs": Front(Epochs(program, bins)), "locks": Front(Locks(program, bins))}
     with pytest.MonkeyPatch.context() as patch:
         machine = on_a_machine(rng, patch)
-        with start(folder / "spark", bins, program) as spark:
+        with start(folder / "spark", rng.choice([1, 3]), program) as spark:
             carriers["Spark"] = Front(SimpleNamespace(run=spark.run, state=lambda: state(machine)))
             made: list[tuple[Any, ...]] = [(Reference("Item", f"i{n}"), f"i{n}", 3) for n in range(2)]
             made += [(Reference("Account", name), name, 3, ITEM) for name in ("ann", "bob")]
-            for carrier in (world, *(each for each in carriers.values() if each is not http)):
+            for carrier in (world, carriers["Spark"]):
                 for who, *args in made:
                     carrier.request(who, "__init__", *args)
             for _ in range(5):
@@ -93,7 +94,7 @@ def differences(seed: int, folder: Path) -> list[str]:
 
 
 def test_every_carrier_answers_as_plain_python() -> None:
-    """By HTTP (also after a start on the log), with epochs, with locks, and on Spark."""
+    """By HTTP, also after a start on the log, and on Spark."""
     for seed in range(12):
         with tempfile.TemporaryDirectory() as folder:
             assert differences(seed, Path(folder)) == []

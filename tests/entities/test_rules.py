@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import textwrap
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from carriers import cell
@@ -42,469 +42,321 @@ class User:
         return self.name
 """
 
-
-class Case(NamedTuple):
-    """Methods of User that break a rule in the line with ``# here``, a part of the message, and methods that do not."""
-
-    rule: str
-    wrong: str
-    says: str
-    right: str
-
-
-CASES = [
-    Case(
-        "KeyChanges",
+CASES = {
+    "KeyChanges: User.rename changes self.name, its key; create another entity": (
         "def rename(self, name: str):\n    self.name = name  # here",
-        "User.rename changes self.name, its key; create another entity",
         "def retotal(self, total: int):\n    self.total = total",
     ),
-    Case(
-        "NotPlain",
+    "NotPlain: User.mark stores set() in self.tags, which is no data; write list(...)": (
         "def mark(self):\n    self.tags = set()  # here",
-        "User.mark stores set() in self.tags, which is no data; write list(...)",
         "def mark(self):\n    self.tags = sorted({3, 1})",
     ),
-    Case(
-        "NotPlain",
+    "NotPlain: User.mark declares Date, which is no data; data are int, str": (
         "def mark(self, at: Date):  # here\n    self.total = 1",
-        "User.mark declares Date, which is no data; data are int, str",
         "def mark(self, at: str):\n    self.total = 1",
     ),
-    Case(
-        "NotPlain",
+    "NotPlain: declares a dict with keys of int; keys are str": (
         "def mark(self, at: dict[int, str]):  # here\n    self.total = 1",
-        "declares a dict with keys of int; keys are str",
         "def mark(self, at: dict[str, int]):\n    self.total = 1",
     ),
-    Case(
-        "NotPlain",
+    "NotPlain: has b'x'; data are numbers, strings, lists, dicts": (
         'def mark(self):\n    self.total = b"x"  # here',
-        "has b'x'; data are numbers, strings, lists, dicts",
         'def mark(self):\n    self.note = "x"',
     ),
-    Case(
-        "NotPlain",
+    "NotPlain: User.sees still needs pairs after this question, and pairs is no data; write list(...)": (
         "def sees(self, item: Item) -> int:\n    pairs = zip([1], [2])\n    n = item.price  # here\n"
         "    return sum(a for a, _ in pairs) + n",
-        "User.sees still needs pairs after this question, and pairs is no data; write list(...)",
         "def sees(self, item: Item) -> int:\n    pairs = list(zip([1], [2]))\n    n = item.price\n"
         "    return sum(a for a, _ in pairs) + n",
     ),
-    Case(
-        "Untyped",
+    "Untyped: User.sees uses item.price, and item has no declared class; declare it, as in 'item: Item'": (
         "def sees(self, item):\n    return item.price  # here",
-        "User.sees uses item.price, and item has no declared class; declare it, as in 'item: Item'",
         "def sees(self, item: Item):\n    return item.price",
     ),
-    Case(
-        "Untyped",
+    "Untyped: User.sees uses n.left, and n has no declared class": (
         "def sees(self, items: list):\n    return [n for n in items if n.left(1)]  # here",
-        "User.sees uses n.left, and n has no declared class",
         "def sees(self, items: list[Item]):\n    for n in items:\n        n.put(1)",
     ),
-    Case(
-        "Untyped",
+    "Untyped: User.sees declares Itm, which is no class of the program; did you mean Item?": (
         "def sees(self, item: Itm):  # here\n    return 1",
-        "User.sees declares Itm, which is no class of the program; did you mean Item?",
         "def sees(self, item: Item):\n    return 1",
     ),
-    Case(
-        "Retyped",
+    "Retyped: item is a reference, and is given something else too; use another name": (
         "def sees(self, item: Item):\n    item = 3  # here",
-        "item is a reference, and is given something else too; use another name",
         "def sees(self, item: Item):\n    item = Item['x']",
     ),
-    Case(
-        "Retyped",
+    "Retyped: a is a reference, and is given something else too; use another name": (
         "def sees(self, item: Item):\n    a = item\n    a = User['x']  # here",
-        "a is a reference, and is given something else too; use another name",
         "def sees(self, item: Item):\n    a = item\n    b = User['x']",
     ),
-    Case(
-        "Retyped",
+    "Retyped: self.last is a reference, and is given something else too; use another name": (
         "def sees(self, item: Item):\n    self.last = item\n    self.last = 0  # here",
-        "self.last is a reference, and is given something else too; use another name",
         "def sees(self, item: Item):\n    self.last = item\n    self.last = None",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees calls Item.putt, which does not exist; did you mean put?": (
         "def sees(self, item: Item):\n    item.putt(1)  # here",
-        "User.sees calls Item.putt, which does not exist; did you mean put?",
         "def sees(self, item: Item):\n    item.put(1)",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees calls Item.put with 2 arguments; it takes 1": (
         "def sees(self, item: Item):\n    item.put(1, 2)  # here",
-        "User.sees calls Item.put with 2 arguments; it takes 1",
         "def sees(self, item: Item):\n    item.put(1)",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees reads Item.prize, which does not exist; did you mean price?": (
         "def sees(self, item: Item):\n    return item.prize  # here",
-        "User.sees reads Item.prize, which does not exist; did you mean price?",
         "def sees(self, item: Item):\n    return item.price",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees reads Item.put, which is a method; call it": (
         "def sees(self, item: Item):\n    return item.put  # here",
-        "User.sees reads Item.put, which is a method; call it",
         "def sees(self, item: Item):\n    return item.left(0)",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees reads self.totle, which has no value; did you mean total?": (
         "def sees(self):\n    return self.totle  # here",
-        "User.sees reads self.totle, which has no value; did you mean total?",
         "def sees(self):\n    return self.total",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees calls Item.__init__ with 1 arguments; it takes 2": (
         "def sees(self):\n    return Item('x')  # here",
-        "User.sees calls Item.__init__ with 1 arguments; it takes 2",
         "def sees(self):\n    return Item('x', 1)",
     ),
-    Case(
-        "NoMethod",
+    "NoMethod: User.sees asks Item for __key__; a special method is not asked": (
         "def sees(self, item: Item):\n    return item.__key__()  # here",
-        "User.sees asks Item for __key__; a special method is not asked",
         "def sees(self, item: Item):\n    return item.key",
     ),
-    Case(
-        "Reach",
+    "Reach: User.sees changes item.price; an entity changes its own state only: give the other a method for it": (
         "def sees(self, item: Item):\n    item.price = 3  # here",
-        "User.sees changes item.price; an entity changes its own state only: give the other a method for it",
         "def sees(self, item: Item):\n    item.put(3)",
     ),
-    Case(
-        "Reach",
+    "Reach: User.sees changes item.price": (
         "def sees(self, item: Item):\n    item.price += 3  # here",
-        "User.sees changes item.price",
         "def sees(self, item: Item):\n    self.total += item.price",
     ),
-    Case(
-        "Reach",
+    "Reach: User.sees changes item.lines": (
         "def sees(self, item: Item):\n    item.lines.append(3)  # here",
-        "User.sees changes item.lines",
         "def sees(self, item: Item):\n    return item.lines + [3]",
     ),
-    Case(
-        "Reach",
+    "Reach: User.sees changes item.sizes": (
         "def sees(self, item: Item):\n    item.sizes['m'] = 3  # here",
-        "User.sees changes item.sizes",
         "def sees(self, item: Item):\n    return item.sizes['m']",
     ),
-    Case(
-        "Inside",
+    "Inside: a comprehension or a lambda asks no entity; write a for loop": (
         "def sees(self, items: list[Item]):\n    return sum(i.price for i in items)  # here",
-        "a comprehension or a lambda asks no entity; write a for loop",
         "def sees(self, items: list[Item]):\n    s = 0\n    for i in items:\n        s += i.price\n    return s",
     ),
-    Case(
-        "Inside",
+    "Inside: f is a function in a method: it asks no entity; make it a method": (
         "def sees(self, item: Item):\n    def f():  # here\n        return item.price\n    return f()",
-        "f is a function in a method: it asks no entity; make it a method",
         "def sees(self, item: Item):\n    def f(n):\n        return n + 1\n    return f(self.total)",
     ),
-    Case(
-        "Inside",
+    "Inside: User.sees uses i.price, and i is a parameter of a lambda or of a function in a method, which asks "
+    "no entity; ask in a for loop": (
         "def sees(self, items: list[Item]):\n    return sorted(items, key=lambda i: i.price)  # here",
-        "User.sees uses i.price, and i is a parameter of a lambda or of a function in a method, which asks no entity; "
-        "ask in a for loop",
         "def sees(self, items: list[Item]):\n    found = []\n    for i in items:\n"
         "        found.append((i.price, i.key))\n"
         "    return sorted(found, key=lambda pair: pair[0])",
     ),
-    Case(
-        "Inside",
+    "Inside: User.sees uses i.left, and i is a parameter of a lambda or of a function in a method, which asks no "
+    "entity": (
         "def sees(self, items: list[Item]):\n    def f(i: Item):\n        return i.left(1)  # here\n"
         "    return list(map(f, items))",
-        "User.sees uses i.left, and i is a parameter of a lambda or of a function in a method, which asks no entity",
         "def sees(self, items: list[Item]):\n    def f(i: str):\n        return i.upper()\n"
         "    return list(map(f, ['a']))",
     ),
-    Case(
-        "Chain",
+    "Chain: a chain of comparisons asks no entity; write a < b and b < c": (
         "def sees(self, item: Item):\n    return 0 < item.price < 9  # here",
-        "a chain of comparisons asks no entity; write a < b and b < c",
         "def sees(self, item: Item):\n    return 0 < item.price and 0 < self.total < 9",
     ),
-    Case(
-        "Else",
+    "Else: a loop with an else asks no entity; set a name in the loop, and test it": (
         "def sees(self, cart: list[Item]):\n    for i in cart:  # here\n        i.put(1)\n    else:\n        return 1",
-        "a loop with an else asks no entity; set a name in the loop, and test it",
         "def sees(self, items: list[Item]):\n    for i in [1]:\n        pass\n    else:\n        self.total = 1",
     ),
-    Case(
-        "Finally",
+    "Finally: a try with finally or else asks no entity; use except alone": (
         "def sees(self, item: Item):\n    try:  # here\n        item.put(1)\n    finally:\n        self.total = 1",
-        "a try with finally or else asks no entity; use except alone",
         "def sees(self, item: Item):\n    try:\n        item.put(1)\n    except Refused:\n        self.total = 1",
     ),
-    Case(
-        "With",
+    "With: a with block asks no entity: it would stay open meanwhile; ask before it": (
         "def sees(self, item: Item, x: str):\n    with x:  # here\n        item.put(1)",
-        "a with block asks no entity: it would stay open meanwhile; ask before it",
         "def sees(self, item: Item, x: str):\n    item.put(1)\n    with x:\n        pass",
     ),
-    Case(
-        "Form",
+    "Form: := asks no entity; assign in a line of its own": (
         "def sees(self, item: Item):\n    return (n := item.price) + n  # here",
-        ":= asks no entity; assign in a line of its own",
         "def sees(self, item: Item):\n    return (n := self.total) + n + item.price",
     ),
-    Case(
-        "Form",
+    "Form: User.sees has Yield; methods are plain functions: no async, yield, global, class": (
         "def sees(self, item: Item):\n    yield 3  # here",
-        "User.sees has Yield; methods are plain functions: no async, yield, global, class",
         "def sees(self, item: Item):\n    return [3]",
     ),
-    Case(
-        "Form",
+    "Form: Match asks no entity; ask in a line before it": (
         "def sees(self, item: Item):\n    match item.price:  # here\n        case 1:\n            self.total = 1",
-        "Match asks no entity; ask in a line before it",
         "def sees(self, item: Item):\n    p = item.price\n    match p:\n        case 1:\n            self.total = 1",
     ),
-    Case(
-        "Form",
+    "Form: User.sees uses self as a value; only as an argument of a question is it a reference; write "
+    "User[self.name]": (
         "def sees(self):\n    me = self  # here",
-        "User.sees uses self as a value; only as an argument of a question is it a reference; write User[self.name]",
         "def sees(self):\n    self.friend.meets(self)\ndef meets(self, other: User):\n    self.total += 1",
     ),
-    Case(
-        "Form",
+    "Form: User.sees uses __dict__; special attributes are the runtime's": (
         "def sees(self):\n    return self.__dict__  # here",
-        "User.sees uses __dict__; special attributes are the runtime's",
         "def sees(self):\n    return {'total': self.total}",
     ),
-    Case(
-        "Form",
+    "Form: User.sees catches everything; write except Exception": (
         "def sees(self):\n    try:\n        self.total += 1\n    except:  # here\n        pass",
-        "User.sees catches everything; write except Exception",
         "def sees(self):\n    try:\n        self.total += 1\n    except Exception:\n        pass",
     ),
-    Case(
-        "Form",
+    "Form: User.sees deletes a name; set it to None": (
         "def sees(self, item: Item):\n    n = 1\n    del n  # here",
-        "User.sees deletes a name; set it to None",
         "def sees(self, item: Item):\n    del self.notes[0]",
     ),
-    Case(
-        "Form",
+    "Form: this target asks an entity; ask in a line before it": (
         "def sees(self, item: Item):\n    [self.notes, self.notes[item.price]] = [], 1  # here",
-        "this target asks an entity; ask in a line before it",
         "def sees(self, item: Item):\n    self.notes[item.price] = 1",
     ),
-    Case(
-        "Form",
+    "Form: User.key has the name of a reference's own part; choose another": (
         "def key(self):\n    return 1",
-        "User.key has the name of a reference's own part; choose another",
         "def keys(self):\n    return 1",
     ),
-    Case(
-        "Form",
+    "Form: User.sees is not a plain method; the only decorator is @transactional": (
         "@staticmethod\ndef sees():  # here\n    return 1",
-        "User.sees is not a plain method; the only decorator is @transactional",
         "@transactional\ndef sees(self):\n    return 1",
     ),
-    Case(
-        "Keywords",
+    "Keywords: put of an entity is asked with arguments by position": (
         "def sees(self, item: Item):\n    item.put(n=1)  # here",
-        "put of an entity is asked with arguments by position",
         "def sees(self, item: Item):\n    item.put(1)\n    self.add(n=1)\ndef add(self, n: int):\n    self.total += n",
     ),
-    Case(
-        "Star",
+    "Star: put of an entity is asked without * and **; name each argument": (
         "def sees(self, item: Item):\n    item.put(*[1])  # here",
-        "put of an entity is asked without * and **; name each argument",
         "def sees(self, item: Item):\n    return max(*[1, 2], item.price)",
     ),
-    Case(
-        "Unset",
+    "Unset: n has no value on one way through User.sees; give it one before": (
         "def sees(self, item: Item):\n    if self.total:\n        n = 1\n    item.put(n)  # here",
-        "n has no value on one way through User.sees; give it one before",
         "def sees(self, item: Item):\n    n = 0\n    if self.total:\n        n = 1\n    item.put(n)",
     ),
-    Case(
-        "Unset",
+    "Unset: User.sees uses e after its except clause, where Python deletes it": (
         "def sees(self, item: Item):\n    e = None\n    try:\n        item.put(1)\n    except Refused as e:  # here\n"
         "        pass\n    return e",
-        "User.sees uses e after its except clause, where Python deletes it",
         "def sees(self, item: Item):\n    try:\n        item.put(1)\n    except Refused as e:\n        raise e",
     ),
-    Case(
-        "Never",
+    "Never: User.sees never reaches this line: line 30 leaves before it": (
         "def sees(self, item: Item):\n    return item.price\n    self.total = 1  # here",
-        "User.sees never reaches this line: line 30 leaves before it",
         "def sees(self, item: Item):\n    self.total = 1\n    return item.price",
     ),
-    Case(
-        "Never",
+    "Never: User.sees never reaches this line": (
         "def sees(self, items: list[Item]):\n    while True:\n        if self.total:\n            continue\n"
         "        else:\n            break\n        items[0].put(1)  # here",
-        "User.sees never reaches this line",
         "def sees(self, items: list[Item]):\n    while True:\n        if self.total:\n            break\n"
         "        items[0].put(1)",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses random (module): a replay could see another value; pass it in as an argument": (
         "def sees(self):\n    return random.random()  # here",
-        "User.sees uses random (module): a replay could see another value; pass it in as an argument",
         "def sees(self, drawn: float):\n    return drawn",
     ),
-    Case(
-        "Draws",
-        "def sees(self):\n    return open('x')  # here",
-        "User.sees uses open (builtin_function_or_method): a replay could see another value; pass it in as an argument",
-        "def sees(self):\n    return len('x')",
-    ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses open (builtin_function_or_method): a replay could see another value; pass it in as an "
+    "argument": ("def sees(self):\n    return open('x')  # here", "def sees(self):\n    return len('x')"),
+    "Draws: User.sees uses hash (builtin_function_or_method): a replay could see another value": (
         "def sees(self):\n    return hash(self.name)  # here",
-        "User.sees uses hash (builtin_function_or_method): a replay could see another value",
         "def sees(self):\n    return len(self.name)",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses id (builtin_function_or_method): a replay could see another value": (
         "def sees(self):\n    return id(self.notes)  # here",
-        "User.sees uses id (builtin_function_or_method): a replay could see another value",
         "def sees(self):\n    return str(self.notes)",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses SEEN (list): a replay could see another value; pass it in as an argument": (
         "def sees(self):\n    SEEN.append(1)  # here",
-        "User.sees uses SEEN (list): a replay could see another value; pass it in as an argument",
         "def sees(self):\n    return LIMIT",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses totel, which has no value": (
         "def sees(self):\n    return totel  # here",
-        "User.sees uses totel, which has no value",
         "def sees(self, totel: int):\n    return totel",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees imports a module; pass the values in as arguments": (
         "def sees(self):\n    import time  # here\n    return 1",
-        "User.sees imports a module; pass the values in as arguments",
         "def sees(self, now: int):\n    return now",
     ),
-    Case(
-        "Draws",
+    "Draws: User.sees uses the class Item as a value; write Item[key] or Item(...)": (
         "def sees(self):\n    return str(Item)  # here",
-        "User.sees uses the class Item as a value; write Item[key] or Item(...)",
         "def sees(self):\n    return str(Item['x'])",
     ),
-    Case(
-        "Is",
+    "Is: User.sees compares with is; values are copied at every question; write ==": (
         "def sees(self, item: Item):\n    return item is Item['x']  # here",
-        "User.sees compares with is; values are copied at every question; write ==",
         "def sees(self, item: Item):\n    return item == Item['x'] and item is not None",
     ),
-    Case(
-        "Alias",
+    "Alias: still needs notes after this question, and notes can hold a list or dict of self, of which a frame "
+    "has a copy; copy it before, as in list(x), or declare what it holds": (
         "def sees(self, item: Item):\n    notes = self.notes\n    item.put(1)  # here\n    notes.append('b')",
-        "still needs notes after this question, and notes can hold a list or dict of self, of which a frame has "
-        "a copy; copy it before, as in list(x), or declare what it holds",
         "def sees(self, item: Item):\n    notes = list(self.notes)\n    item.put(1)\n    self.notes.append(notes[0])",
     ),
-    Case(
-        "Alias",
+    "Alias: User.sees still needs a after this question, and a can hold a list or dict of b": (
         "def sees(self, item: Item):\n    a = [1]\n    b = [a, a]\n    item.put(1)  # here\n    a.append(b[0])",
-        "User.sees still needs a after this question, and a can hold a list or dict of b",
         "def sees(self, item: Item):\n    a = [1]\n    b = [a[0], 2]\n    item.put(1)\n    a.append(b[0])",
     ),
-    Case(
-        "Alias",
+    "Alias: and rest of self.rows can hold a list or dict of": (
         "def sees(self, item: Item):\n    for row in self.rows:\n        item.put(1)  # here\n        row.append(1)",
-        "and rest of self.rows can hold a list or dict of",
         "def sees(self, item: Item):\n    for row in self.rows:\n        row.append(1)\n    item.put(1)",
     ),
-    Case(
-        "Alias",
+    "Alias: self.fill gets a copy of out, as it asks, loops with while or calls itself, so out would not see what": (
         "def sees(self, item: Item):\n    out = []\n    self.fill(out, item)  # here\n    return out\n"
         "def fill(self, out: list[int], item: Item):\n    out.append(item.price)",
-        "self.fill gets a copy of out, as it asks, loops with while or calls itself, so out would not see what",
         "def sees(self, item: Item):\n    out = self.fill([], item)\n    out = self.fill(out, item)\n    return out\n"
         "def fill(self, out: list[int], item: Item) -> list[int]:\n    out.append(item.price)\n    return out",
     ),
-    Case(
-        "Alias",
+    "Alias: self.keep gets a copy of out": (
         "def sees(self, item: Item):\n    out = [0]\n    self.keep(out, item)  # here\n    out.append(1)\n"
         "def keep(self, out: list[int], item: Item):\n    self.kept = out\n    item.put(1)",
-        "self.keep gets a copy of out",
         "def sees(self, item: Item):\n    out = [0]\n    self.keep(out, item)\n    out = [1]\n    return out\n"
         "def keep(self, out: list[int], item: Item):\n    self.kept = out\n    item.put(1)",
     ),
-    Case(
-        "Alias",
+    "Alias: self.fill gets a copy of self.notes": (
         "def sees(self, n: int):\n    self.fill(self.notes, n)  # here\n"
         "def fill(self, out: list[str], n: int):\n    while n > 0:\n        n -= 1\n        self.more(out)\n"
         "def more(self, out: list[str]):\n    out += ['b']",
-        "self.fill gets a copy of self.notes",
         "def sees(self, n: int):\n    return self.fill(self.notes, n) + self.fill(out=self.notes, n=n)\n"
         "def fill(self, out: list[str], n: int) -> int:\n    return len(out) + self.more(out, n)\n"
         "def more(self, out: list[str], n: int) -> int:\n    return len(out) + n",
     ),
-    Case(
-        "Alias",
+    "Alias: ys is a copy of what User holds, as an own method that asks has returned it": (
         "def sees(self, item: Item):\n    ys = self.mine(item)\n    ys.append('b')  # here\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
-        "ys is a copy of what User holds, as an own method that asks has returned it",
         "def sees(self, item: Item):\n    ys = list(self.mine(item))\n    ys.append('b')\n    return self.mine(item)\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
     ),
-    Case(
-        "Alias",
+    "Alias: ys is a copy of what User holds, as an own method that asks has returned it, and one of the two "
+    "changes here": (
         "def sees(self, item: Item):\n    ys = self.mine(item)\n    self.add()  # here\n    return ys\n"
         "def add(self):\n    self.notes.append('b')\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
-        "ys is a copy of what User holds, as an own method that asks has returned it, and one of the two changes here",
         "def sees(self, item: Item):\n    self.add()\n    ys = self.mine(item)\n    n = len(ys)\n    self.add()\n"
         "    return n\n"
         "def add(self):\n    self.notes.append('b')\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
     ),
-    Case(
-        "Alias",
+    "Alias: User.sees puts a list or dict of self into self a second time; copy it, as in list(self.x)": (
         "def sees(self, item: Item):\n    self.copies = self.mine(item)  # here\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return self.notes",
-        "User.sees puts a list or dict of self into self a second time; copy it, as in list(self.x)",
         "def sees(self, item: Item):\n    self.copies = self.mine(item)\n"
         "def mine(self, item: Item) -> list[str]:\n    item.put(1)\n    return list(self.notes)",
     ),
-    Case(
-        "Alias",
+    "Alias: User.sees puts a list or dict of self into self a second time": (
         "def sees(self):\n    self.copies = self.notes  # here",
-        "User.sees puts a list or dict of self into self a second time; copy it, as in list(self.x)",
         "def sees(self):\n    self.copies = list(self.notes)",
     ),
-    Case(
-        "Alias",
+    "Alias: self.notes can be replaced while this statement asks; ask in a line before it": (
         "def sees(self, item: Item):\n    self.notes.append(str(item.price))  # here\n"
         "def clears(self):\n    self.notes = []",
-        "self.notes can be replaced while this statement asks; ask in a line before it",
         "def sees(self, item: Item):\n    p = item.price\n    self.notes.append(str(p))\n"
         "def clears(self):\n    self.notes = []",
     ),
-    Case(
-        "Alias",
+    "Alias: self.notes can be replaced while this statement asks": (
         "def sees(self, item: Item):\n    self.notes += [str(item.price)]  # here\n"
         "def clears(self):\n    self.notes = []",
-        "self.notes can be replaced while this statement asks",
         "def sees(self, item: Item):\n    self.notes += [str(item.price)]\ndef clears(self):\n    self.notes.clear()",
     ),
-    Case(
-        "Alias",
+    "Alias: self.rows[0] can be a list or dict; declare it, or ask in a line before it": (
         "def sees(self, item: Item):\n    self.rows[0] += [item.price]  # here",
-        "self.rows[0] can be a list or dict; declare it, or ask in a line before it",
         "def sees(self, item: Item):\n    p = item.price\n    self.rows[0] += [p]",
     ),
-    Case(
-        "Alias",
+    "Alias: this changes self.cart in a loop over it, which goes over a copy as it asks; write list(self.cart)": (
         "def sees(self):\n    for item in self.cart:\n        item.put(1)\n        self.cart.append(item)  # here",
-        "this changes self.cart in a loop over it, which goes over a copy as it asks; write list(self.cart)",
         "def sees(self):\n    for item in list(self.cart):\n        item.put(1)\n        self.cart.append(item)",
     ),
-]
+}
+"""Rule and part of its message: methods of User that break it in the line with ``# here``, and ones that do not."""
 
 
 def declared(methods: str, strict: bool = True) -> Program:
@@ -518,16 +370,17 @@ def marked(error: EntityError) -> bool:
     return linecache.getline(error.file, error.line).rstrip().endswith("# here")
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.rule}-{i}" for i, case in enumerate(CASES)])
-def test_a_rule(case: Case) -> None:
+@pytest.mark.parametrize("message", CASES, ids=[f"{each.partition(':')[0]}-{i}" for i, each in enumerate(CASES)])
+def test_a_rule(message: str) -> None:
     """The class that breaks the rule is refused with rule, line and what to write; the other one is a program."""
+    (rule, _, says), (wrong, right) = message.partition(": "), CASES[message]
     with pytest.raises(EntityError) as found:
-        declared(case.wrong)
+        declared(wrong)
     error = found.value
-    assert (error.rule, case.says in str(error)) == (case.rule, True), str(error)
-    assert marked(error) or "# here" not in case.wrong, str(error)
+    assert (error.rule, says in str(error)) == (rule, True), str(error)
+    assert marked(error) or "# here" not in wrong, str(error)
     assert str(error).startswith(f"{error.file}:{error.line}: {error.rule}: ")
-    declared(case.right)
+    declared(right)
 
 
 CART = "@entity\nclass Cart:\n    def __init__(self): ...\n    def __key__(self): return 'x'\n"
@@ -613,16 +466,10 @@ def test_a_program() -> None:
         Program(scope["Late"])
     with pytest.raises(EntityError, match="Form: two classes have the name Item; rename one"):
         Program(scope["Item"], scope["Item"])
-    other = cell(
-        CART + "    def f(self, i: Item): ...\n",
-        **scope,
-    )
+    other = cell(CART + "    def f(self, i: Item): ...\n", **scope)
     with pytest.raises(EntityError, match=r"Untyped: Cart.f declares Item, which is not in the program; add it to"):
         Program(other["Cart"])
-    other = cell(
-        CART + "    def f(self): return Item['x']\n",
-        **scope,
-    )
+    other = cell(CART + "    def f(self): return Item['x']\n", **scope)
     with pytest.raises(EntityError, match=r"Draws: Cart.f uses Item, which is not in the program; add it to Program"):
         Program(other["Cart"])
 

@@ -95,23 +95,27 @@ def bought(
     return [answers[n] for n in range(len(purchases))], balances, {name: after["Item", name]["stock"] for name in items}
 
 
-def test_a_purchase_that_succeeds_answers_none() -> None:
-    """The method has no ``return True``."""
-    assert bought({"a": 10}, {"x": (5, 2)}, [("a", 1, "x")]) == ([None], {"a": 8}, {"x": 4})
+BOUGHT: dict[str, tuple[Any, ...]] = {
+    "a purchase that succeeds answers None": ({"a": 10}, {"x": (5, 2)}, [("a", 1, "x")], [None], {"a": 8}, {"x": 4}),
+    "two purchases at once both see 10, and each takes 10": (
+        {"a": 10}, {"x": (5, 10), "y": (5, 10)}, [("a", 1, "x"), ("a", 1, "y")],
+        [None, None], {"a": -10}, {"x": 4, "y": 4},
+    ),
+    "the first takes the stock below 0, so the second is refused as well": (
+        {"a": 99, "b": 99}, {"x": (5, 1)}, [("a", 10, "x"), ("b", 3, "x")],
+        [False, False], {"a": 99, "b": 99}, {"x": 5},
+    ),
+    "a request that is sent twice buys twice":
+        ({"a": 10}, {"x": (5, 2)}, [("a", 1, "x")] * 2, [None, None], {"a": 6}, {"x": 3}),
+}  # fmt: skip
+"""Users, items and purchases at once; then the answers, balances and stocks."""
 
 
-def test_a_balance_below_zero() -> None:
-    """Two purchases of one user at once both see 10, and each takes 10."""
-    items = {"x": (5, 10), "y": (5, 10)}
-    answers, balances, stocks = bought({"a": 10}, items, [("a", 1, "x"), ("a", 1, "y")])
-    assert (answers, balances, stocks) == ([None, None], {"a": -10}, {"x": 4, "y": 4})
-
-
-def test_nothing_is_sold() -> None:
-    """5 in stock, 10 and 3 wanted at once: the first takes the stock below 0, so the second is refused as well."""
-    users = {"a": 100, "b": 100}
-    answers, balances, stocks = bought(users, {"x": (5, 1)}, [("a", 10, "x"), ("b", 3, "x")])
-    assert (answers, balances, stocks) == ([False, False], users, {"x": 5})
+@pytest.mark.parametrize("case", BOUGHT)
+def test_purchases_at_once(case: str) -> None:
+    """What the program loses without transactions."""
+    users, items, purchases, *expected = BOUGHT[case]
+    assert [*bought(users, items, purchases)] == expected
 
 
 def test_one_after_the_other_sells_three() -> None:
@@ -133,17 +137,6 @@ def test_an_exception_keeps_the_stock() -> None:
     source = SEED.replace("        self.balance -= total_price", "        self.balance -= total_price // 0")
     answers, balances, stocks = bought({"a": 10}, {"x": (5, 2)}, [("a", 1, "x")], source)
     assert isinstance(answers[0], ZeroDivisionError) and (balances, stocks) == ({"a": 10}, {"x": 4})
-
-
-def test_a_negative_amount_earns_money() -> None:
-    """Nothing checks the amount: to buy -3 is to sell 3."""
-    assert bought({"a": 0}, {"x": (5, 2)}, [("a", -3, "x")]) == ([None], {"a": 6}, {"x": 8})
-
-
-def test_a_request_sent_twice_buys_twice() -> None:
-    """A client that has no answer sends its request again."""
-    answers, balances, stocks = bought({"a": 10}, {"x": (5, 2)}, [("a", 1, "x")] * 2)
-    assert (answers, balances, stocks) == ([None, None], {"a": 6}, {"x": 3})
 
 
 def test_an_unknown_item() -> None:

@@ -325,7 +325,7 @@ def test_a_chain_of_forks_does_not_outrun_a_kill(
 @pytest.mark.parametrize(
     ("code", "error", "says"),
     [
-        (CHAIN.format(seconds=5), SubmissionError, "start new ones faster than they can be killed"),
+        (CHAIN.format(seconds=3), SubmissionError, "start new ones faster than they can be killed"),
         ("print('left', flush=True); import signal; signal.pause()", VoidError, "have survived SIGKILL"),
     ],
 )
@@ -335,7 +335,7 @@ def test_whose_fault_it_is_that_a_kill_does_not_end(
     """If new processes keep appearing, the submission fails. If the same ones stay, the run is void."""
     process, tree = started(sandbox(3, tmp_path), (code,), tmp_path / "data")
     with monkeypatch.context() as stuck:
-        stuck.setattr(trees, "_PATIENCE", 1.0)
+        stuck.setattr(trees, "_PATIENCE", 0.5)
         stuck.setattr(trees, "_send", lambda pid, number: None)
         with pytest.raises(error, match=says):
             tree.kill()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharedstate_lite import managed as m
-from sharedstate_lite.data import graphs as power_law
 from sharedstate_lite.errors import StateError
 from sharedstate_lite.managed.graphs import Components, components, merged, triangles
 
@@ -99,25 +97,6 @@ def test_triangles_come_and_go(changes: list[tuple[int, int, bool]], cuts: set[i
         assert total == count(edges)
     stored = run.state().groupby("relation")["rows"].sum()
     assert stored["near"] == stored["known"] == 2 * len(edges)
-
-
-def test_a_graph_with_many_components_rescaled_and_killed_midway(tmp_path: Path) -> None:
-    """20 islands: rescaled from 2 to 4 workers, continued from a checkpoint, equal to union-find over all edges."""
-    table = power_law.table(400, 900, islands=20, seed=3)
-    edges = list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))
-    rows = [(source % 8, source, target, "insert") for source, target in edges]
-    run = m.run(Components(), PARTS, workers=2)
-    run.step(rows[:300])
-    run.rescale(4)
-    run.step(rows[300:600])
-    run.checkpoint(tmp_path / "saved")
-    run.step(rows[600:700])
-    run.close()  # what came after the checkpoint is lost, and is sent again
-    again = m.restore(tmp_path / "saved", Components())
-    again.step(rows[600:])
-    found = merged(again.read("labels"))
-    assert found == union_find(edges)
-    assert len(set(found.values())) == 20
 
 
 def test_what_a_summary_and_an_edge_cannot_be() -> None:

@@ -9,6 +9,7 @@ import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ def room(module: str, rooms: list[str]) -> str:
     return found[0]
 
 
+@cache
 def imports(root: Path) -> list[Import]:
     """Every import inside the library: at the top, inside functions, and under TYPE_CHECKING."""
     paths = modules(root)

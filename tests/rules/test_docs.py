@@ -18,9 +18,9 @@ PLACES = {"bins": "in bins", "Spark": "on Spark"}
 
 @pytest.fixture(scope="module")
 def collected() -> list[str]:
-    """The tests of the folders in the table, slow ones too, with their parameters."""
-    folders = sorted({str(Path(file).parent) for file in re.findall(r"`([\w/.]+)::", TEXT)})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", *folders]
+    """The tests of the files in the table, slow ones too, with their parameters."""
+    files = sorted(set(re.findall(r"`([\w/.]+)::", TEXT)))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout.splitlines()

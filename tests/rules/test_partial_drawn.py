@@ -12,42 +12,26 @@ import pytest
 from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Fleet, Row, entries, examples, filled, inputs, keys_of, own, tuples
+from support import (
+    Fleet,
+    Row,
+    check_holes,
+    entries,
+    examples,
+    filled,
+    inputs,
+    keys_of,
+    own,
+    pairs_of_a_chain,
+    tuples,
+)
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import chains, describe
 from sharedstate_lite.partial.messages import PendingResult
 from sharedstate_lite.plan.nodes import Reduce
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 FULL_AND_PARTIAL = ["full", "partial"]
-
-
-def pairs_of_a_chain(engine: Any) -> list[tuple[str, str]]:
-    """Pairs (above, below) of operators with filled keys that are asked by the same columns."""
-    out = []
-    for node in engine.nodes.values():
-        above = chains.same_key_above(node)
-        while above is not None and above.filled is None:
-            above = chains.same_key_above(above)
-        if node.filled is not None and above is not None:
-            out.append((above.name, node.name))
-    return out
-
-
-def check_holes(engine: ss.Engine) -> None:
-    """A hole has no rows anywhere (rule 17), and filled below means filled above (rule 19)."""
-    table = engine.state().set_index("operator")["key"]
-    for node in engine.nodes.values():  # type: ignore[attr-defined]
-        if node.filled is None:
-            continue
-        there = set(filled(engine, node.name))
-        for operator in describe.part_names(node):
-            rows = engine.state(operator)
-            if set(table[node.name]) <= set(table[operator]):
-                assert set(tuples(rows[list(table[node.name])])) <= there, operator
-    for above, below in pairs_of_a_chain(engine):
-        assert set(filled(engine, below)) <= set(filled(engine, above)), (above, below)
 
 
 def some_key(fleet: Fleet, view: ss.View) -> st.SearchStrategy[Row]:
@@ -122,7 +106,7 @@ def test_the_chains_are_there() -> None:
     found = {}
     for name in PARTIAL:
         with ss.engine("partial", [CASES[name].declare()[1][-1]]) as engine:
-            found[name] = len(pairs_of_a_chain(engine))
+            found[name] = len(pairs_of_a_chain(engine.nodes.values()))  # type: ignore[attr-defined]
     grouped = [n for n in PARTIAL if any(isinstance(node, Reduce) for node in CASES[n].declare()[1][-1].plan.walk())]
     assert {name for name, chains in found.items() if chains} >= set(grouped) - {"union of aggregates", "incongruent"}
     assert found["view over views over views"] > 2

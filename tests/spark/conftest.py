@@ -8,11 +8,17 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from sparks import Start, everywhere, kill_workers, last, spark
+from caches import own_cache
+from sparks import Start, everywhere, kill_workers, last, session_on
 
-from sharedstate_lite.system.cache import cache_dir
+import sharedstate_lite.spark as kit
+from sharedstate_lite.spark.session.settings import MASTER, VARIABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,6 +28,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     last(items)
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session as a user starts it, in which a task that fails is not run again."""
+    yield session_on(os.environ.get(VARIABLE) or MASTER)
+    kit.stop()
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start ``python -c script`` in an empty folder, with its own cache, so that a test sees which files it leaves.
@@ -29,12 +42,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     The archive of Spark's classes, and the SPARK_HOME that belongs to it, are those of the real cache.
     """
     begun: list[subprocess.Popen[str]] = []
-    (tmp_path / "cache of tests").mkdir()
-    for shared in ("classes", "home"):
-        (tmp_path / "cache of tests" / shared).symlink_to(cache_dir(shared))
+    cache = own_cache(tmp_path / "cache of tests", "classes", "home")
 
     def run(script: str, **environment: str | None) -> subprocess.Popen[str]:
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache of tests")}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(cache)}
         for name, value in environment.items():
             env.pop(name, None)
             if value is not None:
@@ -59,4 +70,4 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-__all__ = ["everywhere", "kill_workers", "spark", "start"]
+__all__ = ["everywhere", "kill_workers"]

@@ -53,8 +53,7 @@ def query(session: SparkSession, place: str, point: str = "") -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("point", "last"),
-    [("before offsets", [2, 2]), ("operator", [2]), ("sink", [2, 2]), ("before commit", [2, 2])],
+    ("point", "last"), [("before offsets", [2, 2]), ("operator", [2]), ("sink", [2, 2]), ("before commit", [2, 2])]
 )
 def test_rule_23_a_kill_at_each_point_of_a_batch(
     spark: SparkSession, start: Callable[..., Any], tmp_path: Path, point: str, last: list[int]

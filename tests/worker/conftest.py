@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from leftovers import left, runtimes, until
-from sparks import PLACES, session_on, spark
+from sparks import PLACES, RETRYING, session_on, spark
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite import postgres
@@ -49,8 +49,7 @@ def server() -> Iterator[postgres.Server]:
 def anywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session in each of the places; the clusters are slow."""
     if PLACES[request.param]:
-        # local[2] alone does not retry failed tasks.
-        yield session_on(PLACES[request.param].replace("local[2]", "local[2,3]"))
+        yield session_on(RETRYING if request.param == "local" else PLACES[request.param])
         return
     with kit.Cluster(workers=2) as cluster:
         yield session_on(cluster.url)

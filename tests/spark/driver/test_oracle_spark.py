@@ -59,11 +59,7 @@ def ordered(frame: DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize(("kind", "size"), SIZES)
 def test_a_stream_is_what_batch_sql_says(
-    spark: SparkSession,
-    tmp_path: Path,
-    record_property: Callable[[str, object], None],
-    kind: str,
-    size: dict[str, Any],
+    spark: SparkSession, tmp_path: Path, record_property: Callable[[str, object], None], kind: str, size: dict[str, Any]
 ) -> None:
     """All changes of a stream, added up, are the rows that batch Spark SQL computes from all of its input."""
     shop, sink = tmp_path / "shop", tmp_path / "out"

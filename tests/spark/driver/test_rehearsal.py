@@ -11,7 +11,7 @@ from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from rehearsal import Rehearsal
-from support import epochs, examples, relations_of, tuples
+from support import IN_BINS_TOO, epochs, examples, relations_of, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.rounds import strings
@@ -19,7 +19,7 @@ from sharedstate_lite.storage.encoding import Dictionary
 
 
 @pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in IN_BINS_TOO else pytest.mark.slow) for n in CASES])
 def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
     """Rule 5 over bins: a view installed late equals one installed early; state() lists what one process lists."""
     case = CASES[name]

@@ -93,26 +93,19 @@ def test_a_driver_that_ends_between_two_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Started again, it goes on: each request has one answer and one effect, in as many micro-batches. Answers and
-    states are those of bins in memory, and each hop between bins is a micro-batch. Bins are as many as partitions."""
+    states are those of bins in memory, and each hop between bins is a micro-batch. Bins are as many as partitions.
+
+    test_serve_on_spark.py ends drivers at every step, without Spark.
+    """
     answers, state, count = in_memory(2)
     assert 0 < sum(answer is True for answer in answers.values()) < len(answers)  # some are refused, and give back
-    folder, points = tmp_path / "folder", {"put": 3, "wait": 4, "publish": 5}
-    put, publish, wait = Query.run, Inbox._publish, Query._wait
-    armed = list[int]()
-
-    def dying_run(self: Query, *args: Any, **named: Any) -> Any:
-        """End before the input file of micro-batch 3 is logged."""
-        if points.get("put") == len(self.inbox.entries):
-            del points["put"]
-            raise Killed
-        if points.get("wait") == len(self.inbox.entries):
-            armed.append(points.pop("wait"))
-        return put(self, *args, **named)
+    folder, points = tmp_path / "folder", {"wait": 4, "publish": 5}
+    publish, wait = Inbox._publish, Query._wait
 
     def interrupted_wait(self: Query, *args: Any) -> None:
-        """Raise, as Ctrl-C does, while micro-batch 4 runs: Spark gives it up."""
-        if armed:
-            armed.pop()
+        """Raise, as Ctrl-C does, while micro-batch 3 runs: Spark gives it up."""
+        if points.get("wait") == len(self.inbox.entries):
+            del points["wait"]
             raise Killed
         wait(self, *args)
 
@@ -123,17 +116,14 @@ def test_a_driver_that_ends_between_two_batches(
             raise Killed
         publish(self, number)
 
-    monkeypatch.setattr(Query, "run", dying_run)
     monkeypatch.setattr(Query, "_wait", interrupted_wait)
     monkeypatch.setattr(Inbox, "_publish", dying_publish)
     with SparkEntities(PROGRAM, folder, 8, spark) as front:
         front.run(created())
         with pytest.raises(Killed):
             front.run(SAGAS)
-        assert front.rounds == 3
-    for _ in range(2):
-        with SparkEntities(PROGRAM, folder, 8, spark) as front, pytest.raises(Killed):
-            front.run(SAGAS[:4])
+    with SparkEntities(PROGRAM, folder, 8, spark) as front, pytest.raises(Killed):
+        front.run(SAGAS[:4])
     assert points == {}
     with SparkEntities(PROGRAM, folder, 8, spark) as front:
         assert front.run(SAGAS) == answers

@@ -99,10 +99,7 @@ def test_what_fails_each_time_ends_the_stream(
     thread = threading.Thread(target=killer)
     thread.start()
     try:
-        with (
-            job() as running,
-            pytest.raises(ss.Error, match=f"failed {TRIES} times in batch 0"),
-        ):
+        with job() as running, pytest.raises(ss.Error, match=f"failed {TRIES} times in batch 0"):
             running.finish()
     finally:
         over.set()

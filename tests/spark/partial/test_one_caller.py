@@ -1,4 +1,7 @@
-"""What partial state on Spark does not have, and one process does: each call is refused with what to use."""
+"""What partial state on Spark does not have, and one process does: each call is refused with what to use.
+
+The contract that both have is in tests/engine/test_contract.py.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +77,38 @@ def test_options_of_partial_state_alone(options: Any, text: str) -> None:
         ss.spark.engine("full", [view()], **options)
 
 
-def test_a_computed_key_is_refused() -> None:
-    """As in process."""
-    made = ss.Catalog(t="k STRING, n INT").view("CREATE VIEW v AS SELECT n + 1 AS more FROM t")
-    with pytest.raises(ss.ViewError, match="is computed"):
-        PartialRehearsal([made])
+def made(*sql: str) -> list[Any]:
+    """A partial engine over bins and one in process, over the same views of two relations."""
+    catalog = ss.Catalog(t="k STRING, n INT", u="k STRING, g STRING")
+    views = [catalog.view(f"CREATE VIEW v{n} AS SELECT {text}") for n, text in enumerate(sql)]
+    return [PartialRehearsal(views, lose=2), ss.engine("partial", views)]
+
+
+def test_what_is_shown() -> None:
+    """The graph and state are the in-process ones, and so is what other times and unknown operators are told."""
+    there, here = made("g, MAX(n) AS top FROM u JOIN t USING (k) GROUP BY g")
+    for engine in (there, here):
+        engine.step({"u": [(("a", "F"), 1), (("b", "G"), 1)], "t": [(("a", 1), 2), (("b", 5), 1)]})
+        engine.read("v0", key="F")
+        assert engine.read("v0", at=1).equals(engine.read("v0"))
+        with pytest.raises(ss.TimeError, match="shared"):
+            engine.read("v0", at=0)
+        with pytest.raises(ss.ViewError, match="no partial operator"):
+            engine.filled("unknown")
+    graphs = [[f.drop(columns="tables", errors="ignore").to_json() for f in engine.graph()] for engine in (there, here)]
+    assert graphs[0] == graphs[1]
+    for name in ("t[k]", "u[g]", "v0"):
+        assert there.state(name).equals(here.state(name))
+    assert set(here.state().operator) - {"u[k]"} <= set(there.state().operator)
+
+
+def test_a_relation_that_no_view_uses_is_stored() -> None:
+    """Its rows can be retracted, and a retraction of an absent row is refused as in process."""
+    told = []
+    for engine in made("g FROM u"):
+        engine.step({"t": [(("a", 1), 1)]})
+        engine.step({"t": [(("a", 1), -1)]})
+        with pytest.raises(ss.RowError) as caught:
+            engine.step({"t": [(("a", 1), -1)]})
+        told.append(str(caught.value))
+    assert told[0] == told[1]

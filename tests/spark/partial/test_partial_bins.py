@@ -14,12 +14,14 @@ from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from partial_rehearsal import PartialRehearsal
-from support import bag, examples, inputs, keys_of, only, own, relations_of, tuples
+from support import IN_BINS_TOO, bag, check_holes, examples, inputs, keys_of, only, own, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import chains, describe
 
-PARTIAL = [name for name, case in CASES.items() if case.partial]
+PARTIAL = [
+    pytest.param(name, marks=[] if name in IN_BINS_TOO else pytest.mark.slow) for name in CASES if CASES[name].partial
+]
+"""Rule 1 draws every view over bins in the fast suite."""
 
 
 class Pair:
@@ -73,18 +75,7 @@ class Pair:
         durable = [engine.bill().loc["durable inputs", "rows"] for engine in (self.there, self.full)]
         assert durable[0] == durable[1]
         assert self.there.bill().loc["working state", "rows"] == 0  # base tables are files, without an index
-        table = self.there.state().set_index("operator")["key"]
-        for node in self.there._route.engine.nodes.values():
-            if node.filled is None:
-                continue
-            known, columns = set(self.there.filled(node.name)), table[node.name]
-            for operator in describe.part_names(node):
-                if set(columns) <= set(table[operator]):
-                    assert set(tuples(self.there.state(operator)[list(columns)])) <= known, operator
-            above = chains.same_key_above(node)
-            while above is not None and above.filled is None:
-                above = chains.same_key_above(above)
-            assert above is None or known <= set(self.there.filled(above.name)), (above.name, node.name)
+        check_holes(self.there)
 
 
 @pytest.mark.parametrize("name", PARTIAL)

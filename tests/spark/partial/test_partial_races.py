@@ -161,17 +161,6 @@ def test_what_was_joined_with_an_evicted_aggregate_is_evicted_too() -> None:
         assert tuples(there.read("stories", key=key)) == tuples(full.read("stories", key=key))
 
 
-def test_a_retraction_of_what_is_not_there_is_the_in_process_error() -> None:
-    """A retraction of a row that is not in the base table raises the error of one process, and changes nothing."""
-    there, full = shop()
-    told = []
-    for engine in (there, full):
-        with pytest.raises(ss.RowError) as caught:
-            engine.step({"visit": [(("b", "x", 5), -2), (("b", "x", 5), 1), (("c", "y", 3), -2)]})
-        told.append(str(caught.value))
-    assert told[0] == told[1] and there.epoch == full.epoch == 1
-
-
 def test_a_lookup_that_cannot_be_put_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error before an upquery is sent reaches the caller, and the next lookup is answered."""
     engine = PartialRehearsal([ss.Catalog(**RELATIONS).view(f"CREATE VIEW one AS {VIEWS['one']}")], 2)

@@ -88,15 +88,22 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The content of the archive. No test changes it."""
+    folder = tmp_path_factory.mktemp("before")
+    with tarfile.open(Path(__file__).with_name("before.tar.xz")) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 @pytest.mark.parametrize(("kind", "found", "start"), STARTS)
 def test_a_checkpoint_of_before_is_refused(
-    spark: SparkSession, tmp_path: Path, kind: str, found: str, start: Callable[[Any, Path], Any]
+    spark: SparkSession, folder: Path, kind: str, found: str, start: Callable[[Any, Path], Any]
 ) -> None:
     """The error names the file, its format and the format that is read, and no file of the checkpoint has changed."""
-    with tarfile.open(Path(__file__).with_name("before.tar.xz")) as archive:
-        archive.extractall(tmp_path, filter="data")
-    before = content(tmp_path / kind)
+    before = content(folder / kind)
     assert len(before) > 5
     with pytest.raises(ss.CheckpointError, match=f"{found}, but this version of the kit reads format 7"):
-        start(spark, tmp_path / kind)
-    assert content(tmp_path / kind) == before
+        start(spark, folder / kind)
+    assert content(folder / kind) == before

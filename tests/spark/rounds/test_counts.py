@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import sharedstate_lite as ss
 
 ROOT = Path(ss.__file__).parent
 ROOMS = ("spark", "managed", "entities")
+
+
+parsed = cache(ast.parse)
 
 
 def sources(*rooms: str) -> Iterator[tuple[str, str]]:
@@ -48,7 +52,7 @@ def test_a_plan_is_a_query_plan() -> None:
 
 def loops(text: str) -> Iterator[str]:
     """The functions that run rounds in a loop: ``run`` with a kind of round, in a while or a for."""
-    for function in ast.walk(ast.parse(text)):
+    for function in ast.walk(parsed(text)):
         if isinstance(function, ast.FunctionDef):
             for loop in (node for node in ast.walk(function) if isinstance(node, ast.While | ast.For)):
                 for call in (node for node in ast.walk(loop) if isinstance(node, ast.Call)):
@@ -59,7 +63,7 @@ def loops(text: str) -> Iterator[str]:
 
 def defined(text: str, name: str) -> bool:
     """Whether the text defines a function of that name."""
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(ast.parse(text)))
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(parsed(text)))
 
 
 def test_one_driver_of_rounds() -> None:
@@ -87,7 +91,7 @@ def test_one_file_says_whose_folder_it_is() -> None:
     """run.json, and the files that it replaces. The other files in JSON list files."""
     found: dict[str, set[str]] = {}
     for path, text in sources(*ROOMS):
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value[1:].endswith(".json"):
                 if "\n" not in node.value and " " not in node.value:
                     found.setdefault(path, set()).add(node.value)
