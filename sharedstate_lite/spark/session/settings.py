@@ -26,6 +26,9 @@ VARIABLE = "SHAREDSTATE_LITE_MASTER"
 JAVA_OPTIONS = "SHAREDSTATE_LITE_JAVA_OPTIONS"
 """The environment variable with options for every JVM that the kit starts on this machine, including executors."""
 
+_FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Java compiles with its first compiler only. A JVM for a lesson lives for minutes, and its second compiler takes the
+processor from the work for longer than it saves. Alone, the first option makes Java keep a fifth of the code."""
 ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
 """Setting -> separator. A user's value for one of these is appended to the kit's value instead of replacing it."""
 
@@ -130,7 +133,8 @@ def runtime() -> dict[str, str]:
 
 def settings(master: str, folder: Path) -> dict[str, str]:
     """Return the settings for a new session on ``master`` that keeps all its files in ``folder``."""
-    options = f'-Djava.io.tmpdir="{folder / "tmp"}" -Duser.home="{_user_home()}" {java_options()}'.strip()
+    given = f"{_FIRST_COMPILER if one_jvm(master) else ''} {java_options()}".strip()
+    options = f'-Djava.io.tmpdir="{folder / "tmp"}" -Duser.home="{_user_home()}" {given}'.strip()
     out = {
         **_QUIET,
         **runtime(),
