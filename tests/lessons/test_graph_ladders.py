@@ -113,7 +113,7 @@ def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, t
     assert "gone.jar is not a file" in dataflow.absent() and "SHAREDSTATE_LITE_GRAPHFRAMES_JAR" in dataflow.absent()
     monkeypatch.delenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR")
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
-    assert "it has not been downloaded yet" in dataflow.absent() and "or set " in dataflow.absent()
+    assert "has not been downloaded yet" in dataflow.absent() and "or set " in dataflow.absent()
 
 
 @pytest.mark.skipif(bool(dataflow.absent()), reason=f"GraphFrames: {dataflow.absent()}")
