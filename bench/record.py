@@ -167,7 +167,7 @@ def frozen(out: Path, scratch: Path, ends: contextlib.ExitStack) -> None:
         def freeze() -> None:
             time.sleep(LEAD + FREEZE_AFTER)  # the freeze is a fault at a time of the clock: it is what is recorded
             os.kill(order, signal.SIGSTOP)
-            time.sleep(FROZEN)
+            time.sleep(FROZEN)  # as above
             os.kill(order, signal.SIGCONT)
 
         thread = threading.Thread(target=freeze)

@@ -123,7 +123,7 @@ def test_a_case_has_the_same_steps_and_values_each_time(
 ) -> None:
     """A case is run alone, by a text that ends earlier. Without --report, its page is in a new folder of reports/.
 
-    Its steps are told at once, and only how often it was wrong after it is confirmed.
+    Its steps are printed at once. When it is confirmed, one line says in how many runs it was wrong.
     """
     chosen = ("--case", "payable, late order->stock POST /subtract, 1st")
     assert explore(str(lab("start", tmp_path)), "--convergence", "1", *chosen) == 1

@@ -85,7 +85,7 @@ def made(*sql: str) -> list[Any]:
 
 
 def test_what_is_shown() -> None:
-    """The graph and state are the in-process ones, and so is what other times and unknown operators are told."""
+    """The graph, the state, and the errors for other times and unknown operators are those of the engine in process."""
     there, here = made("g, MAX(n) AS top FROM u JOIN t USING (k) GROUP BY g")
     for engine in (there, here):
         engine.step({"u": [(("a", "F"), 1), (("b", "G"), 1)], "t": [(("a", 1), 2), (("b", 5), 1)]})
